@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit import __version__
-from releasekit.causes.refusals import PathError
 from releasekit.cli import command_line
 from releasekit.config.config import load
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.errors import INTERRUPTED, ReleasekitError, told_of
+from releasekit.errors import INTERRUPTED, PathError, ReleasekitError, told_of
 from releasekit.host.origin import origin
 from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions, on_actions

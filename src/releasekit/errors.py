@@ -1,10 +1,10 @@
-"""Everything that can go wrong on purpose: one tree, each class with the exit code it leads to, and
-with the problem that users look up. `causes` has finer ones.
+"""Everything that can go wrong on purpose. The program tells errors apart by their class; users
+look up the `problem`, which is finer.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from releasekit.problems import Problem
 
@@ -60,24 +60,23 @@ INTERRUPTED: Final = 130
 class ReleasekitError(Exception):
     """`str(error)` is one line for the user: what, which package or key, which value.
 
-    `hint` says what to do about it, and is printed below. `problem` is where users read more, and
-    `others` are further errors that were found with this one.
+    `hint` says what to do about it, and is printed below. `problem` is where users read more; a
+    class has one of its own, which an error may replace by a finer one. `status` is that of the
+    HTTP response that the error is about, or 0. `others` are further errors found with this one.
     """
 
     exit_code: ClassVar[int] = 1
     problem: Problem = Problem.PACKAGE
-    hint: str = ""
-    others: tuple[ReleasekitError, ...] = ()
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, problem: Problem | None = None, hint: str = "", status: int = 0
+    ) -> None:
         super().__init__(message)
-        if hint:
-            self.hint = hint
-
-    def known_as(self, problem: Problem) -> Self:
-        """The same error; for one that tells another one again, and means what that one meant."""
-        self.problem = problem
-        return self
+        if problem is not None:
+            self.problem = problem
+        self.hint = hint
+        self.status = status
+        self.others: tuple[ReleasekitError, ...] = ()
 
 
 class ConfigError(ReleasekitError):
@@ -85,6 +84,36 @@ class ConfigError(ReleasekitError):
 
     exit_code = 2
     problem = Problem.VALUE
+
+
+class PathError(ConfigError):
+    """A path that leads nowhere, elsewhere, or to the wrong kind of thing."""
+
+    problem = Problem.PATH
+
+
+class Unreadable(ConfigError):
+    """A file of the workspace that cannot be read for what it should be."""
+
+    problem = Problem.UNREADABLE
+
+
+class ManifestError(ConfigError):
+    """A value in a manifest that cannot be used."""
+
+    problem = Problem.MANIFEST
+
+
+class MembersError(ConfigError):
+    """A workspace that names what is not there, or too much."""
+
+    problem = Problem.MEMBERS
+
+
+class UnnamedRegistry(ConfigError):
+    """Credentials would go to a registry that no input names."""
+
+    problem = Problem.UNNAMED_REGISTRY
 
 
 class PlanError(ReleasekitError):
@@ -99,7 +128,7 @@ def told_of(error: ReleasekitError) -> list[ReleasekitError]:
     found = [error, *error.others]
     if len(found) > MOST_TOLD:
         rest = len(found) - MOST_TOLD
-        found[MOST_TOLD:] = [ConfigError(f"and {rest} more like these").known_as(error.problem)]
+        found[MOST_TOLD:] = [ConfigError(f"and {rest} more like these", problem=error.problem)]
     return found
 
 
@@ -127,8 +156,15 @@ class Cycle(PlanError):
 
     problem = Problem.CYCLE
 
-    def __init__(self, message: str, *, names: tuple[str, ...], hint: str = "") -> None:
-        super().__init__(message, hint=hint)
+    def __init__(
+        self,
+        message: str,
+        *,
+        names: tuple[str, ...],
+        problem: Problem | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, problem=problem, hint=hint)
         self.names = names
 
 
@@ -162,6 +198,12 @@ class PackageError(ReleasekitError):
     """Ends one package; the others go on."""
 
 
+class ChangedMeanwhile(PackageError):
+    """Files or sources are not what they were; nothing was sent."""
+
+    problem = Problem.CHANGED_MEANWHILE
+
+
 class BuildFailed(PackageError):
     """`log` holds the last lines of the build's output, redacted. A `premature` build lacks nothing
     but what the release itself is going to publish.
@@ -170,9 +212,15 @@ class BuildFailed(PackageError):
     problem = Problem.BUILD_FAILED
 
     def __init__(
-        self, message: str, *, log: tuple[str, ...] = (), hint: str = "", premature: bool = False
+        self,
+        message: str,
+        *,
+        log: tuple[str, ...] = (),
+        premature: bool = False,
+        problem: Problem | None = None,
+        hint: str = "",
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, problem=problem, hint=hint)
         self.log = log
         self.premature = premature
 
@@ -247,11 +295,14 @@ class Transient(PackageError):
         retry_after: float | None = None,
         ambiguous: bool = False,
         crowded: bool = False,
+        limited: bool | None = None,
+        problem: Problem | None = None,
         hint: str = "",
+        status: int = 0,
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, problem=problem, hint=hint, status=status)
         self.retry_after = retry_after
-        self.limited = retry_after is not None
+        self.limited = retry_after is not None if limited is None else limited
         self.slowed_down = False
         self.asked_s: float | None = None
         self.come_back = ""

@@ -45,7 +45,7 @@ def kind(what: str) -> str:
     return "".join("#" if letter.isdigit() else letter for letter in path)
 
 
-def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_each(  # noqa: PLR0915
+def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_each(
     tmp_path: Path,
 ) -> None:
     """R14, R15: before each kind of request, and after each that changes something."""

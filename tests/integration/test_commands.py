@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
-from releasekit.causes.refusals import PathError
+from releasekit.errors import PathError
 from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.provenance.conditions import NO_PERMISSION

@@ -19,12 +19,13 @@ import pytest
 
 import fakes
 from integration.tools import require_tool
-from releasekit.causes.failures import HoldsState
+from raising import raises
 from releasekit.ecosystems.pypi import Options
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind, Package
+from releasekit.problems import Problem
 from releasekit.release.phases import refuse_state
 from releasekit.state.directory import built_directory
 
@@ -233,7 +234,7 @@ def test_the_state_directory_never_gets_into_an_sdist(tmp_path: Path, backend: s
         assert "all-1/all/__init__.py" in names
         assert not [name for name in names if ".releasekit" in name]
     else:
-        with pytest.raises(HoldsState, match=r"all-1\.tar\.gz holds all-1/\.releasekit/"):
+        with raises(Problem.STATE_IN_PACKAGE, match=r"all-1\.tar\.gz holds all-1/\.releasekit/"):
             asyncio.run(main())
 
 

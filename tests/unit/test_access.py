@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import FakeRegistry, FakeWorkspace, package
-from releasekit.causes.refusals import UnnamedRegistry
 from releasekit.ecosystems.interface import Target
-from releasekit.errors import Denied, MissingCredentials, Rejected, Transient
+from releasekit.errors import Denied, MissingCredentials, Rejected, Transient, UnnamedRegistry
 from releasekit.model import PackageId, Published
 from releasekit.plan.access import check_credentials, find_unnamed, look_up, refuse_unnamed
 

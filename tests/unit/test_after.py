@@ -9,11 +9,12 @@ import pytest
 
 from documents import ROOT
 from fakes import DECLARED
-from releasekit.causes.refusals import UnknownName
+from raising import raises
 from releasekit.config.after import AnnounceOptions, TagOptions
 from releasekit.config.config import load
 from releasekit.config.file import read_config
 from releasekit.errors import ConfigError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,7 +108,7 @@ def test_other_assets_than_there_are_are_refused() -> None:
     ],
 )
 def test_a_typo_is_noticed(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(UnknownName, match=says):
+    with raises(Problem.UNKNOWN_NAME, match=says):
         loaded(tmp_path, text)
 
 

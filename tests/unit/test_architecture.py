@@ -97,7 +97,6 @@ HOUSE = (
     ("__init__",),
     ("problems",),
     ("errors",),
-    ("causes", "failures", "refusals"),
     ("spent",),
     ("attested",),
     ("announced",),

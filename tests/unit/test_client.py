@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import virtual_time
-from releasekit.causes.failures import WrongAddress
+from raising import raises
 from releasekit.errors import (
     ConfigError,
     Denied,
@@ -33,6 +33,7 @@ from releasekit.http.client import (
     send,
     words_of_page,
 )
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -551,7 +552,7 @@ def test_a_port_that_there_is_not_ends_one_look() -> None:
         elsewhere = httpx.Response(302, headers={"Location": "https://registry.example:99999/x"})
         transport = Script([elsewhere])
         async with http_client(transport=transport) as client:
-            with pytest.raises(WrongAddress, match="99999 is no port"):
+            with raises(Problem.WRONG_ADDRESS, match="99999 is no port"):
                 await request_with_retry(client, "GET", URL)
 
     virtual_time.run(main())

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.causes.failures import HoldsState
+from raising import raises
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.model import Artifact, Outcome
+from releasekit.problems import Problem
 from releasekit.release.phases import refuse_state
 from releasekit.state.directory import NAME, first_leaked, make_state_directory, within
 from unit.test_release import Line
@@ -54,7 +55,7 @@ def test_an_artifact_with_state_in_it_fails_the_build(
     for name in ("results.json", "dist/pypi/a/1/a-1.tar.gz"):
         (state / name).touch()
     path = packed(tmp_path, kind, [*SOUND, *leaked])
-    with pytest.raises(HoldsState) as refused:
+    with raises(Problem.STATE_IN_PACKAGE) as refused:
         refuse_state(at(tmp_path), [fakes.artifact(path, path.read_bytes())], state)
     assert f"{path.name} holds {leaked[0]}" in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -10,11 +10,12 @@ import pytest
 
 from attesting import FakeAttesting
 from fakes import FakeRegistry, FakeWorkspace, config, package, plan
+from raising import raises
 from releasekit.attested import Obstacle
-from releasekit.causes.refusals import CannotAttest
 from releasekit.ecosystems.interface import Target
 from releasekit.model import Action
 from releasekit.plan.provenance import with_provenance
+from releasekit.problems import Problem
 from releasekit.provenance.conditions import NO_JOB, NO_PERMISSION
 from releasekit.provenance.job import Job
 
@@ -129,7 +130,7 @@ def test_off_is_off() -> None:
 def test_what_is_required_and_cannot_be_ends_the_run_before_anything_is_built(
     job: Job | Obstacle, obstacles: dict[str, Obstacle], message: str, cures: list[str]
 ) -> None:
-    with pytest.raises(CannotAttest) as error:
+    with raises(Problem.CANNOT_ATTEST) as error:
         planned(attestations="required", job=job, obstacles=obstacles)
     assert str(error.value) == f"attestations are required, and cannot be made: {message}"
     assert error.value.hint == " ".join(cures)

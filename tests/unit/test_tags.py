@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import fakes
+from raising import raises
 from releasekit.announced import Status, Tag
-from releasekit.causes.refusals import SameTag, TagName
 from releasekit.config.after import TagOptions
 from releasekit.ecosystems.interface import Target
 from releasekit.ecosystems.npm.history import version_at
@@ -30,6 +30,7 @@ from releasekit.model import (
     Result,
 )
 from releasekit.plan.tags import with_tags
+from releasekit.problems import Problem
 from releasekit.release.tagging import push_tags
 from workspaces import git
 
@@ -421,14 +422,14 @@ def test_two_packages_share_a_tag_only_where_that_is_meant(
     if expected is None:
         asked(place, made, options={"name": template})
         return
-    with pytest.raises(SameTag, match=expected):
+    with raises(Problem.SAME_TAG, match=expected):
         asked(place, made, options={"name": template})
 
 
 def test_names_that_git_cannot_keep_are_refused_before_anything_else(place: Place) -> None:
     made = plan(place, planned(place.package("core", "1.0.0 beta")))
-    with pytest.raises(
-        TagName, match=r"npm:core 1\.0\.0 beta: its tag would be 'core-v1.0.0 beta'"
+    with raises(
+        Problem.TAG_NAME, match=r"npm:core 1\.0\.0 beta: its tag would be 'core-v1.0.0 beta'"
     ):
         asked(place, made)
 
@@ -439,7 +440,7 @@ def test_names_that_git_cannot_keep_are_refused_before_anything_else(place: Plac
 def test_a_tag_is_no_directory_of_tags(place: Place, there: str, ours: str) -> None:
     git(place.root, "tag", there)
     git(place.root, "push", "--quiet", "origin", there)
-    with pytest.raises(SameTag, match=f"git can keep no tag '{ours}' beside the tag '{there}'"):
+    with raises(Problem.SAME_TAG, match=f"git can keep no tag '{ours}' beside the tag '{there}'"):
         asked(
             place, plan(place, planned(place.package("core"))), options={"name": "{name}/{version}"}
         )

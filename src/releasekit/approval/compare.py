@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from releasekit.causes.failures import WaitsDifferent
 from releasekit.errors import DigestMismatch, PackageError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,10 +73,11 @@ def check_place(recorded: Result, waiting: Waiting) -> None:
         theirs = getattr(waiting, key)
         if theirs != ours:
             by = f", staged by {waiting.by}" if waiting.by else ""
-            raise WaitsDifferent(
+            raise PackageError(
                 f"{package}: what waits has the {key} {theirs!r}{by}, and {ours!r} is what the run "
                 "has left",
                 hint=_FOREIGN,
+                problem=Problem.WAITS_DIFFERENT,
             )
 
 

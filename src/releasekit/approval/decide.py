@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.aio import backoff, gather_all, growing_pauses
 from releasekit.approval.codes import NoCode
-from releasekit.causes.failures import CannotApprove
-from releasekit.causes.refusals import AllAtOnce
-from releasekit.errors import DigestMismatch, PackageError, Transient, UnderReview
+from releasekit.errors import (
+    DigestMismatch,
+    PackageError,
+    PlanError,
+    Rejected,
+    Transient,
+    UnderReview,
+)
+from releasekit.problems import Problem
 from releasekit.report.text import seconds
 
 if TYPE_CHECKING:
@@ -27,7 +33,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.approval import Approval, Waiting
     from releasekit.errors import ReleasekitError
     from releasekit.model import PackageId
-    from releasekit.problems import Problem
 
 # npm looks at a version before and after its approval, for up to 18 minutes by users' accounts.
 # https://github.com/npm/cli/issues/9889
@@ -110,14 +115,17 @@ def units_of(
         ).prepare()
     except CycleError as error:
         first, second, *_ = (units[place].names[0] for place in error.args[1])
-        raise AllAtOnce(f"{first} and {second} wait in deployments that need each other") from error
+        raise PlanError(
+            f"{first} and {second} wait in deployments that need each other",
+            problem=Problem.ALL_AT_ONCE,
+        ) from error
     return units
 
 
 class Approving:
     """One release. `codes` and `approvals` are by ecosystem; `say` is told what happens."""
 
-    def __init__(  # noqa: PLR0913 - what a release is approved with, by name
+    def __init__(
         self,
         units: Sequence[Unit],
         approvals: Mapping[str, Approval],
@@ -237,10 +245,11 @@ class Approving:
         limit_s = min(SCAN_S, self._terms.max_wait_s)
         if await self._become_visible(unit, limit_s, "it waits no more; watching for it"):
             return Ending(state="published", reason="approved before")
-        raise CannotApprove(
+        raise Rejected(
             f"{_names(unit)}: it neither waits any more, nor is it visible after "
             f"{seconds(limit_s)}: it was rejected, or the registry has dropped it",
             hint="Whoever releases it bumps the version and runs the release again.",
+            problem=Problem.CANNOT_APPROVE,
         )
 
     async def _lets_on(self, unit: Unit, ending: Ending) -> bool:

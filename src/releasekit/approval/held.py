@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from releasekit.causes.refusals import ResultsError
+from releasekit.errors import ConfigError
 from releasekit.model import Outcome
+from releasekit.problems import Problem
 from releasekit.report.joined import publish_order
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ class Held:
         staged = {name for name, each in results.items() if each.outcome is Outcome.STAGED}
         for name in sorted(staged):
             if not results[name].artifacts or results[name].staged is None:
-                raise ResultsError(
+                raise ConfigError(
                     f"{where}: {name} is staged, and its files are not on record",
                     hint="Take the results.json of the run that staged it.",
+                    problem=Problem.RESULTS,
                 )
         order = publish_order(report.edges, where)
         reach: dict[PackageId, frozenset[PackageId]] = {}

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.aio import uncancellable
-from releasekit.causes.failures import RunArtifacts
-from releasekit.causes.refusals import ApprovalError, ResultsError
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
-from releasekit.errors import Denied
+from releasekit.errors import ConfigError, Denied, PackageError
 from releasekit.host.origin import PULL_REQUEST_EVENTS
 from releasekit.http.client import check, request_with_retry
 from releasekit.http.origins import require_safe
+from releasekit.problems import Problem
 from releasekit.report.record import MAX_BYTES
 from releasekit.text.escape import clip, visible
 from releasekit.text.json_text import parse_json
@@ -59,20 +58,22 @@ class WorkflowRun:
         place = require_safe(url, name="--run")
         matched = _RUN.fullmatch(place.path)
         if matched is None:
-            raise ApprovalError(
+            raise ConfigError(
                 f"--run: {clip(visible(url), 200)} is not the address of a workflow run",
                 hint="Write it as the browser shows it: "
                 "https://github.com/OWNER/REPOSITORY/actions/runs/NUMBER",
+                problem=Problem.APPROVAL,
             )
         # A token of one GitHub is not for another one.
         public = place.host == "github.com"
         names = _TOKENS if public else _ENTERPRISE_TOKENS
         token = next((found for name in names if (found := secrets(name))), None)
         if token is None:
-            raise ApprovalError(
+            raise ConfigError(
                 f"--run: {' or '.join(names)} has to hold a token that may read the repository's "
                 "artifacts",
                 hint="GH_TOKEN=$(gh auth token), or download the artifact and name the file in it.",
+                problem=Problem.APPROVAL,
             )
         # https://docs.github.com/en/enterprise-server@latest/rest/quickstart
         api = (
@@ -102,11 +103,12 @@ class WorkflowRun:
             left -= sum(len(text) for _, text in inside)
             found += [(f"{name}: {path}", text) for path, text in inside]
         if not found:
-            raise ResultsError(
+            raise ConfigError(
                 f"--run: none of the {len(listed)} artifacts of run {self.number} of "
                 f"{self.repository} holds a {RESULTS} of up to {MAX_ARTIFACT_BYTES} bytes",
                 hint=f"Let the workflow upload it as {ARTIFACT!r} (upload-artifact), or name "
                 f"a {RESULTS} on this machine.",
+                problem=Problem.RESULTS,
             )
         return found
 
@@ -130,7 +132,9 @@ class WorkflowRun:
             } if str(number) == self.number:
                 pass
             case _:
-                raise RunArtifacts(f"{self.api}: not the workflow run {self.number}")
+                raise PackageError(
+                    f"{self.api}: not the workflow run {self.number}", problem=Problem.RUN_ARTIFACTS
+                )
         branch = _text_at(found, "head_branch") or "unknown"
         source = _text_at(found, "head_repository", "full_name") or repository
         actor = _text_at(found, "actor", "login") or "unknown"
@@ -153,7 +157,9 @@ class WorkflowRun:
             artifacts = document["artifacts"]
             usable = [each for each in artifacts if _is_usable(each)]
         except (ValueError, KeyError, TypeError) as error:
-            raise RunArtifacts(f"{self.api}: not a list of artifacts") from error
+            raise PackageError(
+                f"{self.api}: not a list of artifacts", problem=Problem.RUN_ARTIFACTS
+            ) from error
         return sorted(usable, key=lambda each: int(each["id"]), reverse=True)
 
     async def _get(self, http: httpx.AsyncClient, policy: RetryPolicy, path: str) -> bytes:
@@ -201,8 +207,13 @@ def _results_in(data: bytes, name: str, left: int) -> list[tuple[str, bytes]]:
                     text = file.read(left + 1)
                 left -= len(text)
                 if left < 0:
-                    raise RunArtifacts(f"{name}: its {RESULTS} is over {MAX_BYTES} bytes")
+                    raise PackageError(
+                        f"{name}: its {RESULTS} is over {MAX_BYTES} bytes",
+                        problem=Problem.RUN_ARTIFACTS,
+                    )
                 found.append((visible(entry.filename), text))
     except (*BAD_ZIP, ValueError) as error:
-        raise RunArtifacts(f"{name}: not an archive that can be read: {error}") from error
+        raise PackageError(
+            f"{name}: not an archive that can be read: {error}", problem=Problem.RUN_ARTIFACTS
+        ) from error
     return found

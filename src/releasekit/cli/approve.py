@@ -22,8 +22,6 @@ from releasekit.approval.decide import (
 )
 from releasekit.approval.held import Held
 from releasekit.approval.review import AT_ONCE, reviewed
-from releasekit.causes.failures import NotThere
-from releasekit.causes.refusals import ApprovalError
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.recorded import recorded
 from releasekit.cli.session import started
@@ -32,10 +30,11 @@ from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import INTERRUPTED, Rejected
+from releasekit.errors import INTERRUPTED, ConfigError, Rejected
 from releasekit.http.client import http_client
 from releasekit.http.traffic import counted
 from releasekit.plan.access import find_unnamed, refuse_unnamed
+from releasekit.problems import Problem
 from releasekit.report.endings import endings_table
 from releasekit.report.review import show_review
 from releasekit.report.text import few, packages
@@ -98,7 +97,10 @@ async def _opened(
     for name in sorted({package.ecosystem for package in held.recorded}):
         declaration = session.ecosystems.get(name)
         if declaration is None or not declaration.approves:
-            raise ApprovalError(f"{name}: nothing of this ecosystem can be approved from here")
+            raise ConfigError(
+                f"{name}: nothing of this ecosystem can be approved from here",
+                problem=Problem.APPROVAL,
+            )
         approval = folders.approval(declaration, config, services)
         _check_registry(declaration.registry.name or f"{name}-registry", report, name, approval)
         approvals[name] = approval
@@ -109,9 +111,10 @@ def _check_registry(option: str, report: Report, ecosystem: str, approval: Appro
     """Credentials go where the person says, not where a file does."""
     recorded = report.registries.get(ecosystem, "")
     if recorded and recorded.rstrip("/") != approval.url.rstrip("/"):
-        raise ApprovalError(
+        raise ConfigError(
             f"the run has staged at {recorded}, and {option} is {approval.url}",
             hint=f"Add --{option} {recorded} if that is where you want to approve.",
+            problem=Problem.APPROVAL,
         )
 
 
@@ -181,9 +184,10 @@ class _Decision:
             return True
         verb = "Approve" if self.approving else "Reject"
         if terminal is None:
-            raise ApprovalError(
+            raise ConfigError(
                 f"nobody can be asked whether to {verb.lower()} {packages(count)}",
                 hint="Run it in a terminal, or add --yes once you have read this.",
+                problem=Problem.APPROVAL,
             )
         return await terminal.agrees(f"{verb} {packages(count)}?")
 
@@ -280,9 +284,10 @@ class _Decision:
 
 def _lacking(name: PackageId, lacks: Iterable[PackageId]) -> Rejected:
     names = few([*map(str, sorted(lacks))], 3)
-    return NotThere(
+    return Rejected(
         f"{name}: needs {names}, which was neither published nor staged",
         hint="Run the release again, and approve with the results of that run.",
+        problem=Problem.CANNOT_APPROVE,
     )
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
-from releasekit.causes.refusals import CommandLineError, ExposedSecret, UnknownName
 from releasekit.config.declaration import COMMANDS, DECIDE, NOTES, VERIFY, Command
 from releasekit.errors import ConfigError, closest, did_you_mean
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,7 +96,10 @@ def parse_command_line(
     if found.place:
         name, metavar, _ = _positional(command)
         if name in texts:
-            raise CommandLineError(f"{metavar} and --{name} are the same input; write one of them")
+            raise ConfigError(
+                f"{metavar} and --{name} are the same input; write one of them",
+                problem=Problem.COMMAND_LINE,
+            )
         texts[name] = "\n".join(found.place) if command in _SEVERAL else found.place
         labels[name] = metavar
     inputs = declared.from_environment(environment)
@@ -120,9 +123,10 @@ def _command(word: str) -> Command:
         what = f"there is no command {word!r}"
     else:  # it may be a token in the wrong place
         what = "the first argument is no command"
-    raise CommandLineError(
+    raise ConfigError(
         what + (f", did you mean {near!r}?" if near else ""),
         hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
+        problem=Problem.COMMAND_LINE,
     )
 
 
@@ -137,7 +141,9 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         # Of a flag that takes none, argparse shows the value.
         what = _VALUE.sub("takes no value", message.removeprefix("argument "))
-        raise CommandLineError(what, hint=f"{self.prog} --help lists the flags.")
+        raise ConfigError(
+            what, hint=f"{self.prog} --help lists the flags.", problem=Problem.COMMAND_LINE
+        )
 
 
 def _parser(command: Command, declared: Declared) -> _Parser:
@@ -240,24 +246,30 @@ def _not_understood(
     position = [*argv, word].index(word) + 1
     if not word.startswith("-"):
         what = "file of results" if command in DECIDE else "workspace"
-        return CommandLineError(
+        return ConfigError(
             f"argument {position} is one too many: releasekit {command} takes one {what}, "
             "and flags",
             hint=hint,
+            problem=Problem.COMMAND_LINE,
         )
     if not _FLAG.fullmatch(flag):
-        return CommandLineError(
-            f"argument {position} is no flag: they are two hyphens and a word", hint=hint
+        return ConfigError(
+            f"argument {position} is no flag: they are two hyphens and a word",
+            hint=hint,
+            problem=Problem.COMMAND_LINE,
         )
     name = flag.removeprefix("--")
     if name in declared.secrets:
-        return ExposedSecret(
+        return ConfigError(
             f"{flag} is a secret, and arguments can be read by every process of the machine",
             hint=f"Set the variable {declared.secrets[name].variable} instead.",
+            problem=Problem.SECRET_IN_THE_OPEN,
         )
     if name in declared.inputs and declared.inputs[name].commands:
         others = " and ".join(sorted(declared.inputs[name].commands))
-        return CommandLineError(f"{flag} belongs to {others}, not to {command}", hint=hint)
+        return ConfigError(
+            f"{flag} belongs to {others}, not to {command}", hint=hint, problem=Problem.COMMAND_LINE
+        )
     known = [each.flag for each in declared.inputs.values() if command in each.commands]
     meant = did_you_mean(flag, known)
     if not meant:
@@ -266,4 +278,4 @@ def _not_understood(
         }
         if near := closest(flag, elsewhere, cutoff=0.8):
             meant = f", and {near} belongs to {' and '.join(elsewhere[near])}, not to {command}"
-    return UnknownName(f"{flag} is no flag{meant}", hint=hint)
+    return ConfigError(f"{flag} is no flag{meant}", hint=hint, problem=Problem.UNKNOWN_NAME)

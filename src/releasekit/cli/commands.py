@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from releasekit import report
 from releasekit.aio import Group, uncancellable
-from releasekit.causes.refusals import ResultsError
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.left_behind import forget_results, refuse_tracked_results
 from releasekit.cli.publishing import Publishing, say, tell, write
@@ -26,6 +25,7 @@ from releasekit.cli.session import (
 from releasekit.cli.telling import traffic_told
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
+from releasekit.errors import ConfigError
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
 from releasekit.http.traffic import counted
@@ -34,6 +34,7 @@ from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
 from releasekit.plan.shards import with_shards
 from releasekit.plan.warnings import refuse_errors
+from releasekit.problems import Problem
 from releasekit.release.sources import Sources
 from releasekit.report.text import few
 from releasekit.state import doctor, locks, pins, run_logs
@@ -231,10 +232,11 @@ async def join(config: Config, session: Session) -> int:
     await refuse_tracked_results(config, session)
     found = sorted(config.state_directory.rglob(RESULTS))
     if not found:
-        raise ResultsError(
+        raise ConfigError(
             f"{config.state_directory}: there is no {RESULTS} below it",
             hint="Download the artifacts of the publishing jobs there, one directory each "
             "(actions/download-artifact), or name another `state-directory`.",
+            problem=Problem.RESULTS,
         )
     reports = await asyncio.to_thread(loaded, *found)
     planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.announced import Announcement, Status
-from releasekit.causes.failures import NotAnnounced, NotTagged
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.forge.announcing import announce, standing
@@ -21,6 +20,7 @@ from releasekit.http.github import GitHub
 from releasekit.model import Outcome
 from releasekit.notes.names import is_shared
 from releasekit.plan.tags import owed, with_tags
+from releasekit.problems import Problem
 from releasekit.release.announcing import drafts, subjects, unsaid, with_announcements
 from releasekit.release.tagging import push_tags
 from releasekit.report.text import packages as packages_text
@@ -274,7 +274,9 @@ def _settled(result: Result) -> Result:
     """What a run that was stopped did not come to, is owed."""
     tag, announcement = result.tag, result.announcement
     if tag is not None and tag.status is Status.WANTED:
-        tag = owed(tag, NotTagged(_STOPPED, hint=_AGAIN))
+        tag = owed(tag, PackageError(_STOPPED, hint=_AGAIN, problem=Problem.TAG_OWED))
     if announcement is not None and announcement.status is Status.WANTED:
-        announcement = unsaid(announcement, NotAnnounced(_STOPPED, hint=_AGAIN))
+        announcement = unsaid(
+            announcement, PackageError(_STOPPED, hint=_AGAIN, problem=Problem.NOT_ANNOUNCED)
+        )
     return replace(result, tag=tag, announcement=announcement)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import PathError
 from releasekit.cli.recorded import RESULTS
 from releasekit.cli.session import refuse_tracked
+from releasekit.errors import PathError
 from releasekit.host import durable
 from releasekit.host.outlet import require_free, trouble_at
 

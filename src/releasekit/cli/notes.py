@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Group
-from releasekit.causes.refusals import CommandLineError
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import explored, refuse_elsewhere
 from releasekit.errors import CommandFailed, ConfigError, did_you_mean
@@ -16,6 +15,7 @@ from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.notes.body import before, notes_of
 from releasekit.notes.names import is_shared, previous_tag, tag_name
+from releasekit.problems import Problem
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
@@ -34,9 +34,10 @@ _SHALLOW = (
 async def notes(config: Config, session: Session) -> int:
     """Print what a release of a version says; nothing is asked of any server."""
     if len(config.subject) != 2:
-        raise CommandLineError(
+        raise ConfigError(
             "notes takes a package and a version",
             hint="Write `releasekit notes npm:@acme/core 1.2.0`.",
+            problem=Problem.COMMAND_LINE,
         )
     name, version = config.subject
     await asyncio.to_thread(refuse_elsewhere, config, session)

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
-from releasekit.causes.refusals import PathError
 from releasekit.cli.left_behind import page_of, write_page
 from releasekit.cli.recorded import RESULTS
 from releasekit.cli.telling import is_verbose
-from releasekit.errors import INTERRUPTED
+from releasekit.errors import INTERRUPTED, PathError
 from releasekit.host import durable
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from releasekit.approval.workflow_run import WorkflowRun
-from releasekit.causes.refusals import CommandLineError
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_file
 from releasekit.http.client import RetryPolicy, http_client
+from releasekit.problems import Problem
 from releasekit.report import join, load_all
 from releasekit.report.record import MAX_BYTES
 
@@ -42,7 +42,9 @@ async def recorded(config: Config, session: Session) -> tuple[Report, str, dict[
         said = {"page, as the file says": report.run_url} if report.run_url else {}
         return report, str(path), said
     if config.results_file:
-        raise CommandLineError("RESULTS and --run both name results; write one of them")
+        raise ConfigError(
+            "RESULTS and --run both name results; write one of them", problem=Problem.COMMAND_LINE
+        )
     run = WorkflowRun.named(config.run, session.credentials.get)
     policy = RetryPolicy(
         config.max_retries,

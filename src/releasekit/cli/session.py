@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, TextIO
 from urllib.parse import urlsplit
 
 from releasekit.aio import Group
-from releasekit.causes.refusals import PathError
 from releasekit.cli.following import with_following
 from releasekit.cli.preload import load_everything
 from releasekit.cli.signing import with_signing
@@ -20,7 +19,7 @@ from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import DeadlinePassed, Transient
+from releasekit.errors import DeadlinePassed, PathError, Transient
 from releasekit.host.files import repository_of
 from releasekit.host.origin import origin
 from releasekit.host.process import Processes
@@ -103,7 +102,7 @@ class Prepared:
     following: Following | None
 
 
-async def prepared(  # noqa: PLR0913 - what a command begins with, by name
+async def prepared(
     group: Group,
     config: Config,
     session: Session,
@@ -155,7 +154,7 @@ def _nothing_done(message: str, config: Config, session: Session) -> str:
     return f"Nothing was published. {given} the same command again when the server answers."
 
 
-async def _prepared(  # noqa: PLR0913 - as `prepared`
+async def _prepared(
     group: Group,
     config: Config,
     session: Session,

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import Group
-from releasekit.causes.failures import StrangeAnswer
-from releasekit.causes.refusals import CommandLineError, PathError
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.telling import traffic_told
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import PackageError
+from releasekit.errors import ConfigError, PackageError, PathError, Rejected
 from releasekit.http.client import RetryPolicy, check, http_client, request_with_retry, retry
 from releasekit.http.download import download
 from releasekit.http.origins import require_safe
@@ -63,10 +61,11 @@ async def verify(config: Config, session: Session) -> int:
     """One line for each file; 0 where all of them are what the repository's workflow signed."""
     signers = _signers(config)
     if not config.files:
-        raise CommandLineError(
+        raise ConfigError(
             "there is nothing to verify: write releasekit verify PATH… or URL… --repository "
             "OWNER/NAME",
             hint="releasekit verify --help lists the flags.",
+            problem=Problem.COMMAND_LINE,
         )
     interruption = Interruption("cancelled; nothing was changed")
     with interruption, counted(traffic_told(config, session)):
@@ -80,26 +79,31 @@ async def verify(config: Config, session: Session) -> int:
 def _signers(config: Config) -> Signers:
     repository, workflow = config.repository, config.workflow
     if not repository:
-        raise CommandLineError(
+        raise ConfigError(
             "--repository is missing: write --repository OWNER/NAME, the repository whose "
-            "workflows must have signed the files"
+            "workflows must have signed the files",
+            problem=Problem.COMMAND_LINE,
         )
     if not _REPOSITORY.fullmatch(repository):
         url = _REPOSITORY_URL.fullmatch(repository)
-        raise CommandLineError(
+        raise ConfigError(
             f'--repository = "{repository[:100]}" is not the name of a repository: write '
-            f"{url[1] if url else 'OWNER/NAME'}"
+            f"{url[1] if url else 'OWNER/NAME'}",
+            problem=Problem.COMMAND_LINE,
         )
     named = _WORKFLOW.fullmatch(workflow)
     if workflow and not named:
-        raise CommandLineError(
+        raise ConfigError(
             f'--workflow = "{workflow[:100]}" is not the file of a workflow: write its name, '
-            "like release.yml"
+            "like release.yml",
+            problem=Problem.COMMAND_LINE,
         )
     _check_ref(config.ref)
     if config.event and not _EVENT.fullmatch(config.event):
-        raise CommandLineError(
-            f'--event = "{config.event[:100]}" is not the event of a run: write its name, like push'
+        raise ConfigError(
+            f'--event = "{config.event[:100]}" is not the event of a run: write its name, '
+            "like push",
+            problem=Problem.COMMAND_LINE,
         )
     return Signers(
         trust_at(config.trust_config),
@@ -115,13 +119,15 @@ def _check_ref(ref: str) -> None:
         return
     if _REF.fullmatch(f"refs/heads/{ref}") and not ref.startswith("refs/"):
         # Who may make a tag need not be who may push to the branch of that name.
-        raise CommandLineError(
+        raise ConfigError(
             f'--ref = "{ref[:100]}" may be a branch or a tag: write refs/heads/{ref[:100]} or '
-            f"refs/tags/{ref[:100]}"
+            f"refs/tags/{ref[:100]}",
+            problem=Problem.COMMAND_LINE,
         )
-    raise CommandLineError(
+    raise ConfigError(
         f'--ref = "{ref[:100]}" is not the ref of a run: write one like refs/heads/main or '
-        "refs/tags/v1.2"
+        "refs/tags/v1.2",
+        problem=Problem.COMMAND_LINE,
     )
 
 
@@ -235,7 +241,9 @@ class _Question:
             )
             if isinstance(found, httpx.Response):
                 check(found, str(url))
-                raise StrangeAnswer(f"{url}: HTTP {found.status_code}, and no file")
+                raise Rejected(
+                    f"{url}: HTTP {found.status_code}, and no file", problem=Problem.STRANGE_ANSWER
+                )
             return dict(found.digests)
 
         digests = await retry(attempt, self._policy)

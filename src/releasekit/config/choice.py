@@ -6,9 +6,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import NothingMatches
-from releasekit.errors import PlanError, UnknownDependency, closest
+from releasekit.errors import ConfigError, PlanError, UnknownDependency, closest
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.problems import Problem
 from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
@@ -115,8 +115,9 @@ def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[Pack
     ids = {package for package in public if matches(package, [pattern])}
     if not ids:
         near = closest(pattern, [each.name for each in public])
-        raise NothingMatches(
+        raise ConfigError(
             f"{key}: {pattern!r} matches no package that can be published",
             hint=f"Did you mean {near!r}?" if near else f"{spelled('plan')} lists them.",
+            problem=Problem.NOTHING_MATCHES,
         )
     return ids

@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from releasekit.causes.refusals import PathError, ShardError
 from releasekit.config.declaration import DECIDE, VERIFY
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.config.locations import (
@@ -18,6 +17,8 @@ from releasekit.config.locations import (
 )
 from releasekit.config.rows import Rows, Shard
 from releasekit.config.values import Name, Url
+from releasekit.errors import ConfigError, PathError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -252,9 +253,10 @@ def _shard(inputs: Inputs) -> Shard | None:
         return None
     label = inputs.given.get("shard", "shard")
     if not inputs.plan_file:
-        raise ShardError(
+        raise ConfigError(
             f"{label}: {inputs.shard[:60]!r} is a part of a plan, and there is no `plan-file`",
             hint="Give the plan file that `mode: plan` has written with `shards`.",
+            problem=Problem.SHARDS,
         )
     return Shard.parse(inputs.shard, label)
 

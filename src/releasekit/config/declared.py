@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-from releasekit.causes.refusals import UnknownName
 from releasekit.config.declaration import PREFIX, Declaration, declared_by
 from releasekit.config.inputs import FORGE_TOKEN, STATE_KEY, Inputs
-from releasekit.errors import did_you_mean
+from releasekit.errors import ConfigError, did_you_mean
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -71,9 +71,10 @@ class Declared:
         texts = {}
         for variable in sorted(name for name in environment if name.startswith(PREFIX)):
             if variable not in known:
-                raise UnknownName(
+                raise ConfigError(
                     f"{variable} is no input{did_you_mean(variable, known)}",
                     hint="Every variable that starts with RELEASEKIT_ is taken for one.",
+                    problem=Problem.UNKNOWN_NAME,
                 )
             declaration = known[variable]
             if declaration.kind != "secret":

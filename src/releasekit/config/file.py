@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import ExposedSecret, UnknownName
 from releasekit.config import levels
 from releasekit.config.after import AnnounceOptions, TagOptions
 from releasekit.config.levels import Levels
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import read_parsed
+from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
@@ -81,18 +81,20 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
 def _declaration(key: str, where: str, declared: Declared) -> Declaration:
     if key in declared.secrets:
         variable = declared.secrets[key].variable
-        raise ExposedSecret(
+        raise ConfigError(
             f"{where}: {key} is a secret and has no place in a file of the repository",
             hint=f"Revoke it if it was real. Set the variable {variable} instead.",
+            problem=Problem.SECRET_IN_THE_OPEN,
         )
     declaration = declared.inputs.get(key)
     if declaration is None:
         known = [name for name, each in declared.inputs.items() if "file" in each.places]
         near = did_you_mean(key, [*known, *declared.ecosystems, *_TABLES])
-        raise UnknownName(f"{where}: unknown key {key!r}{near}")
+        raise ConfigError(f"{where}: unknown key {key!r}{near}", problem=Problem.UNKNOWN_NAME)
     if "file" not in declaration.places:
-        raise UnknownName(
-            f"{where}: {key} says how one run goes; give it as a flag or an input, not here"
+        raise ConfigError(
+            f"{where}: {key} says how one run goes; give it as a flag or an input, not here",
+            problem=Problem.UNKNOWN_NAME,
         )
     return declaration
 
@@ -133,9 +135,10 @@ def _options(kind: type[OptionTable], value: object, where: str) -> Mapping[str,
     for key in table:
         if key not in known:
             near = did_you_mean(key, known)
-            raise UnknownName(
+            raise ConfigError(
                 f"{where}: [{name}] has an unknown key {key!r}{near}",
                 hint=f"Known: {', '.join(sorted(known))}.",
+                problem=Problem.UNKNOWN_NAME,
             )
     return table
 
@@ -163,9 +166,10 @@ def _dist(
     for owner, value in table.items():
         label = f'{where}: [{_DIST}] "{owner}"'
         if owner not in ecosystems and not _names_package(owner, ecosystems):
-            raise UnknownName(
+            raise ConfigError(
                 f"{label} is neither an ecosystem nor a package; write one of "
-                f'{", ".join(ecosystems)}, or "{next(iter(ecosystems))}:acme-core"'
+                f'{", ".join(ecosystems)}, or "{next(iter(ecosystems))}:acme-core"',
+                problem=Problem.UNKNOWN_NAME,
             )
         found[owner] = (value,) if isinstance(value, str) else _strings(value, label)
     return found

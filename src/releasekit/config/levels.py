@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.causes.refusals import UnknownName
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.model import WarningName
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -54,9 +54,10 @@ def _name(key: str, where: str) -> WarningName:
         return WarningName(key)
     except ValueError:
         known = list(map(str, WarningName))
-        raise UnknownName(
+        raise ConfigError(
             f"{where}: [{TABLE}] has an unknown key {key!r}{did_you_mean(key, known)}",
             hint=f"Known: {', '.join(known)}.",
+            problem=Problem.UNKNOWN_NAME,
         ) from None
 
 

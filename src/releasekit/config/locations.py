@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import AddressError, PathError, RegistrySettings
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
+from releasekit.errors import ConfigError, PathError
 from releasekit.host.files import checkout_of
 from releasekit.host.outlet import linked, require_free
+from releasekit.problems import Problem
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
@@ -198,9 +199,10 @@ class Locations:
                     found[name] = Directory(base / name if shared else base)
                 case Url(url) if attribute == "registry":
                     first = next(iter(self.ecosystems.values()))
-                    raise RegistrySettings(
+                    raise ConfigError(
                         f'{self._label("registry")} = "{_bare(url)}" is no directory; write '
-                        f"dir:PATH, or give the URL as {first.registry.name}"
+                        f"dir:PATH, or give the URL as {first.registry.name}",
+                        problem=Problem.REGISTRY_SETTINGS,
                     )
                 case Url(url):
                     only_in = self._label(attribute) if self._rank(attribute) < 2 else ""
@@ -256,9 +258,10 @@ class Locations:
         if self._rank(attribute) < self._rank(goes_to):
             return ""
         if isinstance(index, Directory) or isinstance(registry, Directory):
-            raise RegistrySettings(
+            raise ConfigError(
                 f"{self._label(attribute)}: a directory is its own index; leave it out, or give "
-                "URLs for both"
+                "URLs for both",
+                problem=Problem.REGISTRY_SETTINGS,
             )
         return self._safe(index.text, attribute)
 
@@ -275,9 +278,10 @@ class Locations:
     def insecure_hosts(self) -> frozenset[str]:
         for text in self.inputs.insecure_hosts:
             if not _HOST.fullmatch(text):
-                raise AddressError(
+                raise ConfigError(
                     f"{self._label('insecure_hosts')}: {text[:200]!r} is no host",
                     hint="Write it as in a URL, with its port or without: packages.lan:8081.",
+                    problem=Problem.ADDRESS,
                 )
         return frozenset(text.lower() for text in self.inputs.insecure_hosts)
 

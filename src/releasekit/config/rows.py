@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.causes.refusals import ShardError, UnknownName
-from releasekit.errors import did_you_mean
+from releasekit.errors import ConfigError, did_you_mean
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -34,15 +34,17 @@ class Rows:
             name = name.strip()
             if given and name not in ecosystems:
                 known = ", ".join(ecosystems)
-                raise UnknownName(
+                raise ConfigError(
                     f"{label}: {name[:60]!r} is no ecosystem{did_you_mean(name, ecosystems)}",
                     hint=f"Write a number, or ECOSYSTEM=NUMBER with one of {known}.",
+                    problem=Problem.UNKNOWN_NAME,
                 )
             number = _number(count.strip(), label)
             if found.setdefault(name, number) != number:
-                raise ShardError(
+                raise ConfigError(
                     f"{label}: {found[name]} and {number} jobs for "
-                    f"{name or 'every ecosystem'}; write one of them"
+                    f"{name or 'every ecosystem'}; write one of them",
+                    problem=Problem.SHARDS,
                 )
         return cls(found.pop("", 0), found)
 
@@ -55,9 +57,10 @@ class Rows:
 
 def _number(text: str, label: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST):
-        raise ShardError(
+        raise ConfigError(
             f"{label}: {text[:60]!r} is no number of jobs; write one from 1 to {MOST}, "
-            "or ECOSYSTEM=NUMBER"
+            "or ECOSYSTEM=NUMBER",
+            problem=Problem.SHARDS,
         )
     return int(text)
 
@@ -73,8 +76,9 @@ class Shard:
     def parse(cls, text: str, label: str) -> Self:
         match = _SHARD.fullmatch(text)
         if match is None or not int(match[1]) <= int(match[2]) <= MOST:
-            raise ShardError(
-                f"{label}: {text[:60]!r} is no part of a plan; write NUMBER/COUNT, like 2/4"
+            raise ConfigError(
+                f"{label}: {text[:60]!r} is no part of a plan; write NUMBER/COUNT, like 2/4",
+                problem=Problem.SHARDS,
             )
         return cls(int(match[1]), int(match[2]))
 

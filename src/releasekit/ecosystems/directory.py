@@ -14,17 +14,17 @@ import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import uncancellable
-from releasekit.causes.failures import DirectoryLocked, DirectoryUnusable, NotAPackage
 from releasekit.config.values import Directory
+from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.host import contents, durable
 from releasekit.host.flock import try_lock
+from releasekit.problems import Problem
 from releasekit.state.lock_order import DIRECTORY_LOCK, Kind, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path, PurePosixPath
 
-    from releasekit.errors import PackageError
     from releasekit.model import Artifact, Package, Published
     from releasekit.provenance.bundle import Bundle
 
@@ -85,7 +85,9 @@ class DirectoryRegistry:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise DirectoryUnusable(f"{package}: {self.url} cannot be read ({error})") from error
+            raise Rejected(
+                f"{package}: {self.url} cannot be read ({error})", problem=Problem.DIRECTORY
+            ) from error
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         async with turn(Kind.DIRECTORY, str(self._root), self._turn):
@@ -100,13 +102,15 @@ class DirectoryRegistry:
                 for path, page in self._layout.pages(self._root, package):
                     _write(self._root / path, page)
         except OSError as error:
-            raise DirectoryUnusable(
+            raise Rejected(
                 f"{package}: {self.url} cannot be written ({error.filename}: {error.strerror})",
                 hint="Make room or correct the permissions, and run it again: what is there stays.",
+                problem=Problem.DIRECTORY,
             ) from error
         except ValueError as error:
-            raise DirectoryUnusable(
-                f"{package}: {self.url} has a page that cannot be read ({error})"
+            raise Rejected(
+                f"{package}: {self.url} has a page that cannot be read ({error})",
+                problem=Problem.DIRECTORY,
             ) from error
 
     def _add(self, package: Package, artifact: Artifact) -> None:
@@ -136,13 +140,17 @@ class DirectoryRegistry:
             patience = time.monotonic() + PATIENCE_S
             while not try_lock(descriptor):
                 if time.monotonic() > patience:
-                    raise DirectoryLocked(f"{self.url}: another process has it locked")
+                    raise Transient(
+                        f"{self.url}: another process has it locked", problem=Problem.DIRECTORY
+                    )
                 time.sleep(_PAUSE_S)
             yield
 
 
 def misnamed(package: Package, filename: str) -> PackageError:
-    return NotAPackage(f"{package}: {filename} is not the name of one of its files")
+    return PackageError(
+        f"{package}: {filename} is not the name of one of its files", problem=Problem.NOT_A_PACKAGE
+    )
 
 
 def read_page(path: Path) -> bytes | None:

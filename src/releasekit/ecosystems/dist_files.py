@@ -6,10 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import DistError
+from releasekit.errors import ConfigError
 from releasekit.host import durable
 from releasekit.host.files import read_text
 from releasekit.host.folder import Folder
+from releasekit.problems import Problem
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
@@ -61,9 +62,10 @@ def collected(
         checksums = [path for path in kept if _SUMS.fullmatch(path.name)]
         kept = [path for path in kept if not _SUMS.fullmatch(path.name)]
         if not kept:
-            raise DistError(
+            raise ConfigError(
                 f"{place.label}: there is no package file below {place.path}",
                 hint="Was the artifact downloaded there? Leave `dist` out to build everything.",
+                problem=Problem.DIST,
             )
         sums = _checksums(checksums)
         for path in kept:
@@ -83,14 +85,22 @@ def below(place: Dist) -> Iterator[Path]:
             with Folder.reached(directory) as folder:
                 directories, others = folder.listed()
         except OSError as error:
-            raise DistError(f"{place.label}: {directory}: {error.strerror}") from error
+            raise ConfigError(
+                f"{place.label}: {directory}: {error.strerror}", problem=Problem.DIST
+            ) from error
         if len(directory.parts) - len(place.path.parts) > durable.MAX_DEPTH:
-            raise DistError(f"{place.label}: {clip(str(directory), 200)} is too deep in it")
+            raise ConfigError(
+                f"{place.label}: {clip(str(directory), 200)} is too deep in it",
+                problem=Problem.DIST,
+            )
         pending += [directory / name for name in directories if name[0] != "."]
         for path in (directory / name for name in others if name[0] != "."):
             count += 1
             if count > MAX_FILES:
-                raise DistError(f"{place.label}: there are more than {MAX_FILES} files in it")
+                raise ConfigError(
+                    f"{place.label}: there are more than {MAX_FILES} files in it",
+                    problem=Problem.DIST,
+                )
             if path.is_symlink():
                 _refuse_outside(path, place)
             else:
@@ -102,11 +112,14 @@ def _refuse_outside(link: Path, place: Dist) -> None:
     try:
         led = link.resolve()
     except RuntimeError as error:  # before Python 3.13
-        raise DistError(f"{link} is a symbolic link that leads to itself; remove it") from error
+        raise ConfigError(
+            f"{link} is a symbolic link that leads to itself; remove it", problem=Problem.DIST
+        ) from error
     if not led.is_relative_to(place.path):
-        raise DistError(
+        raise ConfigError(
             f"{link} is a symbolic link that leads out of {place.path}",
             hint="Copy the file there: only what lies in the directory is published.",
+            problem=Problem.DIST,
         )
 
 
@@ -118,9 +131,10 @@ def _ecosystem_of(path: Path, place: Dist, ecosystems: Mapping[str, EcosystemDec
     among = [ecosystems[wanted]] if wanted else ecosystems.values()
     suffixes = ", ".join(f"*{suffix}" for each in among for suffix in each.suffixes)
     whose = f" of {wanted}" if wanted else ""
-    raise DistError(
+    raise ConfigError(
         f"{path} is no package file{whose}: these are named {suffixes or 'by tags, not by files'}",
         hint=f"Keep everything else out of {place.path}.",
+        problem=Problem.DIST,
     )
 
 
@@ -134,23 +148,27 @@ def _checksums(files: Sequence[Path]) -> dict[Path, str]:
             match = _SUM.fullmatch(line.strip())
             if match is None:
                 if line.strip() and not line.startswith("#"):
-                    raise DistError(
+                    raise ConfigError(
                         f"{path}: line {number} is not a sha256 and a filename",
                         hint="Write it with `sha256sum FILE… > SHA256SUMS`.",
+                        problem=Problem.DIST,
                     )
                 continue
             name = match["name"] or path.name.removesuffix(".sha256")
             digest = match["digest"].lower()
             if found.setdefault(path.parent / name, digest) != digest:
-                raise DistError(f"{path}: {name} has another sha256 in a file beside it")
+                raise ConfigError(
+                    f"{path}: {name} has another sha256 in a file beside it", problem=Problem.DIST
+                )
     return found
 
 
 def refuse_other_bytes(file: DistFile, sha256: str) -> None:
     """Raises ConfigError where the file is not what a checksum beside it says."""
     if file.sha256 and file.sha256 != sha256:
-        raise DistError(
+        raise ConfigError(
             f"{file.path} has sha256:{sha256}, and the checksums beside it say "
             f"sha256:{file.sha256}",
             hint="It was damaged or replaced on the way: download it again, or build it again.",
+            problem=Problem.DIST,
         )

@@ -10,13 +10,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from releasekit.causes.refusals import DistDoesNotFit, DistError
 from releasekit.config.choice import concerns
 from releasekit.ecosystems.dist_files import collected, refuse_other_bytes
 from releasekit.ecosystems.shared.artifacts import digests
-from releasekit.errors import PackageError, did_you_mean
+from releasekit.errors import ConfigError, PackageError, PlanError, did_you_mean
 from releasekit.host import durable
 from releasekit.model import Artifact, Dependency, Package, PackageId
+from releasekit.problems import Problem
 from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
@@ -70,17 +70,19 @@ def _refuse_unknown_owners(targets: Mapping[str, Target], config: Config) -> Non
         if owner.name and owner.ecosystem in targets:
             names = [each.id.name for each in targets[owner.ecosystem].workspace.packages]
             if owner.name not in names:
-                raise DistError(
+                raise ConfigError(
                     f"{place.label} is no package here{did_you_mean(owner.name, names)}",
                     hint=f"{spelled('plan')} lists them.",
+                    problem=Problem.DIST,
                 )
 
 
 def _with_files(ecosystem: str, target: Target, files: Sequence[DistFile]) -> Target:
     if target.prebuilt is None:
-        raise DistError(
+        raise ConfigError(
             f"{files[0].path}: nothing is built for {ecosystem}, so there is no file to bring",
             hint="Take it out of `dist`.",
+            problem=Problem.DIST,
         )
     found = _Found(ecosystem, target.prebuilt, target.workspace.packages)
     for file in files:
@@ -144,9 +146,10 @@ class _Found:
         self._refuse_conflict(file, contained, package)
         first = self.files[package.id.name].setdefault(artifact.filename, artifact)
         if first.sha256 != artifact.sha256:
-            raise DistDoesNotFit(
+            raise PlanError(
                 f"{file.path} and {first.path} are two files of one name with different bytes",
                 hint="Keep the one that is to be published.",
+                problem=Problem.DIST_DOES_NOT_FIT,
             )
         self.needs[package.id.name] += contained.dependencies
 
@@ -161,9 +164,13 @@ class _Found:
                 found = digests(data, *self.prebuilt.algorithms)
                 size = data.tell()
         except OSError as error:
-            raise DistError(f"{file.path}: cannot be read ({error.strerror})") from error
+            raise ConfigError(
+                f"{file.path}: cannot be read ({error.strerror})", problem=Problem.DIST
+            ) from error
         except PackageError as error:
-            raise DistDoesNotFit(str(error), hint=error.hint or _HINT) from error
+            raise PlanError(
+                str(error), hint=error.hint or _HINT, problem=Problem.DIST_DOES_NOT_FIT
+            ) from error
         return contained, Artifact(path=file.path, size=size, digests=found)
 
     def _package(self, file: DistFile, contained: Contained) -> Package:
@@ -173,19 +180,29 @@ class _Found:
         package = by_name.get(contained.name)
         if package is None:
             near = did_you_mean(contained.name, by_name)
-            raise DistDoesNotFit(f"{what}, and no package here has that name{near}", hint=_HINT)
+            raise PlanError(
+                f"{what}, and no package here has that name{near}",
+                hint=_HINT,
+                problem=Problem.DIST_DOES_NOT_FIT,
+            )
         if ":" in file.owner and file.owner != str(package.id):
-            raise DistDoesNotFit(
+            raise PlanError(
                 f"{what}, and releasekit.toml says that its directory is for {file.owner}",
                 hint="Move it, or correct the entry in [dist].",
+                problem=Problem.DIST_DOES_NOT_FIT,
             )
         if package.unpublishable:
-            raise DistDoesNotFit(
+            raise PlanError(
                 f"{what}, which is never published: {package.unpublishable}",
                 hint="Take it out of `dist`.",
+                problem=Problem.DIST_DOES_NOT_FIT,
             )
         if package.version != contained.version:
-            raise DistDoesNotFit(f"{what}, but {package.version} is planned", hint=_HINT)
+            raise PlanError(
+                f"{what}, but {package.version} is planned",
+                hint=_HINT,
+                problem=Problem.DIST_DOES_NOT_FIT,
+            )
         return package
 
     def _refuse_conflict(self, file: DistFile, contained: Contained, package: Package) -> None:
@@ -198,12 +215,15 @@ class _Found:
             try:
                 fits = version is None or self.prebuilt.admits(need.requirement, version)
             except ValueError as error:
-                raise DistDoesNotFit(
-                    f"{file.path}: it requires {need.on.name}: {error}", hint=_HINT
+                raise PlanError(
+                    f"{file.path}: it requires {need.on.name}: {error}",
+                    hint=_HINT,
+                    problem=Problem.DIST_DOES_NOT_FIT,
                 ) from error
             if not fits:
-                raise DistDoesNotFit(
+                raise PlanError(
                     f"{file.path} requires {need.on.name} {need.requirement}, but the workspace "
                     f"has {need.on.name} {version}",
                     hint=_HINT,
+                    problem=Problem.DIST_DOES_NOT_FIT,
                 )

@@ -156,6 +156,7 @@ class _Announcing:
                 raise Rejected(
                     f"the draft of {draft.tag} has another file as {upload.name}",
                     hint="Delete that draft; the next run makes it again.",
-                ).known_as(Problem.OTHER_BYTES)
+                    problem=Problem.OTHER_BYTES,
+                )
         published = await self.forge.publish(release, latest=draft.tag == self.latest)
         return Announcement(tag=draft.tag, status=Status.MADE, url=published.url)

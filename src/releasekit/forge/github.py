@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import httpx
 
-from releasekit.causes.failures import StrangeAnswer, WrongAddress
-from releasekit.errors import Denied, PackageError, Rejected, Transient
+from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.forge.interface import Asset, ForgeRelease, LookAgain
 from releasekit.host import contents
 from releasekit.http.client import retry
 from releasekit.http.github import ask
 from releasekit.http.origins import is_safe, require_safe, same_origin
+from releasekit.problems import Problem
 from releasekit.text.json_text import entries, parse_json
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ _CURES: Final = {
     404: "Check GITHUB_API_URL, if it is set. GitHub says so too to those who may not see the "
     f"repository. {_PERMISSION}",
 }
-_STATUS: Final = re.compile(r": HTTP (\d{3})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +159,16 @@ class GitHubReleases:
         try:
             url = httpx.URL(release.uploads.partition("{")[0])
         except httpx.InvalidURL as error:
-            raise StrangeAnswer("GitHub's `upload_url` is no URL") from error
+            raise Rejected(
+                "GitHub's `upload_url` is no URL", problem=Problem.STRANGE_ANSWER
+            ) from error
         beside = f"uploads.{api.host.removeprefix('api.')}" if api.host.startswith("api.") else ""
         is_beside = url.host == beside and (url.scheme, url.port) == (api.scheme, api.port)
         if url.userinfo or not is_safe(url) or not (same_origin(url, api) or is_beside):
-            raise WrongAddress(
+            raise Rejected(
                 f"GitHub's `upload_url` leads to {url.host!r}, and the token stays with {api.host}",
                 hint="Check GITHUB_API_URL, and proxies on the way.",
+                problem=Problem.WRONG_ADDRESS,
             )
         return url
 
@@ -200,23 +201,15 @@ class GitHubReleases:
         try:
             response = await retry(attempt, self.policy)
         except Rejected as error:
-            raise _explained(error) from error
+            # Something is there, or is not a draft any more, as far as GitHub knows.
+            # https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
+            if error.status in {409, 422}:
+                raise LookAgain(str(error), hint=error.hint) from error
+            error.hint = _CURES.get(error.status, error.hint)
+            raise
         if response is None:
             raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
         return response
-
-
-def _explained(error: Rejected) -> Rejected | LookAgain:
-    """409 and 422 mean that something is there, or is no draft any more, as far as anybody knows.
-
-    https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
-    """
-    found = _STATUS.search(str(error))
-    status = int(found[1]) if found else 0
-    if status in {409, 422}:
-        return LookAgain(str(error), hint=error.hint)
-    kind = Denied if status in {401, 403} else type(error)
-    return kind(str(error), hint=_CURES.get(status, error.hint))
 
 
 async def _pieces(artifact: Artifact) -> AsyncIterator[bytes]:
@@ -238,7 +231,9 @@ def _document(response: httpx.Response) -> Any:
     try:
         return parse_json(response.content, max_bytes=4 * 1024 * 1024)
     except ValueError as error:
-        raise StrangeAnswer(f"GitHub's answer is no JSON: {error}") from error
+        raise Rejected(
+            f"GitHub's answer is no JSON: {error}", problem=Problem.STRANGE_ANSWER
+        ) from error
 
 
 def _object(document: object) -> str:
@@ -246,7 +241,7 @@ def _object(document: object) -> str:
         case {"object": {"sha": str(oid)}}:
             return oid
         case _:
-            raise StrangeAnswer("GitHub answers with a tag as none is")
+            raise Rejected("GitHub answers with a tag as none is", problem=Problem.STRANGE_ANSWER)
 
 
 def _page(content: bytes) -> list[ForgeRelease]:
@@ -254,9 +249,11 @@ def _page(content: bytes) -> list[ForgeRelease]:
     try:
         read = list(entries(b'{"all":%s}' % content, {"all"}))
     except ValueError as error:
-        raise StrangeAnswer(f"GitHub's list of releases is no JSON: {error}") from error
+        raise Rejected(
+            f"GitHub's list of releases is no JSON: {error}", problem=Problem.STRANGE_ANSWER
+        ) from error
     if not read or read[0][2] != []:
-        raise StrangeAnswer("GitHub's list of releases is no list")
+        raise Rejected("GitHub's list of releases is no list", problem=Problem.STRANGE_ANSWER)
     return [_release(value) for _, name, value in read if name is not None]
 
 
@@ -284,7 +281,9 @@ def _release(document: object) -> ForgeRelease:
                 uploads=uploads,
             )
         case _:
-            raise StrangeAnswer("GitHub answers with a release as none is")
+            raise Rejected(
+                "GitHub answers with a release as none is", problem=Problem.STRANGE_ANSWER
+            )
 
 
 def _asset(document: object) -> Asset:
@@ -303,4 +302,6 @@ def _asset(document: object) -> Asset:
                 id=number,
             )
         case _:
-            raise StrangeAnswer("GitHub answers with an asset as none is")
+            raise Rejected(
+                "GitHub answers with an asset as none is", problem=Problem.STRANGE_ANSWER
+            )

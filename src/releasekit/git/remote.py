@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from releasekit.causes.failures import TagRefused
-from releasekit.errors import CommandFailed, Denied, PackageError, Transient
+from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
 from releasekit.http.client import one_line
-from releasekit.http.remedies import PASSING, remedy
+from releasekit.http.remedies import PASSING, is_passing, remedy
+from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _NEVER_SENT: Final = re.compile(
     re.IGNORECASE,
 )
 _PASSING: Final = re.compile(
-    r"returned error: (?:408|425|429|5\d\d)|early EOF|hung up|RPC failed|timed out|reset by peer"
+    r"early EOF|hung up|RPC failed|timed out|reset by peer"
     r"|did not end within|Empty reply|already exists|cannot lock ref|unable to access",
     re.IGNORECASE,
 )
@@ -143,12 +143,12 @@ class Remote:
             listed = await self._git("ls-remote", "--tags", self._name)
         except CommandFailed as error:
             return explain(error, f"git remote {self._name}", writing=False)
-        except TagRefused as refused:
+        except Rejected as refused:
             return refused
         return parse_tags(listed)
 
     async def _check_where(self) -> None:
-        """Raises TagRefused where the remote leads elsewhere than at the first look, which is taken
+        """Raises Rejected where the remote leads elsewhere than at the first look, which is taken
         before any package is built: a build can change the settings of the repository.
         """
         asked = [await self._git("remote", "get-url", *each, self._name) for each in _ALL_URLS]
@@ -158,10 +158,11 @@ class Remote:
         new = [line for text in now for line in text.splitlines()]
         place = next((each for each in new if each not in "".join(self._leads_to).splitlines()), "")
         where = visible(clip(without_userinfo(place), _MAX_PLACE)) or "fewer places"
-        raise TagRefused(
+        raise Rejected(
             f"git remote {self._name} leads to {where} now, and did not when the run began",
             hint="A build may have changed that: see `git remote -v`, `git config --list "
             "--show-origin`, correct them, and run again.",
+            problem=Problem.TAG_REFUSED,
         )
 
     async def url(self) -> str:
@@ -194,9 +195,10 @@ class Remote:
         except CommandFailed as error:
             what = f"{what}: git remote {self._name}"
             if closed := await self._closed_directory():
-                raise TagRefused(
+                raise Rejected(
                     f"{what} is {closed}, where the sandbox does not let git write",
                     hint=f"If tags belong there, name {closed} in `build-sandbox-paths`.",
+                    problem=Problem.TAG_REFUSED,
                 ) from error
             raise explain(error, what, writing=True) from error
 
@@ -263,19 +265,28 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     if _DENIED.search(text):
         return Denied(message, hint=HINT)
     if _NO_REMOTE.search(text):
-        return TagRefused(f"{what}: git does not reach it: {words}", hint=_NO_REMOTE_HINT)
+        return Rejected(
+            f"{what}: git does not reach it: {words}",
+            hint=_NO_REMOTE_HINT,
+            problem=Problem.TAG_REFUSED,
+        )
     if _TAKEN.search(text):
         # If an answer is lost, curl may repeat the request; so it may be ours. Who looks again
         # sees whose it is.
         message = f"{what}: it has the tag by now: {words}"
         return Transient(message, ambiguous=writing, hint=PASSING)
     if _PROTECTED.search(text):
-        return TagRefused(f"{what}: a rule protects the tag: {words}", hint=_REFUSED)
-    if _PASSING.search(text):
+        return Rejected(
+            f"{what}: a rule protects the tag: {words}", hint=_REFUSED, problem=Problem.TAG_REFUSED
+        )
+    found = _STATUS.search(text)
+    status = int(found[1]) if found else 0
+    if is_passing(status) or _PASSING.search(text):
         ambiguous = writing and "error: 429" not in text
         return Transient(message, ambiguous=ambiguous, hint=PASSING)
-    status = _STATUS.search(text)
-    return TagRefused(message, hint=remedy(int(status[1])) if status else _REFUSED)
+    return Rejected(
+        message, hint=remedy(status) if status else _REFUSED, problem=Problem.TAG_REFUSED
+    )
 
 
 def _telling(log: Sequence[str]) -> list[str]:

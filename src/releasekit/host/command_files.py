@@ -14,9 +14,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import RunnerFile
+from releasekit.errors import ConfigError
 from releasekit.host import durable
 from releasekit.host.folder import Folder
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -145,14 +146,16 @@ def _held(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise RunnerFile(
+        raise ConfigError(
             f"{path}: cannot be read: {error.strerror}",
             hint="It is the runner's; what builds write there has to be told from what was there.",
+            problem=Problem.RUNNER,
         ) from error
     if len(data) > MAX_BYTES:
-        raise RunnerFile(
+        raise ConfigError(
             f"{path}: holds more than {MAX_BYTES} bytes, and the runner takes 1 MiB",
             hint="Let the steps before this one write less into it.",
+            problem=Problem.RUNNER,
         )
     return data
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-from releasekit.causes.failures import ChangedMeanwhile
+from releasekit.errors import ChangedMeanwhile
 from releasekit.host import durable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
-from releasekit.causes.refusals import PathError, Unreadable
+from releasekit.errors import PathError, Unreadable
 from releasekit.host import durable
 from releasekit.text.bounds import bounded
 

@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from releasekit.causes.refusals import PathError
+from releasekit.errors import PathError
 from releasekit.host.files import read_head
 
 # What every plan and all results begin with. A file that mktemp(1) has made is empty.

@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
-from releasekit.causes.failures import CannotStart, CommandTimedOut
-from releasekit.causes.refusals import PathError
-from releasekit.errors import CommandFailed
+from releasekit.errors import CommandFailed, PathError
 from releasekit.host.git_settings import settled
 from releasekit.host.refusal import Refusal
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.host.scrub import Redactor, ToolVariables
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream, appending
+from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Completed:
 class Processes(Resource):
     """Starts children; its group has a task for each, which ends it."""
 
-    def __init__(  # noqa: PLR0913 - what all children have in common, by name
+    def __init__(
         self,
         *,
         environment: Mapping[str, str],
@@ -127,7 +126,7 @@ class Processes(Resource):
             self._outside[program] = found and str(place)
         return self._outside[program]
 
-    async def run(  # noqa: PLR0913 - all there is to say of a child, by name
+    async def run(
         self,
         argv: Sequence[str],
         *,
@@ -176,8 +175,10 @@ class Processes(Resource):
                 async with asyncio.timeout(timeout_s):
                     status = await life
             except TimeoutError:
-                raise CommandTimedOut(
-                    f"{_shown(argv)} did not end within {timeout_s:g} s", log=output.tail()
+                raise CommandFailed(
+                    f"{_shown(argv)} did not end within {timeout_s:g} s",
+                    log=output.tail(),
+                    problem=Problem.BUILD_TIMED_OUT,
                 ) from None
         if status != 0:
             raise CommandFailed(f"{_shown(argv)} {_ending(status)}", log=output.tail())
@@ -223,7 +224,7 @@ class Processes(Resource):
             stream.closed.add_done_callback(closed)
         return Child(running, await self._attend(running, ask=True))
 
-    async def _spawn(  # noqa: PLR0913 - as `run`
+    async def _spawn(
         self,
         argv: Sequence[str],
         streams: Sequence[Stream],
@@ -244,7 +245,10 @@ class Processes(Resource):
         if outside:
             program = self.outside(argv[0])
             if program is None:
-                raise CannotStart(f"{_shown(argv)} cannot be started: {argv[0]} is not on PATH")
+                raise CommandFailed(
+                    f"{_shown(argv)} cannot be started: {argv[0]} is not on PATH",
+                    problem=Problem.CANNOT_START,
+                )
             argv = [program, *argv[1:]]
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
@@ -268,7 +272,9 @@ class Processes(Resource):
             except OSError as error:
                 for stream in streams:
                     stream.close()
-                raise CannotStart(f"{_shown(argv)} cannot be started: {error}") from error
+                raise CommandFailed(
+                    f"{_shown(argv)} cannot be started: {error}", problem=Problem.CANNOT_START
+                ) from error
             running = _Running(process, streams, self._patience)
             if refusal is not None:
                 try:

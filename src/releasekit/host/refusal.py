@@ -6,7 +6,8 @@ import asyncio
 import os
 from typing import Self
 
-from releasekit.causes.failures import CannotStart
+from releasekit.errors import CommandFailed
+from releasekit.problems import Problem
 
 
 class Refusal:
@@ -43,8 +44,11 @@ class Refusal:
             return
         error = OSError(int(number), os.strerror(int(number)), program)
         if step == "start":
-            raise CannotStart(f"{command} cannot be started: {error}") from error
-        raise CannotStart(
+            raise CommandFailed(
+                f"{command} cannot be started: {error}", problem=Problem.CANNOT_START
+            ) from error
+        raise CommandFailed(
             f"{command} cannot be sandboxed: {error.strerror}",
             hint="`build-sandbox: off` runs builds without.",
+            problem=Problem.CANNOT_START,
         ) from error

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.causes.refusals import NoSandbox
+from releasekit.errors import ConfigError
 from releasekit.host import durable
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -183,7 +184,7 @@ class Sandbox:
 UNCONFINED: Final = Sandbox(words="not sandboxed")
 
 
-def chosen(  # noqa: PLR0913 - all that decides, by name
+def chosen(
     wanted: Wanted,
     *,
     root: Path,
@@ -197,9 +198,10 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
         return Sandbox(words="not sandboxed: build-sandbox is off")
     abi, lacking = landlock()
     if lacking and wanted == "required":
-        raise NoSandbox(
+        raise ConfigError(
             f"build-sandbox = required, but {lacking}",
             hint="Run it on Linux 6.2 or later, or write `build-sandbox: auto`.",
+            problem=Problem.NO_SANDBOX,
         )
     if lacking:
         return Sandbox(words=f"not sandboxed: {lacking}", lacking=lacking)
@@ -215,7 +217,9 @@ def chosen(  # noqa: PLR0913 - all that decides, by name
     )
     exposed = _find_exposed(root, places, environment)
     if exposed and wanted == "required":
-        raise NoSandbox(f"build-sandbox = required, but {exposed}", hint=_APART)
+        raise ConfigError(
+            f"build-sandbox = required, but {exposed}", hint=_APART, problem=Problem.NO_SANDBOX
+        )
     # What lies in an open place is left to the tools: a build may have put a link on the way.
     if state_directory.is_dir():
         for place in set(state) & set(places):

@@ -9,10 +9,11 @@ import os
 from collections import deque
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
-from releasekit.causes.failures import NoPlaceForOutput
+from releasekit.errors import CommandFailed
 from releasekit.host import durable
 from releasekit.host.folder import Folder
 from releasekit.host.scrub import NOTHING_SECRET, Redactor
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +58,11 @@ def appending(log: Path) -> Iterator[BinaryIO]:
         durable.make_directory(log.parent)
         descriptor = durable.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
-        raise NoPlaceForOutput(f"{error.filename}: {error.strerror}", hint=_KEPT_THERE) from error
+        raise CommandFailed(
+            f"{error.filename}: {error.strerror}",
+            hint=_KEPT_THERE,
+            problem=Problem.NO_PLACE_TO_BUILD,
+        ) from error
     file = os.fdopen(descriptor, "ab")
     try:
         yield file
@@ -68,7 +73,9 @@ def appending(log: Path) -> Iterator[BinaryIO]:
     try:
         file.close()
     except OSError as error:
-        raise NoPlaceForOutput(f"{log}: {error.strerror}", hint=_KEPT_THERE) from error
+        raise CommandFailed(
+            f"{log}: {error.strerror}", hint=_KEPT_THERE, problem=Problem.NO_PLACE_TO_BUILD
+        ) from error
 
 
 class Stream(asyncio.Protocol):

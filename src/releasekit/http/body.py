@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 import httpx
 
-from releasekit.causes.failures import Garbled, StrangeAnswer
+from releasekit.errors import Rejected, Transient
 from releasekit.http import traffic
 from releasekit.http.origins import describe_request
+from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from releasekit.errors import Transient
 
 # The one encoding that every server knows. What is not asked for is refused: httpx would unpack
 # each of `gzip, gzip, gzip` as a whole, which makes gigabytes of 377 bytes.
@@ -49,7 +49,9 @@ async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
         for part in [piece] if unpacker is None else unpacker.parts_of(piece):
             body += part
             if max(arrived, len(body)) > max_bytes:
-                raise StrangeAnswer(f"{what}: the answer is over {max_bytes} bytes")
+                raise Rejected(
+                    f"{what}: the answer is over {max_bytes} bytes", problem=Problem.STRANGE_ANSWER
+                )
             pieces += 1
             if len(part) >= _STEP_BYTES or pieces % _STEP_PIECES == 0:
                 await asyncio.sleep(0)
@@ -83,8 +85,10 @@ def _is_packed(response: httpx.Response, what: str) -> bool:
         return False
     if len(encodings) == 1 and encodings[0] in _GZIP:
         return True
-    raise StrangeAnswer(
-        f"{what}: the answer is encoded as {clip(visible(said), 60)!r}, and only gzip was asked for"
+    raise Rejected(
+        f"{what}: the answer is encoded as {clip(visible(said), 60)!r}, and only gzip was asked "
+        "for",
+        problem=Problem.STRANGE_ANSWER,
     )
 
 
@@ -112,4 +116,8 @@ class _Unpacker:
             raise self._unreadable("it ends too early")
 
     def _unreadable(self, reason: str) -> Transient:
-        return Garbled(f"{self._what}: unreadable answer ({reason})", ambiguous=True)
+        return Transient(
+            f"{self._what}: unreadable answer ({reason})",
+            ambiguous=True,
+            problem=Problem.STRANGE_ANSWER,
+        )

@@ -65,9 +65,11 @@ class Circuit:
                 f"{self._name} is down: it has failed {self._failures} times in a row, the last "
                 f"time with {self._last!r}; asking again in {max(left_s, 1):.0f} s",
                 retry_after=left_s,
+                limited=False,
+                problem=Problem.DOWN,
                 hint=PASSING,
-            ).known_as(Problem.DOWN)
-            error.asked_s, error.limited = 0.0, False
+            )
+            error.asked_s = 0.0
             raise error
 
     def failed(self, reason: str) -> None:

@@ -17,14 +17,12 @@ import httpx
 
 from releasekit import __version__
 from releasekit.aio import backoff
-from releasekit.causes.failures import UntrustedCertificate, WrongAddress
-from releasekit.causes.refusals import NetworkSettings
-from releasekit.errors import Denied, LeftAlone, PackageError, Rejected, Transient
+from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Rejected, Transient
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
 from releasekit.http.pool import PooledClient
-from releasekit.http.remedies import PASSING, remedy
+from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.problems import Problem
 from releasekit.scheduler.patience import PATIENT, Patience
 from releasekit.text.escape import bare_urls, clip, visible
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
     from releasekit.http.circuit import Circuit
 
-RETRIED_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 # What servers and proxies answer that limit rates; nginx says 503 unless it is told otherwise.
 # https://nginx.org/en/docs/http/ngx_http_limit_req_module.html#limit_req_status
 _TOO_MANY = frozenset({429, 503})
@@ -80,15 +77,17 @@ def http_client(
     except (ValueError, httpx.InvalidURL, ImportError) as error:
         # httpx imports what speaks SOCKS only where a proxy does.
         why = "it names a SOCKS proxy" if isinstance(error, ImportError) else one_line(str(error))
-        raise NetworkSettings(
+        raise ConfigError(
             f"HTTP_PROXY, HTTPS_PROXY or ALL_PROXY cannot be used: {why}",
             hint="Write the address of an HTTP proxy: http://proxy.example:3128",
+            problem=Problem.NETWORK_SETTINGS,
         ) from error
     except OSError as error:  # ssl.SSLError is one
-        raise NetworkSettings(
+        raise ConfigError(
             "SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE cannot be used: "
             f"{one_line(str(error))}",
             hint="Name a file of certificates in PEM form, or unset all three.",
+            problem=Problem.NETWORK_SETTINGS,
         ) from error
 
 
@@ -254,7 +253,7 @@ async def _exchange(
         raise broken(request, error) from error
 
 
-async def request_with_retry(  # noqa: PLR0913 - what a request has, by name
+async def request_with_retry(
     client: httpx.AsyncClient,
     method: str,
     url: str | httpx.URL,
@@ -274,12 +273,15 @@ async def request_with_retry(  # noqa: PLR0913 - what a request has, by name
         request = client.build_request(method, url, headers=headers)
         for _ in range(MAX_REDIRECTS):
             response = await send(client, request, circuit=policy.circuit, max_bytes=max_bytes)
-            if response.status_code in RETRIED_STATUSES:
+            if is_passing(response.status_code):
                 check(response, describe_request(request), redact=policy.redact)
             if response.next_request is None:
                 return response
             request = redirected(request, response.next_request)
-        raise WrongAddress(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
+        raise Rejected(
+            f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
+            problem=Problem.WRONG_ADDRESS,
+        )
 
     return await retry(attempt, policy)
 
@@ -304,19 +306,22 @@ def check(
     said = said.removeprefix(str(status)).lstrip()
     message = f"{what}: HTTP {status} {said}".rstrip()
     crowded = is_crowded(response)
-    if status in RETRIED_STATUSES or status >= 500 or crowded:
+    if is_passing(status) or crowded:
         error = Transient(
             message,
             retry_after=retry_after(response),
             ambiguous=status >= 500,
             crowded=crowded,
+            limited=status == 429 or None,
+            problem=Problem.RATE_LIMITED if status == 429 else None,
             hint=PASSING if crowded else remedy(status),
+            status=status,
         )
         error.slowed_down = "slowed_down" in response.extensions
-        if status == 429:
-            error.limited, error.problem = True, Problem.RATE_LIMITED
         raise error
-    raise (Denied if status in {401, 403} else Rejected)(message, hint=remedy(status))
+    raise (Denied if status in {401, 403} else Rejected)(
+        message, hint=remedy(status), status=status
+    )
 
 
 def is_crowded(response: httpx.Response) -> bool:
@@ -383,8 +388,9 @@ def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
 def redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     # Who is asked without encryption may send on to itself.
     if not is_safe(target.url) and not same_origin(request.url, target.url):
-        raise WrongAddress(
-            f"{describe_request(request)}: redirects to {one_line(str(target.url))}, not https"
+        raise Rejected(
+            f"{describe_request(request)}: redirects to {one_line(str(target.url))}, not https",
+            problem=Problem.WRONG_ADDRESS,
         )
     if not same_origin(request.url, target.url):
         target.headers.pop("Authorization", None)
@@ -408,10 +414,11 @@ def broken(request: httpx.Request, error: httpx.TransportError) -> Transient | R
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return UntrustedCertificate(
+            return Rejected(
                 reason,
                 hint="For a server with a private certificate authority set SSL_CERT_FILE, or add "
                 "the authority to the machine's certificates.",
+                problem=Problem.CERTIFICATE,
             )
         cause = cause.__cause__ or cause.__context__
     return Transient(reason, ambiguous=not isinstance(error, traffic.NEVER_SENT), hint=hint)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from releasekit.causes.refusals import UnusableSecret
+from releasekit.errors import ConfigError
 from releasekit.host.scrub import Redactor
 from releasekit.host.spellings import (
     encoded,
@@ -19,6 +19,7 @@ from releasekit.host.spellings import (
     secrets_in,
     spellings,
 )
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -102,7 +103,10 @@ def require_text(taken: Snapshot, declared: Collection[str]) -> None:
     """
     for name in sorted(declared):
         if (secret := taken.secrets.get(name)) and not is_text(secret.reveal()):
-            raise UnusableSecret(f"{name} is not UTF-8; write the secret as its registry gave it")
+            raise ConfigError(
+                f"{name} is not UTF-8; write the secret as its registry gave it",
+                problem=Problem.UNUSABLE_SECRET,
+            )
 
 
 def _is_secret(name: str) -> bool:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 import httpx
 
-from releasekit.causes.failures import StrangeAnswer, WrongAddress
+from releasekit.errors import Rejected
 from releasekit.host import durable
 from releasekit.http import traffic
 from releasekit.http.body import read_body, with_body
 from releasekit.http.client import MAX_REDIRECTS, broken, redirected
 from releasekit.http.origins import describe_request
 from releasekit.model import Artifact
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_WORDS_BYTES = 64 * 1024
 
 
-async def download(  # noqa: PLR0913 - what a download is made of, by name
+async def download(
     client: httpx.AsyncClient,
     url: httpx.URL,
     into: Path,
@@ -50,7 +51,10 @@ async def download(  # noqa: PLR0913 - what a download is made of, by name
                 await response.aclose()
     except httpx.TransportError as error:
         raise broken(request, error) from error
-    raise WrongAddress(f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects")
+    raise Rejected(
+        f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
+        problem=Problem.WRONG_ADDRESS,
+    )
 
 
 async def _stored(
@@ -58,7 +62,10 @@ async def _stored(
 ) -> Artifact:
     what = describe_request(response.request)
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise StrangeAnswer(f"{what}: the answer is encoded, and nothing asked for that")
+        raise Rejected(
+            f"{what}: the answer is encoded, and nothing asked for that",
+            problem=Problem.STRANGE_ANSWER,
+        )
     hashes = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
     size = 0
     # An attempt before this one may have left some of it.
@@ -68,7 +75,9 @@ async def _stored(
             size += len(piece)
             traffic.received(len(piece))
             if size > max_bytes:
-                raise StrangeAnswer(f"{what}: the file is over {max_bytes} bytes")
+                raise Rejected(
+                    f"{what}: the file is over {max_bytes} bytes", problem=Problem.STRANGE_ANSWER
+                )
             durable.write_all(descriptor, piece)
             for each in hashes.values():
                 each.update(piece)

@@ -37,7 +37,7 @@ class GitHub:
     redact: Callable[[str], str] = str
 
 
-async def ask(  # noqa: PLR0913 - what a request has, by name
+async def ask(
     github: GitHub,
     method: str,
     url: httpx.URL,

@@ -6,9 +6,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.failures import Garbled, NotTrusted
+from releasekit.errors import Denied, Transient
 from releasekit.http.client import check, send
 from releasekit.http.origins import require_safe
+from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class IdTokens:
         retry has to repeat everything that depends on it. Raises Transient, Denied, Rejected.
         """
         if self._url is None or self._bearer is None:
-            raise NotTrusted("This job may not ask GitHub for an ID token")
+            raise Denied("This job may not ask GitHub for an ID token", problem=Problem.NOT_TRUSTED)
         url = require_safe(self._url.reveal(), name="ACTIONS_ID_TOKEN_REQUEST_URL")
         request = self._http.build_request(
             "GET",
@@ -57,7 +58,10 @@ class IdTokens:
         check(response, "GitHub's ID token service", redact=self._credentials.redact)
         value = text_of(response, "value")
         if value is None:
-            raise Garbled("GitHub's ID token service: an answer without a token")
+            raise Transient(
+                "GitHub's ID token service: an answer without a token",
+                problem=Problem.STRANGE_ANSWER,
+            )
         return self._credentials.adopt(value)
 
 

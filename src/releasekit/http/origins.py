@@ -8,7 +8,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
-from releasekit.causes.refusals import AddressError, ExposedSecret
+from releasekit.errors import ConfigError
+from releasekit.problems import Problem
 from releasekit.text.escape import bare_urls, clip, visible
 
 if TYPE_CHECKING:
@@ -26,21 +27,25 @@ def require_safe(url: str, *, name: str, insecure: Collection[str] = ()) -> http
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise AddressError(f"{name}: not a URL ({error})") from error
+        raise ConfigError(f"{name}: not a URL ({error})", problem=Problem.ADDRESS) from error
     if not has_port(parsed):
-        raise AddressError(f"{name}: {parsed.port} is no port: they end at {MAX_PORT}")
+        raise ConfigError(
+            f"{name}: {parsed.port} is no port: they end at {MAX_PORT}", problem=Problem.ADDRESS
+        )
     if parsed.userinfo:
-        raise ExposedSecret(
+        raise ConfigError(
             f"{name}: a URL with credentials in it",
             hint="Give them in the environment (RELEASEKIT_…_TOKEN), never in a URL.",
+            problem=Problem.SECRET_IN_THE_OPEN,
         )
     if not is_safe(parsed) and not is_insecure(parsed, insecure):
         shown = clip(visible(bare_urls(url)), 200)
         host = parsed.raw_host.decode("ascii") if parsed.scheme == "http" else ""
         cure = f"If it is in your own network, name it: `insecure-hosts: {host}`."
-        raise AddressError(
+        raise ConfigError(
             f"{name} = {shown}: must be https:// (http:// only for localhost)",
             hint=cure if host else "",
+            problem=Problem.ADDRESS,
         )
     return parsed
 

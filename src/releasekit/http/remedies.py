@@ -49,10 +49,19 @@ _BY_STATUS: Final = {
     507: "The registry has no room left: tell whoever runs it.",
     511: _PROXY,
 }
+# Servers that cannot do what is asked, whenever it is asked: not implemented, another version of
+# HTTP, a proxy that wants a login. All other 5xx pass, those of content networks (520-530) too.
+# https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/
+_NEVER: Final = frozenset({501, 505, 511})
 # What no registry in particular is meant by.
 GENERAL: Final = frozenset({PASSING, _FINAL, *_BY_STATUS.values()})
 
 
 def remedy(status: int) -> str:
     """A sentence for the user, without the registry's own words."""
-    return _BY_STATUS.get(status, PASSING if status >= 500 else _FINAL)
+    return _BY_STATUS.get(status, PASSING if is_passing(status) else _FINAL)
+
+
+def is_passing(status: int) -> bool:
+    """Whether the same request may succeed later."""
+    return status in {408, 425, 429} or (status >= 500 and status not in _NEVER)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import httpx
 
-from releasekit.causes.failures import WrongAddress
+from releasekit.errors import Rejected
 from releasekit.http.origins import describe_request, has_port
+from releasekit.http.remedies import is_passing
+from releasekit.problems import Problem
 from releasekit.spent import Delay, Exchange
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ _TOLD_BEFORE: Final = frozenset({"rate-limit", "retry"})
 # What begins so soon has only waited for its turn in the event loop.
 _NOTICEABLE_S: Final = 0.05
 # Another attempt at a read may follow, as one follows 5xx. Uploads are numbered by the scheduler.
-_PASSING: Final = frozenset({408, 425, 429})
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
@@ -182,10 +183,13 @@ def _tell_delay(cause: Wait, lasted_s: float, *, end: bool = False, what: str = 
 async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
     """Send a request just as it is. The answer is not read yet, and has to be closed.
 
-    Raises WrongAddress for a port that there is not, which an answer may have named.
+    Raises Rejected for a port that there is not, which an answer may have named.
     """
     if not has_port(request.url):
-        raise WrongAddress(f"{describe_request(request)}: {request.url.port} is no port")
+        raise Rejected(
+            f"{describe_request(request)}: {request.url.port} is no port",
+            problem=Problem.WRONG_ADDRESS,
+        )
     account = _account.get()
     account.requests += 1
     seen, size = _Seen(request, account), 0
@@ -261,7 +265,7 @@ class _Seen:
         request = self._request
         key = (self._about, request.method, str(request.url))
         attempt = book.failures.pop(key, 0) + 1
-        failed = trouble or status in _PASSING or status >= 500
+        failed = trouble or is_passing(status)
         if failed and request.method in _READS:
             book.failures[key] = attempt
         now_s = asyncio.get_running_loop().time()

@@ -55,7 +55,7 @@ async def before(commit: str, history: History) -> str:
     return commit if commit and commit in await history.existing([commit]) else ""
 
 
-async def notes_of(  # noqa: PLR0913 - by name
+async def notes_of(
     package: Package,
     history: History,
     *,

@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.causes.refusals import InsideWorkspace
 from releasekit.config.choice import concerns
 from releasekit.ecosystems import folders
 from releasekit.errors import ConfigError
 from releasekit.host.files import repository_of
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,10 +31,11 @@ def refuse_member(
     for name, ecosystem in ecosystems.items():
         root = _workspace_of(config.root, levels, ecosystem) if concerns(config, name) else None
         if root is not None:
-            raise InsideWorkspace(
+            raise ConfigError(
                 f"{config.root} is a member of the {name} workspace {root}",
                 hint=f"Run in {root} (`working-directory`), and choose packages with `packages` "
                 "if not all of them are meant.",
+                problem=Problem.INSIDE_WORKSPACE,
             )
 
 

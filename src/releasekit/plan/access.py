@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
-from releasekit.causes.refusals import UnnamedRegistry
-from releasekit.errors import Denied, MissingCredentials, PackageError
+from releasekit.errors import Denied, MissingCredentials, PackageError, UnnamedRegistry
 from releasekit.http.traffic import billed_to
 
 if TYPE_CHECKING:

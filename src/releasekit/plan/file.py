@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from releasekit.causes.refusals import NotAsPlanned, NothingMatches, PlanFileError, ShardError
 from releasekit.config.choice import chosen
+from releasekit.errors import ConfigError, PlanError
 from releasekit.host.files import read_file
 from releasekit.model import (
     Action,
@@ -18,6 +18,7 @@ from releasekit.model import (
     PlannedPackage,
 )
 from releasekit.plan.decision import SENT
+from releasekit.problems import Problem
 from releasekit.report.plans import PLAN_SCHEMA
 from releasekit.report.results import MAX_PACKAGES
 from releasekit.report.text import few
@@ -52,19 +53,26 @@ class PlanFile:
         try:
             document = parse_json(data, max_bytes=None)
             if document["schema"] != PLAN_SCHEMA:
-                raise PlanFileError(
+                raise ConfigError(
                     f"{path}: plan schema {document['schema']!r}, this version reads {PLAN_SCHEMA}",
                     hint=hint,
+                    problem=Problem.PLAN_FILE,
                 )
             rows = document["packages"]
             if len(rows) > MAX_PACKAGES:
-                raise PlanFileError(f"{path}: has more than {MAX_PACKAGES} packages")
+                raise ConfigError(
+                    f"{path}: has more than {MAX_PACKAGES} packages", problem=Problem.PLAN_FILE
+                )
             packages = tuple(_planned(row, path.parent) for row in rows)
             return cls(path, str(document["commit"]), str(document["digest"]), packages)
         except ValueError as error:
-            raise PlanFileError(f"{path}: is not a plan file: {error}", hint=hint) from error
+            raise ConfigError(
+                f"{path}: is not a plan file: {error}", hint=hint, problem=Problem.PLAN_FILE
+            ) from error
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise PlanFileError(f"{path}: is not a plan file", hint=hint) from error
+            raise ConfigError(
+                f"{path}: is not a plan file", hint=hint, problem=Problem.PLAN_FILE
+            ) from error
 
     def narrowed(self, config: Config) -> Config:
         """`config` with these packages, so far as it chooses them, as the only ones of the run, and
@@ -78,17 +86,19 @@ class PlanFile:
         ]
         if ours and not found:
             known = {f"{planned.package.id.ecosystem} {planned.shard}" for planned in ours}
-            raise ShardError(
+            raise ConfigError(
                 f"{self.path}: has no part {config.shard}",
                 hint=f"Its parts: {few(sorted(known), 10)}."
                 if any(planned.shard for planned in ours)
                 else "It was not split: plan with `shards`.",
+                problem=Problem.SHARDS,
             )
         if not found:
-            raise NothingMatches(
+            raise ConfigError(
                 f"{self.path}: none of its packages is chosen by `ecosystem`, `packages` and "
                 "`exclude-packages`",
                 hint="Leave these out to publish all of the plan.",
+                problem=Problem.NOTHING_MATCHES,
             )
         return replace(
             config,
@@ -103,27 +113,30 @@ class PlanFile:
         """Raises PlanError when `plan` would publish anything else."""
         hint = "Check out what was planned, or plan again."
         if plan.commit != self.commit:
-            raise NotAsPlanned(
+            raise PlanError(
                 f"{self.path}: was planned at {self.commit or 'no commit'}, the sources are at "
                 f"{plan.commit or 'no commit'}",
                 hint=hint,
+                problem=Problem.NOT_AS_PLANNED,
             )
         fingerprints = {planned.package.id: planned.fingerprint for planned in self.packages}
         for planned in plan.packages:
             if fingerprints[planned.package.id] != planned.fingerprint:
-                raise NotAsPlanned(
+                raise PlanError(
                     f"{self.path}: {planned.package.id} is not what was planned: its version, "
                     "dependencies, manifest, files from `dist` or registry differ",
                     hint=hint,
+                    problem=Problem.NOT_AS_PLANNED,
                 )
 
         published = {each.package.id for each in self.packages if each.action in SENT}
         for package in plan.foreign:
             if package.id not in published:
-                raise NotAsPlanned(
+                raise PlanError(
                     f"{self.path}: {package.id} would be waited for, and this plan does not "
                     "publish it",
                     hint=f"Publish {package.id.name} first, or plan again with it.",
+                    problem=Problem.NOT_AS_PLANNED,
                 )
 
     def plan(self) -> Plan:

@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
-from releasekit.causes.refusals import (
-    AllAtOnce,
-    ManifestError,
-    NeedsLeftOut,
-    NeedsPrivate,
-    NoPackages,
-    SameName,
-)
 from releasekit.config.choice import concerns, select, with_extra
-from releasekit.errors import Cycle, map_all
+from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all
 from releasekit.graph import DependencyGraph, levels_above
 from releasekit.host.files import read_file, read_text
 from releasekit.http.origins import is_insecure
@@ -43,6 +35,7 @@ from releasekit.plan.below import ASIDE, missed, standing, told
 from releasekit.plan.decision import SENT, compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.staged import looked_at
+from releasekit.problems import Problem
 from releasekit.report.text import by_reason, few
 
 if TYPE_CHECKING:
@@ -237,24 +230,27 @@ def packages_of(
             f"never published: {few([str(each.id) for each in group])}: {reason}"
             for reason, group in by_reason(own).items()
         ]
-        raise NoPackages(
+        raise ConfigError(
             f"{config.root}: there is no package to publish here: {'; '.join([*never, *missed])}",
             hint="Or name the directory of what is meant as `working-directory`, and let what is "
             "never published say so in its manifest.",
+            problem=Problem.NO_PACKAGES,
         )
     if not packages:
-        raise NoPackages(
+        raise ConfigError(
             f"{config.root}: there is no package here ({', '.join(sorted(targets))})",
             hint="Name the repository's root: as the argument PATH, or by `working-directory`.",
+            problem=Problem.NO_PACKAGES,
         )
     seen: dict[PackageId, Package] = {}
     # Of those that share a name, the one that is published counts, and goes first here.
     for package in sorted(packages, key=lambda each: bool(each.unpublishable)):
         first = seen.setdefault(package.id, package)
         if first is not package and not package.unpublishable:
-            raise SameName(
+            raise ConfigError(
                 f"{package.manifest}: the name {package.id.name!r} is taken by {first.manifest}",
                 hint="Names are compared in their canonical form; rename one of the two.",
+                problem=Problem.SAME_NAME,
             )
     return list(seen.values())
 
@@ -269,11 +265,12 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
         reason = dependency.private or everything[dependency.on].unpublishable
         if reason and dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:
             name = named(dependency.on, beside=package.id)
-            raise NeedsPrivate(
+            raise PlanError(
                 f"{package.manifest}: {package.id.name} needs {name} "
                 f"({dependency.kind}), which is never published: {reason}",
                 hint=f"Publish {name} too, drop the dependency, or leave {package.id.name} out "
                 "with `exclude-packages`, or its ecosystem with `ecosystem`.",
+                problem=Problem.NEEDS_PRIVATE,
             )
         return not reason
 
@@ -314,9 +311,10 @@ def refuse_left_out(
         if config.wait_s and dependency in package.dependencies:
             return True
         name = named(dependency.on, beside=package.id)
-        raise NeedsLeftOut(
+        raise PlanError(
             f"{package.id} needs {name}, which is left out and not published yet",
             hint=way_out(dependency.on, name, config),
+            problem=Problem.NEEDS_LEFT_OUT,
         )
 
     needs = [(package, dependency) for package in chosen for dependency in package.asked_for]
@@ -483,8 +481,9 @@ def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[st
     try:
         DependencyGraph.from_edges(edges)
     except Cycle as cycle:
-        raise AllAtOnce(
+        raise PlanError(
             str(cycle),
             hint="The registry takes all packages of that ecosystem at once. Publish in two runs "
             "with `packages`, first what the others wait for, or drop a dependency.",
+            problem=Problem.ALL_AT_ONCE,
         ) from cycle

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import COMPLETE, Obstacle
-from releasekit.causes.refusals import CannotAttest
+from releasekit.errors import PlanError
 from releasekit.model import Action
+from releasekit.problems import Problem
 from releasekit.provenance.conditions import NO_JOB
 from releasekit.report.text import few, packages
 
@@ -86,7 +87,8 @@ def _refuse(config: Config, obstacles: Mapping[Obstacle, Sequence[str]]) -> None
         f"{few(names)}: {each.condition}" if names else each.condition
         for each, names in obstacles.items()
     ]
-    raise CannotAttest(
+    raise PlanError(
         f"attestations are required, and cannot be made: {'; '.join(reasons)}",
         hint=" ".join(each.cure for each in obstacles),
+        problem=Problem.CANNOT_ATTEST,
     )

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import ShardError
+from releasekit.errors import ConfigError
 from releasekit.graph import DependencyGraph, rings
 from releasekit.host import durable
 from releasekit.model import Action
+from releasekit.problems import Problem
 from releasekit.report.text import packages
 
 if TYPE_CHECKING:
@@ -54,8 +55,10 @@ def with_shards(
         if wanted > 1 and targets[name].single_upload:
             reason = "its registry takes all packages of a release at once"
             if name in config.shards.of:
-                raise ShardError(
-                    f"shards: {name} cannot be split: {reason}", hint=f"Leave out `{name}=`."
+                raise ConfigError(
+                    f"shards: {name} cannot be split: {reason}",
+                    hint=f"Leave out `{name}=`.",
+                    problem=Problem.SHARDS,
                 )
             notes.append(f"{name}: one job, since {reason}")
             wanted = 1

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from releasekit.causes.refusals import SameTag, TagName
+from releasekit.errors import PlanError
 from releasekit.notes.names import is_shared, tag_name, trouble_with_name
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -39,19 +40,21 @@ def named_tags(plan: Plan, config: Config, targets: Mapping[str, Target]) -> dic
 
 
 def refuse_names(named: Mapping[PackageId, Named], template: str) -> None:
-    """Raises TagName and SameTag: no remote has to be asked for that."""
+    """Raises PlanError and PlanError: no remote has to be asked for that."""
     holders: dict[str, Package] = {}
     for package, name, own in named.values():
         if trouble := trouble_with_name(name):
-            raise TagName(
+            raise PlanError(
                 f"{package}: its tag would be {name!r}, which {trouble}",
                 hint=f'Write another `[tag] name` in releasekit.toml; it is "{template}".',
+                problem=Problem.TAG_NAME,
             )
         holder = holders.setdefault(name, package)
         if holder is not package and (own or named[holder.id].own or not is_shared(template)):
-            raise SameTag(
+            raise PlanError(
                 f"{holder.id} and {package.id} would both have the tag {name!r}",
                 hint=f'Tell them apart: [tag] name = "{_APART}" in releasekit.toml.',
+                problem=Problem.SAME_TAG,
             )
 
 
@@ -67,13 +70,15 @@ def refuse_nested(named: Mapping[PackageId, Named], there: Collection[str]) -> N
         if name in there:
             continue
         if name in above:
-            raise SameTag(
+            raise PlanError(
                 f"{package}: git can keep no tag {name!r} beside the tag {above[name]!r}",
                 hint="Write another `[tag] name` in releasekit.toml.",
+                problem=Problem.SAME_TAG,
             )
         for each in PurePosixPath(name).parents:
             if str(each) in everything:
-                raise SameTag(
+                raise PlanError(
                     f"{package}: git can keep no tag {name!r} beside the tag {str(each)!r}",
                     hint="Write another `[tag] name` in releasekit.toml.",
+                    problem=Problem.SAME_TAG,
                 )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from releasekit.announced import Status, Tag
-from releasekit.causes.failures import ForeignTag, NotTagged
-from releasekit.errors import ConfigError
+from releasekit.errors import ConfigError, PackageError, Rejected
 from releasekit.git.commits import Commits
 from releasekit.git.remote import GITHUB, Remote, repository_at
 from releasekit.git.versions import first_commits, versions_at
@@ -21,6 +20,7 @@ from releasekit.model import Action
 from releasekit.plan.changes import tag_of
 from releasekit.plan.decision import compare, is_clean
 from releasekit.plan.tag_names import named_tags, refuse_names, refuse_nested
+from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Tagging:
     repository: str
 
 
-async def with_tags(  # noqa: PLR0913 - what it is found out with
+async def with_tags(
     plan: Plan,
     config: Config,
     targets: Mapping[str, Target],
@@ -178,9 +178,10 @@ def held_by(held: RemoteTag, tag: Tag, *, own: bool = False) -> Tag:
     """
     if own or not tag.commit or tag.commit == held.commit:
         return replace(tag, status=Status.THERE, commit=held.commit, object=held.object)
-    error = ForeignTag(
+    error = Rejected(
         f"the remote has the tag {tag.name} on {held.commit}, and this version is built from "
-        f"{tag.commit}: nothing was moved"
+        f"{tag.commit}: nothing was moved",
+        problem=Problem.TAG_FOREIGN,
     )
     return _with(replace(tag, status=Status.FOREIGN, object=held.object), error)
 
@@ -193,18 +194,20 @@ def _with(tag: Tag, error: ReleasekitError) -> Tag:
     return replace(tag, note=str(error), hint=error.hint, problem=error.problem)
 
 
-def _not_asked_for(tag: Tag) -> NotTagged:
-    return NotTagged(
+def _not_asked_for(tag: Tag) -> PackageError:
+    return PackageError(
         f"the remote has no tag {tag.name}, and `tag` is not true",
         hint="Set `tag: true`, or push the tag.",
+        problem=Problem.TAG_OWED,
     )
 
 
-def _dirty(planned: PlannedPackage) -> NotTagged:
-    return NotTagged(
+def _dirty(planned: PlannedPackage) -> PackageError:
+    return PackageError(
         f"{planned.package} is built from sources that no commit has",
         hint="Commit them, and publish from there; a version that is published already is tagged "
         "by hand: `git tag`.",
+        problem=Problem.TAG_OWED,
     )
 
 
@@ -230,9 +233,10 @@ async def _of_another_version(
     for package, (_, commit) in asked.items():
         version, tag = versions[package.id], tags[package.id]
         if version and version != package.version:
-            error = ForeignTag(
+            error = Rejected(
                 f"the remote has the tag {tag.name} ({tag.object}) on {commit}, where the version "
-                f"is {version}: nothing was moved"
+                f"is {version}: nothing was moved",
+                problem=Problem.TAG_FOREIGN,
             )
             found[package.id] = _with(replace(tag, status=Status.FOREIGN), error)
     return found
@@ -257,10 +261,11 @@ async def _from_history(
         if commit := commits.get(package.id, ""):
             found[package.id] = replace(tags[package.id], commit=commit)
             continue
-        error = NotTagged(
+        error = PackageError(
             f"which commit {package} was built from is not known here: neither the state of an "
             "earlier run nor the history of the manifests tells",
             hint=_DEEPER,
+            problem=Problem.TAG_OWED,
         )
         found[package.id] = owed(tags[package.id], error)
     return found

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.causes.refusals import WarningsAreErrors
-from releasekit.errors import CommandFailed
+from releasekit.errors import CommandFailed, PlanError
 from releasekit.git.commits import Commits
 from releasekit.git.versions import versions_at
 from releasekit.host.files import repository_of
 from releasekit.model import Action, PackageWarning, WarningName
 from releasekit.plan.changes import Revision, below, changes, tag_of, tags_of, tracked_files
 from releasekit.plan.decision import is_clean
+from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.report.warnings import warning_lines
 
@@ -72,7 +72,7 @@ def refuse_errors(plan: Plan) -> None:
         for planned in plan.packages
     ]
     if lines := warning_lines(errors):
-        raise WarningsAreErrors("; ".join(lines), hint=WAY_OUT)
+        raise PlanError("; ".join(lines), hint=WAY_OUT, problem=Problem.WARNING_OF_PLAN)
 
 
 def _of_names(

@@ -15,7 +15,8 @@ from packaging.utils import (
     parse_wheel_filename,
 )
 
-from releasekit.causes.refusals import AddressError
+from releasekit.errors import ConfigError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     import httpx
@@ -52,7 +53,9 @@ def filename_of(url: httpx.URL) -> str:
     if name := url.path.rpartition("/")[2]:
         return name
     bare = url.copy_with(query=None, fragment=None)
-    raise AddressError(f"{bare}: is not the address of a file; write that of one")
+    raise ConfigError(
+        f"{bare}: is not the address of a file; write that of one", problem=Problem.ADDRESS
+    )
 
 
 def address_of(url: httpx.URL) -> Address:
@@ -60,16 +63,20 @@ def address_of(url: httpx.URL) -> Address:
     path, filename = url.path, filename_of(url)
     bare = url.copy_with(query=None, fragment=None)
     if not path.isprintable():
-        raise AddressError(f"{bare}: has a control character in it; write the address of a file")
+        raise ConfigError(
+            f"{bare}: has a control character in it; write the address of a file",
+            problem=Problem.ADDRESS,
+        )
     for match in filter(None, (each.fullmatch(path) for each in _TARBALLS)):
         base, name, version = (quote(match[part]) for part in ("base", "name", "version"))
         scoped = f"@{quote(match['scope'])}%2f{name}" if match["scope"] else name
         asked = f"{base}/-/npm/v1/attestations/{scoped}@{version}"
         return Address(bare.copy_with(raw_path=asked.encode()))
     if not filename.endswith(_PYTHON):
-        raise AddressError(
+        raise ConfigError(
             f"{bare}: is not the address of a wheel, a source distribution or an npm tarball, "
-            "which have attestations of their own; name those of the release with --bundle"
+            "which have attestations of their own; name those of the release with --bundle",
+            problem=Problem.ADDRESS,
         )
     if (index := _INDEXES.get(url.host)) is None:
         # https://peps.python.org/pep-0740/#index-changes
@@ -97,6 +104,8 @@ def _project(filename: str, url: httpx.URL) -> tuple[str, str]:
             return name, str(wheel_version)
         name, version = parse_sdist_filename(filename)
     except (InvalidWheelFilename, InvalidSdistFilename) as error:
-        raise AddressError(f"{url}: {error}; write the address of a file of PyPI") from error
+        raise ConfigError(
+            f"{url}: {error}; write the address of a file of PyPI", problem=Problem.ADDRESS
+        ) from error
     else:
         return name, str(version)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import RELEASE_STATEMENT
-from releasekit.causes.refusals import PathError
+from releasekit.errors import PathError
 from releasekit.host import durable
 from releasekit.host.files import read_text
 from releasekit.provenance.addresses import listed_at

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.attested import Attestation
-from releasekit.causes.failures import InputChanged
+from releasekit.errors import BuildFailed
 from releasekit.host import durable
+from releasekit.problems import Problem
 from releasekit.provenance.document import Document
 from releasekit.provenance.log import encoded
 from releasekit.provenance.statement import PAYLOAD_TYPE, STATEMENT_TYPE, Subject, canonical
@@ -144,18 +145,23 @@ def read(attestation: Attestation) -> Bundle:
     try:
         data = durable.read_file(path, max_bytes=MAX_BYTES)
     except OSError as error:
-        raise InputChanged(f"{path}: cannot be read ({error.strerror})") from error
+        raise BuildFailed(
+            f"{path}: cannot be read ({error.strerror})", problem=Problem.CHANGED_MEANWHILE
+        ) from error
     digest = hashlib.sha256(data).hexdigest()
     if digest != attestation.sha256:
-        raise InputChanged(
+        raise BuildFailed(
             f"{path}: is not the attestation that was signed: its sha256 is {digest}, not "
             f"{attestation.sha256}",
             hint="Remove the file, and run the same command again: it is signed anew.",
+            problem=Problem.CHANGED_MEANWHILE,
         )
     try:
         return Bundle.parse(data)
     except ValueError as error:
-        raise InputChanged(f"{path}: is no Sigstore bundle ({error})") from error
+        raise BuildFailed(
+            f"{path}: is no Sigstore bundle ({error})", problem=Problem.CHANGED_MEANWHILE
+        ) from error
 
 
 def _subjects(subjects: Document) -> tuple[Subject, ...]:

@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from releasekit.causes.failures import StrangeAnswer
+from releasekit.errors import Rejected
 from releasekit.http.origins import describe_request
+from releasekit.problems import Problem
 from releasekit.provenance.claims import publisher_of
 from releasekit.provenance.services import ask
 from releasekit.text.json_text import parse_json
@@ -84,14 +85,20 @@ async def certify(
         certificate = _leaf(response.content)
         is_ours = _spki(certificate.public_key()) == _spki(key.public_key())
     except (ValueError, TypeError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
-        raise StrangeAnswer(f"{where}: an answer without a certificate") from error
+        raise Rejected(
+            f"{where}: an answer without a certificate", problem=Problem.STRANGE_ANSWER
+        ) from error
     if not is_ours:
-        raise StrangeAnswer(f"{where}: a certificate for a key that is not ours")
+        raise Rejected(
+            f"{where}: a certificate for a key that is not ours", problem=Problem.STRANGE_ANSWER
+        )
     identity = Identity(key, certificate)
     try:
         publisher_of(identity.der)
     except ValueError as error:
-        raise StrangeAnswer(f"{where}: a certificate that is not a job's: {error}") from error
+        raise Rejected(
+            f"{where}: a certificate that is not a job's: {error}", problem=Problem.STRANGE_ANSWER
+        ) from error
     return identity
 
 

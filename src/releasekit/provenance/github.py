@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -28,14 +27,13 @@ if TYPE_CHECKING:
 
 _MAX_DIGITS: Final = 20
 _API: Final = "GITHUB_API_URL"
-_STATUS: Final = re.compile(r"HTTP \d{3}\b")
 _AGAIN: Final = "Run the job again: what is signed is kept, and sent."
 _PERMISSION: Final = "Give the job the permission `attestations: write`."
 # What else a refusal is about; its own words come first.
 _CURES: Final = {
-    "HTTP 401": "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
-    "HTTP 403": f"{_PERMISSION} For private repositories it takes GitHub Enterprise Cloud.",
-    "HTTP 404": f"{_PERMISSION} A GitHub Enterprise Server may have no attestations.",
+    401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
+    403: f"{_PERMISSION} For private repositories it takes GitHub Enterprise Cloud.",
+    404: f"{_PERMISSION} A GitHub Enterprise Server may have no attestations.",
 }
 
 
@@ -104,8 +102,7 @@ class _Kept:
         try:
             return await ask(self.github, method, url, content=content, missing=missing)
         except Rejected as error:
-            found = _STATUS.search(str(error))
-            error.hint = _CURES.get(found[0], "") if found else ""
+            error.hint = _CURES.get(error.status, "")
             raise
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.causes.refusals import TrustError, Unreadable
+from releasekit.errors import ConfigError, Unreadable
 from releasekit.host.files import read_file
 from releasekit.http.origins import require_safe
+from releasekit.problems import Problem
 from releasekit.provenance.document import Document
 from releasekit.provenance.trust import CONFIG_TYPE, MAX_BYTES, TrustedRoot, Validity
 from releasekit.text.json_text import parse_json
@@ -51,9 +52,13 @@ def instance_at(path: Path | None) -> Instance:
     try:
         config = Document(parse_json(read_file(path, max_bytes=MAX_BYTES), max_bytes=None), "")
     except Unreadable as error:
-        raise TrustError(f"trust-config: {error}; {_WRITE}") from error
+        raise ConfigError(
+            f"trust-config: {error}; {_WRITE}", problem=Problem.TRUST_CONFIG
+        ) from error
     except ValueError as error:
-        raise TrustError(f"trust-config: {path}: is not JSON: {error}; {_WRITE}") from error
+        raise ConfigError(
+            f"trust-config: {path}: is not JSON: {error}; {_WRITE}", problem=Problem.TRUST_CONFIG
+        ) from error
     try:
         config["mediaType"].require(CONFIG_TYPE)
         signing = config["signingConfig"]
@@ -64,7 +69,7 @@ def instance_at(path: Path | None) -> Instance:
             TrustedRoot.of(config["trustedRoot"]),
         )
     except ValueError as error:
-        raise TrustError(f"trust-config: {path}: {error}") from error
+        raise ConfigError(f"trust-config: {path}: {error}", problem=Problem.TRUST_CONFIG) from error
 
 
 def _service(services: Document, called: str, path: Path) -> httpx.URL:

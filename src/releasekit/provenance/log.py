@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from releasekit.causes.failures import Garbled, StrangeAnswer
+from releasekit.errors import Rejected, Transient
 from releasekit.http.origins import describe_request, same_origin
+from releasekit.problems import Problem
 from releasekit.provenance.services import ask
 from releasekit.provenance.statement import PAYLOAD_TYPE, canonical
 from releasekit.text.json_text import parse_json
@@ -67,9 +68,15 @@ async def record(
     try:
         entry, body = _entry(response.content)
     except (ValueError, TypeError) as error:
-        raise Garbled(f"{describe_request(request)}: not an entry of a log ({error})") from error
+        raise Transient(
+            f"{describe_request(request)}: not an entry of a log ({error})",
+            problem=Problem.STRANGE_ANSWER,
+        ) from error
     if not _is_of(body, signed):
-        raise StrangeAnswer(f"{describe_request(request)}: the entry of another signature")
+        raise Rejected(
+            f"{describe_request(request)}: the entry of another signature",
+            problem=Problem.STRANGE_ANSWER,
+        )
     return entry
 
 
@@ -95,9 +102,15 @@ def _existing(log: httpx.URL, request: httpx.Request, response: httpx.Response) 
     try:
         url = request.url.join(location)
     except (ValueError, httpx.InvalidURL) as error:
-        raise Garbled(f"{describe_request(request)}: HTTP 409 without an address") from error
+        raise Transient(
+            f"{describe_request(request)}: HTTP 409 without an address",
+            problem=Problem.STRANGE_ANSWER,
+        ) from error
     if not location or not same_origin(url, log):
-        raise Garbled(f"{describe_request(request)}: HTTP 409 without an address in this log")
+        raise Transient(
+            f"{describe_request(request)}: HTTP 409 without an address in this log",
+            problem=Problem.STRANGE_ANSWER,
+        )
     return url
 
 

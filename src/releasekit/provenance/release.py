@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import ReleaseStatement
-from releasekit.causes.failures import NoPlaceToBuild
+from releasekit.errors import BuildFailed
 from releasekit.host import durable
 from releasekit.http.client import RetryPolicy, retry
+from releasekit.problems import Problem
 from releasekit.provenance.bundle import Bundle
 from releasekit.provenance.checking import check as verified
 from releasekit.provenance.statement import MAX_SUBJECTS, SLSA, Subject, slsa
@@ -64,7 +65,7 @@ def _names(paths: Collection[Path]) -> list[str]:
     return ["/".join(path.parts[-depth:]) for path in paths]
 
 
-async def sign_release(  # noqa: PLR0913 - by name
+async def sign_release(
     artifacts: Iterable[Artifact],
     job: Job,
     signer: Signs,
@@ -107,9 +108,10 @@ def _write(path: Path, data: bytes) -> None:
         durable.make_directory(path.parent)
         durable.replace(path, data)
     except OSError as error:
-        raise NoPlaceToBuild(
+        raise BuildFailed(
             f"{path}: cannot be written: {error.strerror}",
             hint="Make room, or move away what is in the way.",
+            problem=Problem.NO_PLACE_TO_BUILD,
         ) from error
 
 

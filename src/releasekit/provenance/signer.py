@@ -8,8 +8,8 @@ from copy import copy
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
-from releasekit.causes.failures import Garbled, StrangeAnswer
-from releasekit.errors import PackageError, ReleasekitError
+from releasekit.errors import PackageError, Rejected, ReleasekitError, Transient
+from releasekit.problems import Problem
 from releasekit.provenance.bundle import bundled
 from releasekit.provenance.job import Job
 from releasekit.provenance.log import Signed, record
@@ -38,7 +38,7 @@ class Signer(Resource):
     again before they end, once for all who wait.
     """
 
-    def __init__(  # noqa: PLR0913 - by name
+    def __init__(
         self,
         instance: Instance,
         tokens: IdTokens,
@@ -76,7 +76,10 @@ class Signer(Resource):
         try:
             return Job.from_token(token.reveal(), server=self._server)
         except ValueError as error:
-            raise StrangeAnswer(f"GitHub's ID token service: not a job's token: {error}") from error
+            raise Rejected(
+                f"GitHub's ID token service: not a job's token: {error}",
+                problem=Problem.STRANGE_ANSWER,
+            ) from error
 
     async def sign(self, statement: bytes) -> Bundle:
         """One attempt. Raises Transient, which is never ambiguous: what is signed twice does no
@@ -90,8 +93,9 @@ class Signer(Resource):
             entry = await record(self._http, self._instance.log, signed, redact=self._redact)
             if not identity.covers(entry.integrated_s):
                 self._forget(identity)
-                raise Garbled(
-                    f"{self.log_url}: took the signature when its certificate was not valid"
+                raise Transient(
+                    f"{self.log_url}: took the signature when its certificate was not valid",
+                    problem=Problem.STRANGE_ANSWER,
                 )
         except PackageError as error:
             explain(error)

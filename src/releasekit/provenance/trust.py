@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.causes.refusals import TrustError, Unreadable
+from releasekit.errors import ConfigError, Unreadable
 from releasekit.host.files import read_file
+from releasekit.problems import Problem
 from releasekit.provenance.document import Document
 from releasekit.text.json_text import parse_json
 
@@ -139,9 +140,13 @@ def trust_at(path: Path | None) -> TrustedRoot:
     try:
         return TrustedRoot.parse(read_file(path, max_bytes=MAX_BYTES))
     except Unreadable as error:
-        raise TrustError(f"trust-config: {error}; {_WRITE}") from error
+        raise ConfigError(
+            f"trust-config: {error}; {_WRITE}", problem=Problem.TRUST_CONFIG
+        ) from error
     except ValueError as error:
-        raise TrustError(f"trust-config: {path}: {error}; {_WRITE}") from error
+        raise ConfigError(
+            f"trust-config: {path}: {error}; {_WRITE}", problem=Problem.TRUST_CONFIG
+        ) from error
 
 
 def _key(keys: Iterable[LogKey], log_id: bytes, moment: datetime) -> LogKey | None:

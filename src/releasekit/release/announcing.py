@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.announced import Announcement, Status
 from releasekit.attested import RELEASE_STATEMENT
-from releasekit.causes.failures import NotAnnounced
 from releasekit.errors import CommandFailed, PackageError
 from releasekit.forge.interface import Draft, Upload
 from releasekit.host import durable
@@ -20,6 +19,7 @@ from releasekit.notes.names import is_shared, previous_tag, tag_name
 from releasekit.notes.versions import is_stable
 from releasekit.plan.decision import is_clean
 from releasekit.plan.tags import commit_of_version
+from releasekit.problems import Problem
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
@@ -91,7 +91,11 @@ async def drafts(
         try:
             made.append(await telling.draft(each))
         except (PackageError, CommandFailed, OSError) as error:
-            told = error if isinstance(error, PackageError) else NotAnnounced(str(error))
+            told = (
+                error
+                if isinstance(error, PackageError)
+                else PackageError(str(error), problem=Problem.NOT_ANNOUNCED)
+            )
             tag = each.tag.name
             silent[tag] = unsaid(Announcement(tag=tag, status=Status.OWED), told)
     return made, silent
@@ -108,7 +112,7 @@ class _Telling:
     page: bytes
 
     async def draft(self, subject: Subject) -> Draft:
-        """Raises NotAnnounced where the clone does not hold what there is to tell of."""
+        """Raises PackageError where the clone does not hold what there is to tell of."""
         tag = subject.tag
         shared = is_shared(self.tagging.config.tagging.name)
         commit = await self._commit(subject)
@@ -134,9 +138,10 @@ class _Telling:
         for commit in asked:
             if commit in here:
                 return commit
-        raise NotAnnounced(
+        raise PackageError(
             f"the commit {subject.tag.commit} of the tag {subject.tag.name} is not in this clone",
             hint="`fetch-depth: 0` at actions/checkout brings it.",
+            problem=Problem.NOT_ANNOUNCED,
         )
 
     async def _notes(self, package: Package, tag: Tag, commit: str) -> str:
@@ -224,9 +229,10 @@ def checksums(results: Sequence[Result], published: Mapping[PackageId, Published
 
 def untagged(tag: Tag) -> Announcement:
     """What is owed where the tag is: the forge would make one of its own."""
-    error = NotAnnounced(
+    error = PackageError(
         f"the tag {tag.name} is not on the remote as it should be",
         hint="What keeps the tag away is said with it.",
+        problem=Problem.NOT_ANNOUNCED,
     )
     return unsaid(Announcement(tag=tag.name, status=Status.OWED), error)
 
@@ -238,7 +244,7 @@ def unsaid(announcement: Announcement, error: PackageError) -> Announcement:
         status=Status.OWED,
         note=str(error),
         hint=error.hint,
-        problem=NotAnnounced.problem,
+        problem=Problem.NOT_ANNOUNCED,
     )
 
 

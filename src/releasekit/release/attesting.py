@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import bundle_name, unfinished_name
-from releasekit.causes.failures import NotSigned
 from releasekit.ecosystems.shared.artifacts import no_place
-from releasekit.errors import PackageError
+from releasekit.errors import PackageError, Transient
 from releasekit.host import durable
 from releasekit.http.traffic import waited_for
+from releasekit.problems import Problem
 from releasekit.release.spending import ATTEST_SLOTS
 from releasekit.scheduler.patience import PATIENT, Patience
 
@@ -51,7 +51,7 @@ class Signing(Protocol):
 class Attestations:
     """Those of the files of packages. `limit_s` is how long one attempt at a package may take."""
 
-    def __init__(  # noqa: PLR0913 - all that signing takes, by name
+    def __init__(
         self,
         targets: Mapping[str, Target],
         signing: Signing | None,
@@ -106,8 +106,9 @@ class Attestations:
                     sign(place, artifact, self._signing) for place, artifact in enumerate(before)
                 )
         except TimeoutError as error:
-            raise NotSigned(
-                f"{run.planned.package}: it was not signed within {self._limit_s:g} s"
+            raise Transient(
+                f"{run.planned.package}: it was not signed within {self._limit_s:g} s",
+                problem=Problem.NOT_SIGNED,
             ) from error
         finally:
             # Of several files, some may have been signed before another one failed.

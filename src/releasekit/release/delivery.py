@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.causes.failures import HeldBack
-from releasekit.errors import StageOnly
+from releasekit.errors import PackageError, StageOnly
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,4 +62,7 @@ def hold_back(runs: Sequence[PackageRun], needs: Iterable[PackageRun], *, mode: 
         run.stages = run.stages or bool(waiting)
     if apart:
         names = ", ".join(map(str, sorted(apart)))
-        raise HeldBack(f"needs {names}, which waits for approval; nothing of it was sent")
+        raise PackageError(
+            f"needs {names}, which waits for approval; nothing of it was sent",
+            problem=Problem.WAITS_FOR_APPROVAL,
+        )

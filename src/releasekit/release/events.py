@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING
 
-from releasekit.errors import LeftAlone
+from releasekit.errors import LeftAlone, Transient
 from releasekit.http.remedies import GENERAL
 from releasekit.http.traffic import Pause, billed_to, pauses_in, restarted
 from releasekit.model import Course, Event, Node, Span
@@ -150,15 +150,17 @@ class Events:
 
     def retrying(self, node: Node, attempt: int, delay_s: float, error: BaseException) -> None:
         """Only the scheduler knows when a phase will be tried again."""
-        now_s, limited = self.now_s(), getattr(error, "limited", False)
+        now_s = self.now_s()
+        passing = error if isinstance(error, Transient) else None
+        limited = passing is not None and passing.limited
         cause: Wait = "rate-limit" if limited else "retry"
         asked = not isinstance(error, LeftAlone)
         self.moments.append(Moment(node, "paused", now_s, now_s + delay_s, cause, asked))
         self.waits.paused(node, now_s + delay_s)
-        self.crowded |= getattr(error, "crowded", False)
-        hint = getattr(error, "hint", "")
-        if limited and hint and hint not in GENERAL:
-            self.limits[node.package.ecosystem] = hint
+        if passing is not None:
+            self.crowded |= passing.crowded
+            if limited and passing.hint and passing.hint not in GENERAL:
+                self.limits[node.package.ecosystem] = passing.hint
         self._watch(
             Event(
                 package=node.package,

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from releasekit.aio import growing_pauses
-from releasekit.causes.failures import NotPublishedElsewhere
 from releasekit.errors import PackageError
 from releasekit.graph import reachable
 from releasekit.model import Action, PlannedPackage
+from releasekit.problems import Problem
 from releasekit.release.life import PackageRun
 from releasekit.report.text import few, seconds
 
@@ -39,7 +39,7 @@ class _Awaited:
 class Foreign:
     """Each package is asked for by one task, however many need it."""
 
-    def __init__(  # noqa: PLR0913 - all that waiting takes, by name
+    def __init__(
         self,
         plan: Plan,
         runs: Mapping[PackageId, PackageRun],
@@ -149,7 +149,7 @@ class Foreign:
                 for dependent in needing:
                     self._runs[dependent].lacks[package] = missing
                 self.lost(package)
-            raise NotPublishedElsewhere(missing)
+            raise PackageError(missing, problem=Problem.OTHER_JOB)
 
     async def _until_shown(self, each: _Awaited) -> str:
         """Why it is not there in the end."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from releasekit.causes.failures import GoesTogether
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, ReleasekitError, Undecided
 from releasekit.graph import reachable
 from releasekit.model import (
@@ -163,9 +162,10 @@ def loss(first: PackageRun, runs: Iterable[PackageRun]) -> PackageError | None:
     """Why `first` would be of no use: what it needs goes out after it, and cannot any more."""
     for other in inseparable(first, runs):
         if other.error is not None or other.planned.action is Action.REFUSE:
-            return GoesTogether(
+            return PackageError(
                 f"it needs {other.id}, which failed; nothing of it was sent",
                 hint=f"Fix {other.id.name}, then run the same command again.",
+                problem=Problem.GOES_TOGETHER,
             )
     return None
 
@@ -177,9 +177,10 @@ def fail_together(failed: PackageRun, runs: Sequence[PackageRun]) -> ReleasekitE
     assert failed.error is not None  # noqa: S101 (why we are here)
     for run in runs:
         if run.error is None:
-            run.error = GoesTogether(
+            run.error = PackageError(
                 f"it goes out in one deployment with {failed.id}, which failed: nothing was sent",
                 hint=f"Fix {failed.id.name}, or leave it out with `exclude-packages`.",
+                problem=Problem.GOES_TOGETHER,
             )
     return failed.error
 

@@ -8,24 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
-from releasekit.causes.failures import (
-    BuildTimedOut,
-    ChangedMeanwhile,
-    FollowUpFailed,
-    HoldsState,
-    NotSentInTime,
-    WarnedBuild,
-)
-from releasekit.causes.refusals import PathError
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import (
     BuildFailed,
+    ChangedMeanwhile,
     ConfigError,
     Denied,
     DigestMismatch,
     LeftAlone,
     PackageError,
+    PathError,
     PlanError,
     Rejected,
     Transient,
@@ -65,7 +58,7 @@ if TYPE_CHECKING:
 class Phases:
     """Each may be called again after any failure, and after a restart."""
 
-    def __init__(  # noqa: PLR0913 - all that a release works with, by name
+    def __init__(
         self,
         targets: Mapping[str, Target],
         *,
@@ -166,7 +159,11 @@ class Phases:
         # The plan has told those of files from elsewhere already.
         run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.applied(found)]))
         errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
-        return WarnedBuild("; ".join(errors), hint=WAY_OUT) if errors else None
+        return (
+            BuildFailed("; ".join(errors), hint=WAY_OUT, problem=Problem.WARNING_OF_BUILD)
+            if errors
+            else None
+        )
 
     async def _build(
         self, workspace: Workspace, packages: Sequence[Package]
@@ -180,8 +177,10 @@ class Phases:
             ):
                 return await workspace.build(packages, into)
         except TimeoutError:
-            error = BuildTimedOut(
-                f"the build did not end within {limit_s:g} s", hint="Raise `task-timeout`."
+            error = BuildFailed(
+                f"the build did not end within {limit_s:g} s",
+                hint="Raise `task-timeout`.",
+                problem=Problem.BUILD_TIMED_OUT,
             )
             return {package.id: error for package in packages}
         except BuildFailed as failed:
@@ -343,8 +342,10 @@ class Phases:
                 return await deliver(target, release, sending)
         except TimeoutError as error:
             names = ", ".join(str(package.id) for package in release)
-            raise NotSentInTime(
-                f"{target.registry.url} did not take {names} within {limit_s:g} s", ambiguous=True
+            raise Transient(
+                f"{target.registry.url} did not take {names} within {limit_s:g} s",
+                ambiguous=True,
+                problem=Problem.NOT_SENT_IN_TIME,
             ) from error
 
     async def follow_up(self, run: PackageRun) -> None:
@@ -359,12 +360,13 @@ class Phases:
                     await target.follow_up.follow_up(run.planned.package)
         except TimeoutError:
             due = target.follow_up.due(run.planned.package)
-            run.pending_follow_up = FollowUpFailed(
-                f"{due} did not end within {limit_s:g} s", hint=BY_HAND
+            run.pending_follow_up = BuildFailed(
+                f"{due} did not end within {limit_s:g} s", hint=BY_HAND, problem=Problem.FOLLOW_UP
             )
         except BuildFailed as error:
             error.hint = f"{BY_HAND} {error.hint}".rstrip()
-            run.pending_follow_up = error.known_as(Problem.FOLLOW_UP)
+            error.problem = Problem.FOLLOW_UP
+            run.pending_follow_up = error
         else:
             run.pending_follow_up = None
 
@@ -405,10 +407,11 @@ def refuse_state(package: Package, artifacts: Sequence[Artifact], state_director
         with contents.opened(artifact) as file, file.raw() as raw:
             names = member_names(raw)
         if found := first_leaked(names, package, state_directory):
-            raise HoldsState(
+            raise BuildFailed(
                 f"{package.id}: {artifact.filename} holds {found}, which is state of a run",
                 hint="Delete that directory where an earlier run has left it in the sources; else "
                 "leave it out of what is packed, or name another `state-directory`.",
+                problem=Problem.STATE_IN_PACKAGE,
             )
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.aio import growing_pauses
-from releasekit.causes.failures import FollowUpFailed, NotVisible
-from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transient
+from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transient, Undecided
 from releasekit.http.traffic import billed_to
 from releasekit.plan.decision import compare, mismatch
+from releasekit.problems import Problem
 from releasekit.release.lag import Lag
 
 if TYPE_CHECKING:
@@ -95,10 +95,11 @@ class Lookups:
             pause_s = min(next(pauses), lag.pause_s(missed_s) or math.inf)
             if now_s() + pause_s > deadline:
                 registry = self._targets[run.id.ecosystem].registry
-                raise NotVisible(
+                raise Undecided(
                     f"{registry.url}: {trouble}, {patience_s:g} s after the upload"
                     f"{run.ambiguity and f', which had ended with: {run.ambiguity}'}",
                     hint="Run the same command again later: it asks the registry first.",
+                    problem=Problem.NOT_VISIBLE,
                 )
             await asyncio.sleep(pause_s)
         if run.sent:
@@ -192,4 +193,8 @@ def _pending_follow_up(target: Target, run: PackageRun) -> BuildFailed | None:
     due = target.follow_up.due(run.planned.package)
     if not due:
         return None
-    return FollowUpFailed(f"{due} did not run to the end, because this run ended", hint=BY_HAND)
+    return BuildFailed(
+        f"{due} did not run to the end, because this run ended",
+        hint=BY_HAND,
+        problem=Problem.FOLLOW_UP,
+    )

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
-from releasekit.causes.failures import NotAsBegun
 from releasekit.errors import PackageError
 from releasekit.model import Action, Event, Node, Outcome
+from releasekit.problems import Problem
 from releasekit.release.attesting import Attestations
 from releasekit.release.delivery import hold_back
 from releasekit.release.events import Events
@@ -57,7 +57,7 @@ class ReleaseRun:
     `signing` is what signs the files of packages that the plan attests.
     """
 
-    def __init__(  # noqa: PLR0913 - all that a release works with, by name
+    def __init__(
         self,
         plan: Plan,
         targets: Mapping[str, Target],
@@ -280,7 +280,7 @@ class ReleaseRun:
         edges = self._graph.edges
         for run in runs:
             if run.planned.action is Action.REFUSE:
-                run.error = NotAsBegun(run.planned.reason)
+                run.error = PackageError(run.planned.reason, problem=Problem.OTHER_BYTES)
             elif not (run.attempts or run.planned.begun):
                 run.error = run.error or loss(run, self._runs.values())
         needs = [self._runs[on] for run in runs for on in edges[run.id]]

@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from releasekit.causes.refusals import PathError
+from releasekit.errors import PathError
 from releasekit.host import durable
 from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.source import Head

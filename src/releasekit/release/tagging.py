@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from releasekit.announced import Status
-from releasekit.causes.failures import NotTagged
-from releasekit.causes.refusals import PathError
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import CommandFailed, PackageError
+from releasekit.errors import CommandFailed, PackageError, PathError
 from releasekit.git.objects import tag_object, write_loose
 from releasekit.http.client import retry
 from releasekit.notes.names import is_shared
 from releasekit.plan.tags import held_by, owed
+from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
@@ -87,7 +86,11 @@ async def _seen(tags: Sequence[Tag], tagging: Tagging) -> dict[str, Tag]:
         there = await tagging.remote.tags()
     except PackageError as error:
         return {tag.name: owed(tag, error) for tag in tags}
-    absent = NotTagged("the remote does not show it", hint="Run it again, and it is looked for.")
+    absent = PackageError(
+        "the remote does not show it",
+        hint="Run it again, and it is looked for.",
+        problem=Problem.TAG_OWED,
+    )
     return {
         tag.name: replace(tag, status=Status.MADE, commit=held.commit, object=held.object)
         if (held := there.get(tag.name)) is not None
@@ -113,13 +116,19 @@ def _of(name: str, sharing: Sequence[PlannedPackage], done: Collection[PackageId
     absent = [str(each.package.id) for each in sharing if each.package.id not in done]
     if absent:
         waits = f"the tag {name} waits for {few(absent)}"
-        return owed(worst, NotTagged(waits, hint="The run that publishes the rest makes it."))
+        return owed(
+            worst,
+            PackageError(
+                waits, hint="The run that publishes the rest makes it.", problem=Problem.TAG_OWED
+            ),
+        )
     commits = sorted({tag.commit for tag in tags})
     if len(commits) > 1:
-        error = NotTagged(
+        error = PackageError(
             f"the packages that share the tag {name} are built from several commits: "
             f"{few(commits)}",
             hint="Tag the one that you mean by hand, and push the tag.",
+            problem=Problem.TAG_OWED,
         )
         return owed(worst, error)
     return worst
@@ -134,14 +143,16 @@ async def _pushed(
         objects = await _objects(missing, tagging)
     except (PackageError, CommandFailed, ValueError) as error:
         # Nobody else says what it was about.
-        cause = NotTagged(f"the tags cannot be made: {error}", hint="")
+        cause = PackageError(f"the tags cannot be made: {error}", hint="", problem=Problem.TAG_OWED)
         return {each.tag.name: owed(each.tag, cause) for each in missing}
     async with contextlib.AsyncExitStack() as stack:
         try:
             directory = await stack.enter_async_context(scratch(processes.environment))
             await asyncio.to_thread(write_loose, objects.values(), directory)
         except (OSError, PathError) as error:
-            cause = NotTagged(f"the tags cannot be made: {error}", hint="")
+            cause = PackageError(
+                f"the tags cannot be made: {error}", hint="", problem=Problem.TAG_OWED
+            )
             return {each.tag.name: owed(each.tag, cause) for each in missing}
         for start in range(0, len(missing), size):
             part = [each.tag for each in missing[start : start + size] if each.tag.name in objects]

@@ -197,7 +197,7 @@ class Timesheet:
         return ready, last.attempts[-1] if last and last.attempts else None
 
 
-def timesheet(  # noqa: PLR0913 - all that a run leaves, by name
+def timesheet(
     tasks: Iterable[Task[Node]],
     moments: Sequence[Moment],
     *,

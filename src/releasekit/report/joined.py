@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from releasekit.attested import ReleaseStatement
-from releasekit.causes.refusals import ResultsError
+from releasekit.errors import ConfigError
 from releasekit.model import Action, Outcome, Package, PackageId, Report, Result
 from releasekit.problems import Problem
 from releasekit.report.results import MAX_KB, MAX_PACKAGES
@@ -51,7 +51,9 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     runs = [_shifted(report, (_started(report) - started).total_seconds()) for report in reports]
     edges = _edges(runs, plan)
     if len(edges) > MAX_PACKAGES:
-        raise ResultsError(f"the results files name more than {MAX_PACKAGES} packages")
+        raise ConfigError(
+            f"the results files name more than {MAX_PACKAGES} packages", problem=Problem.RESULTS
+        )
     results = _best(result for run in runs for result in run.results)
     planned = {each.package.id: each for each in plan.packages} if plan else {}
     for name in edges.keys() - results.keys():
@@ -112,18 +114,25 @@ def _same(values: Iterable[str]) -> str:
 
 def _check_same_release(reports: Sequence[Report]) -> None:
     if not reports:
-        raise ResultsError(
+        raise ConfigError(
             "no results file to join",
             hint="Download the results.json artifacts of the publish jobs first.",
+            problem=Problem.RESULTS,
         )
     hint = "Join only the results.json files of the jobs of one workflow run."
     commits = sorted({report.commit for report in reports})
     if len(commits) > 1:
-        raise ResultsError(
-            f"the results files are of different commits: {', '.join(commits)}", hint=hint
+        raise ConfigError(
+            f"the results files are of different commits: {', '.join(commits)}",
+            hint=hint,
+            problem=Problem.RESULTS,
         )
     if len({report.dry_run for report in reports}) > 1:
-        raise ResultsError("some of the results files are of a dry run, some are not", hint=hint)
+        raise ConfigError(
+            "some of the results files are of a dry run, some are not",
+            hint=hint,
+            problem=Problem.RESULTS,
+        )
 
 
 def _plan_digest(reports: Sequence[Report], plan: Plan | None) -> str:
@@ -159,7 +168,9 @@ def _shifted(report: Report, by_s: float) -> Report:
 def _edges(runs: Sequence[Report], plan: Plan | None) -> dict[PackageId, frozenset[PackageId]]:
     edges = plan.edges() if plan else {}
     if sum(len(on) for run in runs for on in run.edges.values()) > MAX_KB:
-        raise ResultsError(f"the results files list more than {MAX_KB} dependencies")
+        raise ConfigError(
+            f"the results files list more than {MAX_KB} dependencies", problem=Problem.RESULTS
+        )
     for run in runs:
         for name, dependencies in run.edges.items():
             edges[name] = edges.get(name, frozenset()) | dependencies
@@ -214,7 +225,9 @@ def publish_order(edges: Mapping[PackageId, frozenset[PackageId]], where: str) -
         sorter.prepare()
     except CycleError as error:
         cycle = " -> ".join(map(str, error.args[1]))
-        raise ResultsError(f"{where}: a dependency cycle: {cycle}") from error
+        raise ConfigError(
+            f"{where}: a dependency cycle: {cycle}", problem=Problem.RESULTS
+        ) from error
     order: list[PackageId] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())

@@ -67,7 +67,7 @@ class LiveProgress:
     thread, and only events draw.
     """
 
-    def __init__(  # noqa: PLR0913 - what a test or a picture sets, by name
+    def __init__(
         self,
         stream: TextIO,
         environment: Mapping[str, str],

@@ -30,7 +30,7 @@ class Progress(Protocol):
         ...
 
 
-def choose_progress(  # noqa: PLR0913 - what a run is watched with, by name
+def choose_progress(
     stream: TextIO,
     environment: Mapping[str, str],
     *,

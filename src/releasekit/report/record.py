@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar, cast
 
-from releasekit.causes.refusals import ResultsError
+from releasekit.errors import ConfigError
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
@@ -29,17 +29,21 @@ class Record:
     @classmethod
     def parse(cls, text: str | bytes, where: str) -> Self:
         if len(text) > MAX_BYTES:
-            raise ResultsError(f"{where}: larger than {MAX_BYTES} bytes")
+            raise ConfigError(f"{where}: larger than {MAX_BYTES} bytes", problem=Problem.RESULTS)
         try:
             values: object = parse_json(text, max_bytes=None)
         except ValueError as error:
-            raise ResultsError(f"{where}: not valid JSON: {error}") from error
+            raise ConfigError(
+                f"{where}: not valid JSON: {error}", problem=Problem.RESULTS
+            ) from error
         return cls._of(values, where)
 
     @classmethod
     def _of(cls, values: object, where: str) -> Self:
         if not isinstance(values, dict):
-            raise ResultsError(f"{where}: must be an object, not {_shown(values)}")
+            raise ConfigError(
+                f"{where}: must be an object, not {_shown(values)}", problem=Problem.RESULTS
+            )
         return cls(where, cast("dict[str, object]", values))
 
     def text(self, key: str) -> str:
@@ -103,12 +107,13 @@ class Record:
 
     def _get(self, key: str) -> object:
         if key not in self.values:
-            raise ResultsError(f"{self.where}: {key!r} is missing")
+            raise ConfigError(f"{self.where}: {key!r} is missing", problem=Problem.RESULTS)
         return self.values[key]
 
     def _wrong(self, key: str, expected: str) -> NoReturn:
-        raise ResultsError(
-            f"{self.where}: {key!r} must be {expected}, not {_shown(self.values[key])}"
+        raise ConfigError(
+            f"{self.where}: {key!r} must be {expected}, not {_shown(self.values[key])}",
+            problem=Problem.RESULTS,
         )
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast, get_args
 
-from releasekit.causes.refusals import ResultsError
+from releasekit.errors import ConfigError
 from releasekit.model import (
     Artifact,
     Outcome,
@@ -26,6 +26,7 @@ from releasekit.model import (
     Staged,
     WarningName,
 )
+from releasekit.problems import Problem
 from releasekit.report.attested_rows import (
     attestation_of,
     attestation_row,
@@ -129,9 +130,10 @@ def load_results(text: str | bytes, where: str = "results.json") -> Report:
     """
     record = Record.parse(text, where)
     if record.count("schema") != SCHEMA:
-        raise ResultsError(
+        raise ConfigError(
             f"{where}: schema {record.count('schema')} is not known here, only {SCHEMA}",
             hint="Let the report job use the version of the action the publish jobs used.",
+            problem=Problem.RESULTS,
         )
     _refuse_many(record)
     edges: dict[PackageId, frozenset[PackageId]] = {}
@@ -141,7 +143,7 @@ def load_results(text: str | bytes, where: str = "results.json") -> Report:
         edges[results[-1].package.id] = frozenset(map(PackageId.parse, row.texts("dependencies")))
     twice = [name for name, count in Counter(r.package.id for r in results).items() if count > 1]
     if twice:
-        raise ResultsError(f"{where}: {twice[0]} is listed more than once")
+        raise ConfigError(f"{where}: {twice[0]} is listed more than once", problem=Problem.RESULTS)
     return Report(
         run_id=record.text("run_id"),
         plan_digest=record.text("plan_digest"),
@@ -174,9 +176,10 @@ def _refuse_many(record: Record) -> None:
         if isinstance(value, list)
     )
     if size_kb > MAX_KB or len(rows) > MAX_PACKAGES:
-        raise ResultsError(
+        raise ConfigError(
             f"{record.where}: more packages, files and dependencies than a report takes: "
-            f"{MAX_PACKAGES} packages, or {MAX_KB // 2} files"
+            f"{MAX_PACKAGES} packages, or {MAX_KB // 2} files",
+            problem=Problem.RESULTS,
         )
 
 
@@ -187,10 +190,11 @@ def load_all(texts: Iterable[tuple[str, bytes]]) -> list[Report]:
     for where, text in texts:
         size, values = size + len(text), values + values_in(text)
         if reports and (size > MAX_BYTES or values > MAX_VALUES or size_kb > MAX_KB):
-            raise ResultsError(
+            raise ConfigError(
                 f"{where}: with the results before it, more than {MAX_BYTES} bytes, {MAX_VALUES} "
                 "values, or what a report takes",
                 hint="Join only the results.json files of the jobs of one workflow run.",
+                problem=Problem.RESULTS,
             )
         reports.append(load_results(text, where))
         size_kb += sum(map(_size_kb, reports[-1].results))
@@ -213,8 +217,9 @@ def _moment(record: Record, key: str) -> str:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise ResultsError(
-            f"{record.where}: {key!r} must be an ISO 8601 time in UTC, not {text[:60]!r}"
+        raise ConfigError(
+            f"{record.where}: {key!r} must be an ISO 8601 time in UTC, not {text[:60]!r}",
+            problem=Problem.RESULTS,
         )
     return text
 
@@ -281,5 +286,8 @@ def _staged(row: Record) -> Staged | None:
 def _phase(span: Record) -> Phase:
     phase = span.text("phase")
     if phase not in get_args(Phase):
-        raise ResultsError(f"{span.where}: 'phase' must be one of {', '.join(get_args(Phase))}")
+        raise ConfigError(
+            f"{span.where}: 'phase' must be one of {', '.join(get_args(Phase))}",
+            problem=Problem.RESULTS,
+        )
     return cast("Phase", phase)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import ResultsError
+from releasekit.errors import ConfigError
+from releasekit.problems import Problem
 from releasekit.spent import WAITS, WORK, RunSpent, Spent, Step
 
 if TYPE_CHECKING:
@@ -91,4 +92,6 @@ def _what(step: Record) -> Work | Wait:
     for known in (*WORK, *WAITS):
         if known == what:
             return known
-    raise ResultsError(f"{step.where}: 'what' must be one of {', '.join((*WORK, *WAITS))}")
+    raise ConfigError(
+        f"{step.where}: 'what' must be one of {', '.join((*WORK, *WAITS))}", problem=Problem.RESULTS
+    )

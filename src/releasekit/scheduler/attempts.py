@@ -64,7 +64,7 @@ class Policy:
     def delay_s(self, error: BaseException, *, attempt: int) -> float:
         """Never less than the `retry_after` of the error."""
         delay = backoff(attempt - 1, self.base_delay_s, self.rng)
-        asked = getattr(error, "retry_after", None)
+        asked = getattr(error, "retry_after", None)  # of any class: callers have their own
         if isinstance(asked, int | float) and math.isfinite(asked):
             delay = max(delay, float(asked))
         return delay

@@ -7,12 +7,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from releasekit.causes.failures import NotSentInTime
+from releasekit.errors import Transient
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-
-    from releasekit.errors import Transient
 
 
 class Deadlines:
@@ -46,7 +45,11 @@ class Deadlines:
 
     def passed(self) -> Transient:
         """What ends an attempt whose time is over."""
-        return NotSentInTime(f"not finished within {self.limit_s:g} s", ambiguous=True)
+        return Transient(
+            f"not finished within {self.limit_s:g} s",
+            ambiguous=True,
+            problem=Problem.NOT_SENT_IN_TIME,
+        )
 
     def close(self) -> None:
         if self._timer is not None:

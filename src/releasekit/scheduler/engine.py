@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
 from releasekit.aio import Group
-from releasekit.errors import LeftAlone, PackageError, PlanError
+from releasekit.errors import LeftAlone, PackageError, PlanError, Transient
 from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
@@ -41,7 +41,7 @@ class Scheduler(Generic[K]):
     from observers, or from anywhere else in that thread, before and during the run.
     """
 
-    def __init__(  # noqa: PLR0913 - by from_graph and from_tasks
+    def __init__(
         self,
         frontier: Frontier[K],
         policy: Policy,
@@ -73,7 +73,7 @@ class Scheduler(Generic[K]):
 
     @classmethod
     @gc_paused()
-    def from_graph(  # noqa: PLR0913 - the public face: every option by its name
+    def from_graph(
         cls,
         graph: DependencyGraph[K],
         publishable: Collection[K] | None = None,
@@ -115,7 +115,7 @@ class Scheduler(Generic[K]):
 
     @classmethod
     @gc_paused()
-    def from_tasks(  # noqa: PLR0913 - as from_graph
+    def from_tasks(
         cls,
         tasks: Iterable[Task[K]],
         *,
@@ -228,7 +228,7 @@ class Scheduler(Generic[K]):
 
     def _counted(self, name: K, error: BaseException) -> int:
         """To find a registry left alone is no attempt, nor to have been in a crowd, once."""
-        crowded = getattr(error, "crowded", False) and self._turns.crowded(name)
+        crowded = isinstance(error, Transient) and error.crowded and self._turns.crowded(name)
         return self._attempts[name] - self._spared[name] - (crowded or isinstance(error, LeftAlone))
 
     def mark_done(self, name: K) -> None:

@@ -74,7 +74,7 @@ class Journal:
 
     compact_above: ClassVar[int] = 8 * 1024 * 1024
 
-    def __init__(  # noqa: PLR0913 - what a run writes with, by name
+    def __init__(
         self,
         log: Log,
         *,

@@ -23,10 +23,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from releasekit.aio import uncancellable
-from releasekit.causes.refusals import PinConflict
 from releasekit.errors import StateError
 from releasekit.host import durable
 from releasekit.model import MAX_MANIFEST_BYTES
+from releasekit.problems import Problem
 from releasekit.state import lock_order
 from releasekit.state.directory import state_error, state_errors
 from releasekit.state.lock_order import Kind
@@ -162,7 +162,9 @@ def recover(
         for unfinished in _files(backup_directory(state_directory, ecosystem), ".tmp"):
             durable.remove(unfinished)
     if problems:
-        raise PinConflict("; ".join(map(str, problems)), hint=problems[0].hint)
+        raise StateError(
+            "; ".join(map(str, problems)), hint=problems[0].hint, problem=Problem.PINNED_MANIFEST
+        )
     return tuple(recovered)
 
 
@@ -191,9 +193,10 @@ def give_back(backup: Path, *, root: Path, seal: Seal | None = None) -> tuple[Pa
     wanted = originals if vouched else ()
     edited = [str(original.path) for original in wanted if not _restore(original)]
     if edited:
-        raise PinConflict(
+        raise StateError(
             f"{', '.join(edited)}: changed since it was pinned for a build, so it was left alone",
             hint=f"The original is in {backup}. Put the file right, then delete that backup.",
+            problem=Problem.PINNED_MANIFEST,
         )
     durable.remove(backup)
     return tuple(original.path for original in wanted)
@@ -209,10 +212,11 @@ def _refuse_unvouched(backup: Path, originals: Sequence[Original]) -> None:
     """Raises StateError where one of them would have to change; on another machine none has to."""
     changed = [str(each.path) for each in originals if state_of(each) != "original"]
     if changed:
-        raise PinConflict(
+        raise StateError(
             f"{', '.join(changed)}: not as in {backup}, and nothing vouches for what is there",
             hint="If a run was killed here, restore the manifests from version control. Then "
             "delete that file.",
+            problem=Problem.PINNED_MANIFEST,
         )
 
 
@@ -240,9 +244,10 @@ def _parts(backup: Path) -> tuple[bytes, bytes]:
 
 
 def _unusable(backup: Path, reason: str | None) -> StateError:
-    return PinConflict(
+    return StateError(
         f"{backup}: unusable, so no manifest is restored from it: {reason}",
         hint="Restore the manifests from version control, then delete that file.",
+        problem=Problem.PINNED_MANIFEST,
     )
 
 
@@ -283,22 +288,26 @@ def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal
     paths = {original.path for original in originals}
     for other in _files(directory, ".json"):
         if twice := paths.intersection(original.path for original in _still_in(other, root)):
-            raise PinConflict(f"{min(twice)}: is pinned already, by {other}")
+            raise StateError(
+                f"{min(twice)}: is pinned already, by {other}", problem=Problem.PINNED_MANIFEST
+            )
     # Another set may have been given back since they were read.
     if changed := [original.path for original in originals if state_of(original) != "original"]:
-        raise PinConflict(
+        raise StateError(
             f"{changed[0]}: changed while it was being pinned for a build",
             hint="Let nothing change the manifests during a run, and run again.",
+            problem=Problem.PINNED_MANIFEST,
         )
     backup = directory / f"{_sha256(os.fsencode(min(paths)))[:16]}.json"
     body = json.dumps([_encode(original, root) for original in originals]).encode()
     mark = f" {seal.of_bytes(_PURPOSE, body)}" if seal is not None else ""
     sealed = f"{_sha256(body)}{mark}\n".encode() + body
     if len(sealed) > MAX_BYTES:
-        raise PinConflict(
+        raise StateError(
             f"{directory}: the originals of {len(originals)} manifests take more than {MAX_BYTES} "
             "bytes",
             hint="Publish fewer packages at once, with `packages`.",
+            problem=Problem.PINNED_MANIFEST,
         )
     with state_errors(_HINT):
         durable.replace(backup, sealed, temporary=backup.with_suffix(".tmp"))

@@ -59,7 +59,8 @@ class Log:
             f"{message}: {cause}" if cause and cause not in message else message,
             log=own or last_lines(self.path),
             hint=error.hint or self.hint,
-        ).known_as(error.problem)
+            problem=error.problem,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from releasekit.causes.refusals import UnusableSecret
+from releasekit.errors import ConfigError
 from releasekit.host.folder import Folder
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,9 +76,10 @@ def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal 
     """
     if given:
         if len(given) < MIN_CHARS:
-            raise UnusableSecret(
+            raise ConfigError(
                 f"{NAME}: it has {len(given)} characters, and needs {MIN_CHARS} at least",
                 hint="`openssl rand -hex 32` makes one; keep it as a secret of the repository.",
+                problem=Problem.UNUSABLE_SECRET,
             )
         return Seal(given.encode("utf-8", "surrogateescape"))
     try:

@@ -13,7 +13,8 @@ from typing import Any
 
 import tomlkit
 
-from releasekit.causes.refusals import CannotPin
+from releasekit.errors import PlanError
+from releasekit.problems import Problem
 from releasekit.text import bounds
 from releasekit.text.splice import spliced
 
@@ -50,9 +51,10 @@ def changed(
     except ValueError:
         said = {}
     if said != wanted:
-        raise CannotPin(
+        raise PlanError(
             f"{of}: its dependencies cannot be pinned the way they are written",
             hint="Write them in plain form, or write their versions by hand.",
+            problem=Problem.CANNOT_PIN,
         )
     return edited
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from integration.tools import require_landlock
-from releasekit.causes.failures import TagRefused
-from releasekit.errors import CommandFailed, Denied, PackageError, Transient
+from raising import raises
+from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
 from releasekit.git.remote import Remote, RemoteTag, explain, without_userinfo
 from releasekit.host.process import Completed, Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,20 +43,20 @@ V1 = RemoteTag("1", "1")
         ("ssh: connect to host h port 22: Connection refused", Transient, False, "refused"),
         ("fatal: unable to access: Could not resolve host: h", Transient, False, "resolve"),
         ("! 1:refs/tags/v1 [rejected] (already exists)", Transient, True, "already exists"),
-        ("fatal: 'origin' does not appear to be a git repository", TagRefused, False, "appear"),
+        ("fatal: 'origin' does not appear to be a git repository", Rejected, False, "appear"),
         (
             "remote: error: GH013: Repository rule violations found for refs/tags/v1.",
-            TagRefused,
+            Rejected,
             False,
             "a rule protects the tag: error: GH013",
         ),
         (
             "remote: \nremote: only robots\n! 1:refs/tags/v1 [remote rejected] (hook declined)",
-            TagRefused,
+            Rejected,
             False,
             "only robots; [remote rejected] (hook declined)",
         ),
-        ("", TagRefused, False, "`git push` ended with 1"),
+        ("", Rejected, False, "`git push` ended with 1"),
     ],
 )
 def test_what_git_says_is_told_apart(
@@ -201,9 +202,9 @@ def test_a_remote_that_leads_elsewhere_meanwhile_gets_no_tag(
             assert await there.tags() == {}
             git("config", name.format(top=top), value.format(top=top), cwd=top)
             for _ in range(2):
-                with pytest.raises(TagRefused, match=r"leads to .*evil\.git now"):
+                with raises(Problem.TAG_REFUSED, match=r"leads to .*evil\.git now"):
                     await there.push({"v1": "HEAD"}, objects=top, what="fake:a")
-                with pytest.raises(TagRefused, match=r"leads to .*evil\.git now"):
+                with raises(Problem.TAG_REFUSED, match=r"leads to .*evil\.git now"):
                     await there.tags()
 
     asyncio.run(main())
@@ -217,7 +218,7 @@ def test_a_directory_of_this_machine_has_to_be_named(top: Path, form: str) -> No
     bare = top.parent / "bare.git"
     git("remote", "add", "origin", form.format(bare), cwd=top)
     error = pushed(top)
-    assert isinstance(error, TagRefused)
+    assert isinstance(error, Rejected)
     words = f"fake:a: git remote origin is {bare}, where the sandbox does not let git write"
     assert str(error) == words
     assert "`build-sandbox-paths`" in error.hint
@@ -235,7 +236,7 @@ def test_settings_that_a_build_left_open_no_directory(top: Path) -> None:
     script.write_text(f"#!/bin/sh\ntouch '{top}/ran'\ntouch '{home}/taken'\n")
     script.chmod(0o755)
     git("config", "remote.origin.receivepack", str(script), cwd=top)
-    assert isinstance(pushed(top), TagRefused)
+    assert isinstance(pushed(top), Rejected)
     assert (top / "ran").exists()
     assert not (home / "taken").exists()
 
@@ -246,6 +247,6 @@ def test_the_directory_of_a_remote_is_told_on_one_short_line(top: Path) -> None:
     hostile.mkdir(parents=True)
     git("init", "--quiet", "--bare", ".", cwd=hostile)
     error = pushed(top)
-    assert isinstance(error, TagRefused)
+    assert isinstance(error, Rejected)
     assert f"{error}{error.hint}".isprintable()
     assert len(str(error)) < 300

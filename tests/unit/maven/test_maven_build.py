@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.causes.failures import SigningFailed
+from raising import raises
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.build import collect
 from releasekit.ecosystems.maven.ecosystem import Maven
@@ -16,6 +16,7 @@ from releasekit.ecosystems.maven.signing import Signer
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
 from releasekit.host.process import Processes
 from releasekit.host.scrub import NOTHING_SECRET
+from releasekit.problems import Problem
 from releasekit.state.run_logs import Log
 from unit.maven.poms import child, gav, modules, needs, packages, write
 from unit.maven.releases import built
@@ -389,7 +390,7 @@ def test_only_the_bytes_that_were_built_are_signed(tmp_path: Path, kind: str) ->
         async with Processes(environment={"PATH": f"{tmp_path}:/usr/bin:/bin"}) as processes:
             await Signer(processes, key=True, concurrency=1).sign(a_package(tmp_path), artifacts)
 
-    with pytest.raises(SigningFailed, match="it was not sent"):
+    with raises(Problem.SIGNING, match="it was not sent"):
         asyncio.run(main())
     assert not (tmp_path / "asked").exists()
 

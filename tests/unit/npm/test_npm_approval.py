@@ -15,7 +15,6 @@ import pytest
 
 import fakes
 from approvals import recorded
-from releasekit.causes.refusals import UnnamedRegistry
 from releasekit.config.values import Directory, Url
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.approval import Waiting
@@ -32,6 +31,7 @@ from releasekit.errors import (
     Rejected,
     Transient,
     UnderReview,
+    UnnamedRegistry,
 )
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raising import raises
 from releasekit.attested import Attestation
-from releasekit.causes.failures import InputChanged
 from releasekit.problems import Problem
 from releasekit.provenance import bundle
 from releasekit.provenance.bundle import Bundle
@@ -196,7 +196,9 @@ def test_a_file_is_the_bundle_that_was_made(tmp_path: Path) -> None:
 def test_a_file_that_is_another_one_is_not_read_on(tmp_path: Path) -> None:
     path = tmp_path / "f.sigstore.json"
     path.write_bytes(b"other")
-    with pytest.raises(InputChanged, match="is not the attestation that was signed") as caught:
+    with raises(
+        Problem.CHANGED_MEANWHILE, match="is not the attestation that was signed"
+    ) as caught:
         bundle.read(attestation(path, encoded(document())))
     assert caught.value.problem is Problem.CHANGED_MEANWHILE
     assert "Remove the file" in caught.value.hint
@@ -204,10 +206,10 @@ def test_a_file_that_is_another_one_is_not_read_on(tmp_path: Path) -> None:
 
 def test_a_file_that_is_gone_or_none_is_told_as_that(tmp_path: Path) -> None:
     path = tmp_path / "f.sigstore.json"
-    with pytest.raises(InputChanged, match="cannot be read"):
+    with raises(Problem.CHANGED_MEANWHILE, match="cannot be read"):
         bundle.read(attestation(path, b""))
     path.write_bytes(b"{}")
-    with pytest.raises(InputChanged, match="is no Sigstore bundle"):
+    with raises(Problem.CHANGED_MEANWHILE, match="is no Sigstore bundle"):
         bundle.read(attestation(path, b"{}"))
 
 
@@ -217,5 +219,5 @@ def test_a_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(data)
     path = tmp_path / "f.sigstore.json"
     path.symlink_to("real")
-    with pytest.raises(InputChanged, match="cannot be read"):
+    with raises(Problem.CHANGED_MEANWHILE, match="cannot be read"):
         bundle.read(attestation(path, data))

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from releasekit.causes.refusals import TrustError
+from raising import raises
 from releasekit.errors import ConfigError
+from releasekit.problems import Problem
 from releasekit.provenance.instance import instance_at
 from releasekit.provenance.trust import TrustedRoot
 
@@ -140,12 +141,12 @@ def test_what_cannot_be_used_is_named(
 def test_what_is_no_such_file_is_told_as_that(tmp_path: Path, content: str) -> None:
     path = tmp_path / "trust.json"
     path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(TrustError, match=r"^trust-config: .*: (is not JSON|mediaType is)"):
+    with raises(Problem.TRUST_CONFIG, match=r"^trust-config: .*: (is not JSON|mediaType is)"):
         instance_at(path)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     says = r"^trust-config: .*: cannot be read \(.*\); write the path of a client trust config$"
     for path in (tmp_path / "trust.json", tmp_path):
-        with pytest.raises(TrustError, match=says):
+        with raises(Problem.TRUST_CONFIG, match=says):
             instance_at(path)

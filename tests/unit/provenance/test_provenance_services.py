@@ -3,14 +3,15 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from releasekit.causes.failures import UntrustedCertificate
-from releasekit.errors import Transient
+from releasekit.errors import Rejected, Transient
 from releasekit.problems import Problem
 from releasekit.provenance.services import explain
 
 
 def test_a_server_that_nobody_vouches_for_stays_one() -> None:
-    error = UntrustedCertificate("POST https://fulcio.example: self-signed", hint="Set it.")
+    error = Rejected(
+        "POST https://fulcio.example: self-signed", hint="Set it.", problem=Problem.CERTIFICATE
+    )
     error.__cause__ = httpx.ConnectError("self-signed")
     explain(error)
     assert error.problem is Problem.CERTIFICATE

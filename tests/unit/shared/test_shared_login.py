@@ -13,12 +13,11 @@ import httpx
 import pytest
 
 import fakes
-from releasekit.causes.refusals import UnnamedRegistry
 from releasekit.config.values import Url
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import access
 from releasekit.ecosystems.shared.login import Given, TokenInput, choose_login
-from releasekit.errors import MissingCredentials
+from releasekit.errors import MissingCredentials, UnnamedRegistry
 from releasekit.http.credentials import Credentials, Secret, snapshot
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
-from releasekit.causes.failures import BuildToolMissing, NotPublishable
 from releasekit.ecosystems.cargo import crate_file, lock_file
 from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
@@ -18,6 +17,7 @@ from releasekit.graph import reachable
 from releasekit.host import durable
 from releasekit.host.streams import TAIL_LINES, last_lines
 from releasekit.model import PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -120,9 +120,11 @@ class Packager:
             for name in names:
                 if lacks := self.crates[name].lacks:
                     words = f"crates.io takes no crate without {' and '.join(lacks)}"
-                    batch.failed[name] = NotPublishable(f"cargo:{name}: {words}", hint=METADATA)
+                    batch.failed[name] = BuildFailed(
+                        f"cargo:{name}: {words}", hint=METADATA, problem=Problem.NOT_A_PACKAGE
+                    )
         if self.processes.which("cargo") is None:
-            error = BuildToolMissing("cargo is not on PATH", hint=INSTALL)
+            error = BuildFailed("cargo is not on PATH", hint=INSTALL, problem=Problem.BUILD_TOOL)
             return {**dict.fromkeys(names, error), **batch.failed}
         for name in names:
             if culprits := sorted(self.lost.keys() & self._closure(name)):

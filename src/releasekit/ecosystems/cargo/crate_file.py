@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.shared.archives import Member, opened_archive
 from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.errors import PackageError
+from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def read_crate(file: IO[bytes], name: str, version: str) -> CrateFile:
         readme = text_in(_checked(manifest, name, version), "readme")
         text = _readme(file, f"{root}/{readme}") if readme else None
     except (ValueError, RecursionError) as error:
-        raise NotAPackage(
-            f"cargo:{name} {version}: {filename(name, version)} is not its package: {error}"
+        raise PackageError(
+            f"cargo:{name} {version}: {filename(name, version)} is not its package: {error}",
+            problem=Problem.NOT_A_PACKAGE,
         ) from error
     return CrateFile(manifest, None if text is None else text.decode("utf-8", "replace"))
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.causes.refusals import RegistrySettings
 from releasekit.config.values import Directory, Name, Url
 from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, PLACE, SPARSE, CargoConfig
 from releasekit.ecosystems.cargo.publication import CRATES_IO
-from releasekit.errors import did_you_mean
+from releasekit.errors import ConfigError, did_you_mean
 from releasekit.http.origins import require_safe, same_origin
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,14 +117,16 @@ def _named(cargo: CargoConfig, name: str) -> Destination:
         return _at(_DEFAULT, name)
     index = cargo.index_of(name)
     if not index:
-        raise RegistrySettings(
+        raise ConfigError(
             f"cargo: the registry {name!r} is not configured{did_you_mean(name, cargo.registries)}",
             hint=f'Write into .cargo/config.toml: [registries.{name}] index = "sparse+https://…".',
+            problem=Problem.REGISTRY_SETTINGS,
         )
     if not index.startswith(SPARSE):
-        raise RegistrySettings(
+        raise ConfigError(
             f"cargo: the index of the registry {name!r} is a git repository",
             hint="Use its sparse index (sparse+https://…), which every current server has.",
+            problem=Problem.REGISTRY_SETTINGS,
         )
     return _at(_with_slash(index), name)
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.causes.failures import NotTrusted
 from releasekit.config.values import Url
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, PackageError
 from releasekit.http.client import one_line, send
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -82,8 +82,10 @@ class CratesIoExchange(login.Exchange):
         if not 400 <= response.status_code < 404:
             return None
         words = one_line(self._credentials.redact(said(response)))
-        return NotTrusted(
-            f"{self.what} is refused: {words or response.status_code}", hint=_REGISTER
+        return Denied(
+            f"{self.what} is refused: {words or response.status_code}",
+            hint=_REGISTER,
+            problem=Problem.NOT_TRUSTED,
         )
 
     def lifetime_s(self, _response: httpx.Response) -> float:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from releasekit.causes.refusals import ToolMissing, Unreadable
-from releasekit.errors import CommandFailed
+from releasekit.errors import CommandFailed, ConfigError, Unreadable
 from releasekit.http.client import one_line
+from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -80,7 +80,11 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
     Raises ConfigError with cargo's own words, and where there is no cargo.
     """
     if processes.which("cargo") is None:
-        raise ToolMissing(f"{directory / 'Cargo.toml'}: cargo is not on PATH", hint=INSTALL)
+        raise ConfigError(
+            f"{directory / 'Cargo.toml'}: cargo is not on PATH",
+            hint=INSTALL,
+            problem=Problem.TOOL_MISSING,
+        )
     # Neither the network nor a lock file: with --no-deps it only reads manifests.
     argv = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"]
     try:

@@ -80,7 +80,7 @@ class Indexes:
     built: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def of(  # noqa: PLR0913 - what a run knows of them
+    def of(
         cls,
         cargo: CargoConfig,
         config: Config,

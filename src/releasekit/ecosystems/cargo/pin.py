@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.causes.refusals import CannotPin
 from releasekit.ecosystems.cargo.requirement import Requirement
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import PlanError
+from releasekit.problems import Problem
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ def refuse_conflict(owner: str, name: str, requirement: str, version: str) -> No
     try:
         fits = Requirement.parse(requirement).matches(Version.parse(version))
     except ValueError as error:
-        raise CannotPin(f"{what}: its dependency on {name}: {error}") from error
+        raise PlanError(
+            f"{what}: its dependency on {name}: {error}", problem=Problem.CANNOT_PIN
+        ) from error
     if not fits:
         raise conflict(what, f'{name} "{requirement}"', name, version)
 
@@ -137,10 +140,11 @@ def _edit(entry: PathDependency, version: str, manifest: str, span: Span) -> tup
     first = max(line, 1 + max(manifest.rfind(mark, line, start) for mark in "{,"))
     match = _PATH.fullmatch(manifest, first, start)
     if match is None:
-        raise CannotPin(
+        raise PlanError(
             f"cargo: the dependency {'.'.join(entry.where)} has no version, and none can be "
             "written there",
             hint='Write it by hand: NAME = { path = "…", version = "…" }.',
+            problem=Problem.CANNOT_PIN,
         )
     begin = match.start("before")
     newline = "\r\n" if "\r\n" in manifest else "\n"

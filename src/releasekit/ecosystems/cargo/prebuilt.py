@@ -6,7 +6,6 @@ import asyncio
 import re
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.cargo.crate_file import read_crate
 from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.requirement import Requirement
@@ -16,6 +15,7 @@ from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.semver import BUILD, NUMBER, PRE, Version
 from releasekit.errors import PackageError
 from releasekit.model import Dependency, PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,12 +44,14 @@ class Crates:
     def contained(self, file: IO[bytes], path: Path) -> Contained:
         match = _NAME.fullmatch(path.name)
         if match is None:
-            raise NotAPackage(f"{path}: a crate is named NAME-VERSION.crate")
+            raise PackageError(
+                f"{path}: a crate is named NAME-VERSION.crate", problem=Problem.NOT_A_PACKAGE
+            )
         name, version = match["name"], match["version"]
         try:
             manifest = read_crate(file, name, version).manifest
         except PackageError as error:
-            raise NotAPackage(f"{path}: {error}") from error
+            raise PackageError(f"{path}: {error}", problem=Problem.NOT_A_PACKAGE) from error
         return Contained(
             name=name, version=version, dependencies=tuple(self._needs(name, manifest))
         )

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import Resource, uncancellable
-from releasekit.causes.failures import Garbled, TooSoon, WrongAddress
 from releasekit.config.rows import Shard
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
-from releasekit.errors import ConfigError, Transient
+from releasekit.errors import ConfigError, Rejected, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe
 from releasekit.model import Action
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,7 +169,9 @@ class SparseRegistry(Resource):
                 url=self._page(package, endpoints),
             )
         except ValueError as error:
-            raise Garbled(f"{what}: not a file of a sparse index ({error})") from error
+            raise Transient(
+                f"{what}: not a file of a sparse index ({error})", problem=Problem.STRANGE_ANSWER
+            ) from error
 
     def _show(self, path: str, body: bytes | None) -> None:
         url = f"{self._destination.index}{path}"
@@ -183,9 +185,10 @@ class SparseRegistry(Resource):
         pace = self._paces[package.id.name not in self._seen]
         clock = asyncio.get_running_loop().time
         if wait_s := pace.wait_s(package.id.name, clock()):
-            early = TooSoon(
+            early = Transient(
                 f"{what}: {self.url} takes only so many in a while, and it is not its turn yet",
                 retry_after=wait_s,
+                problem=Problem.RATE_LIMITED,
             )
             early.asked_s = pace.asked_s(clock())
             raise early
@@ -250,8 +253,10 @@ class SparseRegistry(Resource):
                 insecure=self._insecure,
             )
         except ConfigError as error:
-            raise WrongAddress(
-                f"{what}: {error}", hint="Only a registry with an `api` takes uploads."
+            raise Rejected(
+                f"{what}: {error}",
+                hint="Only a registry with an `api` takes uploads.",
+                problem=Problem.WRONG_ADDRESS,
             ) from error
         return Endpoints(url, private=document.get("auth-required") is True)
 

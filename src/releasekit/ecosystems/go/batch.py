@@ -7,13 +7,13 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from releasekit.causes.failures import GoSumMissing, NotCommitted
 from releasekit.ecosystems.go import discover, edit, gomod, release
 from releasekit.ecosystems.go.edit import Sums
 from releasekit.ecosystems.shared.artifacts import staged, write_new
 from releasekit.errors import BuildFailed, PackageError
 from releasekit.graph import reachable
 from releasekit.model import Artifact
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -126,9 +126,10 @@ class Batch:
         }
         manifests = {name: data for name, data in found.items() if data is not None}
         if "go.mod" not in manifests:
-            raise NotCommitted(
+            raise BuildFailed(
                 f"go:{module.path}: HEAD has no {where / 'go.mod'}",
                 hint="Commit it: a Go module is published from a commit.",
+                problem=Problem.NOT_COMMITTED,
             )
         return manifests
 
@@ -202,17 +203,19 @@ class Batch:
         try:
             published = await self.lookup(package)
         except PackageError as error:
-            raise GoSumMissing(
-                f"go:{module.path} needs the hashes of {path} {package.version}: {error}"
+            raise BuildFailed(
+                f"go:{module.path} needs the hashes of {path} {package.version}: {error}",
+                problem=Problem.GO_SUM,
             ) from error
         _, _, mod, zipped = release.filenames(package.version)
         files = published.files if published else {}
         if not all(files.get(name, "").startswith("h1:") for name in (mod, zipped)):
-            raise GoSumMissing(
+            raise BuildFailed(
                 f"go:{module.path} needs the hashes of {path} {package.version}, and neither its "
                 "go.sum nor a proxy has them",
                 hint=f"Run `go get {path}@{package.version}` in {self.sources.path_of(module)}, "
                 "and commit go.sum.",
+                problem=Problem.GO_SUM,
             )
         return Sums(zip=files[zipped], mod=files[mod])
 
@@ -226,9 +229,10 @@ class Batch:
         for name in self.sources.changed:
             path = self.sources.top / name
             if path.is_relative_to(module.directory) and not any(map(path.is_relative_to, below)):
-                raise NotCommitted(
+                raise BuildFailed(
                     f"go:{module.path}: {name} is not committed as it is",
                     hint="Commit or drop the change: a tag names what is committed.",
+                    problem=Problem.NOT_COMMITTED,
                 )
 
 

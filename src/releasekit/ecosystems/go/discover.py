@@ -8,14 +8,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import GoReplaced, ManifestError, MembersError
 from releasekit.ecosystems.go import edit, gomod, paths, versions
 from releasekit.ecosystems.shared.packages import unique_by_name
-from releasekit.errors import ConfigError, map_all
+from releasekit.errors import ConfigError, ManifestError, MembersError, PlanError, map_all
 from releasekit.graph import rings
 from releasekit.host import durable
 from releasekit.host.files import exists, inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -124,11 +124,12 @@ def local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replac
         if unused or (other is not None and at == other.directory):
             local.append(replace)
         elif other is not None or is_directory:
-            raise GoReplaced(
+            raise PlanError(
                 f"{module.manifest} replaces {replace.path} by {replace.target}, which nobody who "
                 f"requires {module.path} would get",
                 hint=f"Drop it: `go mod edit -dropreplace={replace.path}`; to work on both, list "
                 f"both in a go.work, or publish {replace.path} from this workspace too.",
+                problem=Problem.GO_REPLACED,
             )
     return local
 

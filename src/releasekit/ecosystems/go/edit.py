@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from releasekit.causes.refusals import ExcludesVersion, GoReplaced
 from releasekit.ecosystems.go import gomod
 from releasekit.ecosystems.go.versions import parse_version
+from releasekit.errors import PlanError
+from releasekit.problems import Problem
 from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
@@ -32,16 +33,18 @@ def check_requirements(mod: GoMod, versions: Mapping[str, str]) -> None:
     for require in mod.requires:
         planned = versions.get(require.path)
         if planned is None and gomod.is_zero_version(require.version):
-            raise GoReplaced(
+            raise PlanError(
                 f"go:{mod.module} requires {require.path} {require.version}, a placeholder, and "
                 "no such module is published from here",
                 hint=f"Require a published version: `go get {require.path}@latest`.",
+                problem=Problem.GO_REPLACED,
             )
         if planned is not None and parse_version(require.version) > parse_version(planned):
-            raise ExcludesVersion(
+            raise PlanError(
                 f"go:{mod.module} requires {require.path} {require.version}, but the workspace has "
                 f"{planned}",
                 hint="A requirement is a lower bound: release that version first, or lower it.",
+                problem=Problem.EXCLUDES_VERSION,
             )
 
 

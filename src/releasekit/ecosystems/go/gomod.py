@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import ManifestError, Unreadable
+from releasekit.errors import ManifestError, Unreadable
 from releasekit.host import files
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.failures import NotPublishable
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
 from releasekit.ecosystems.shared.packed import below, is_beside
+from releasekit.errors import BuildFailed
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -78,9 +79,10 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
     troubles += _size_troubles({name: files[name].size for name in chosen})
     if troubles:
         more = f" (and {len(troubles) - _SHOWN} more)" if len(troubles) > _SHOWN else ""
-        raise NotPublishable(
+        raise BuildFailed(
             f"go:{module} cannot be published: {'; '.join(troubles[:_SHOWN])}{more}",
             hint="Go refuses a module with such files; rename, move or remove them.",
+            problem=Problem.NOT_A_PACKAGE,
         )
     return chosen
 

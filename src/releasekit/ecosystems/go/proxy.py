@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
-from releasekit.causes.failures import Garbled
 from releasekit.ecosystems.go import edit, module_zip, paths, release
 from releasekit.ecosystems.shared.answers import Answers
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
-from releasekit.errors import Rejected
+from releasekit.errors import Rejected, Transient
 from releasekit.http.client import MAX_RESPONSE_BYTES
 from releasekit.http.origins import require_safe
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
@@ -82,7 +82,9 @@ class Proxy:
         text = answer.content.decode("utf-8", "replace") if answer is not None else ""
         known = edit.known_sums(text).get((package.id.name, version))
         if known and not all(map(_HASH.fullmatch, (known.zip, known.mod))):
-            raise Garbled(f"{package}: {url}: not the hashes of a module")
+            raise Transient(
+                f"{package}: {url}: not the hashes of a module", problem=Problem.STRANGE_ANSWER
+            )
         _, _, mod, zipped = release.filenames(version)
         return {mod: known.mod, zipped: known.zip} if known else {}
 
@@ -100,4 +102,6 @@ def _version_in(answer: httpx.Response, package: Package) -> str:
     try:
         return release.version_in(answer.content)
     except ValueError as error:
-        raise Garbled(f"{package}: {answer.url}: not what a module proxy says") from error
+        raise Transient(
+            f"{package}: {answer.url}: not what a module proxy says", problem=Problem.STRANGE_ANSWER
+        ) from error

@@ -7,20 +7,19 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource
-from releasekit.causes.failures import TagRefused
-from releasekit.causes.refusals import PathError
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
 from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
-from releasekit.errors import MissingCredentials, PackageError
+from releasekit.errors import MissingCredentials, PackageError, PathError, Rejected
 from releasekit.git import objects
 from releasekit.git.objects import Bundle
 from releasekit.git.remote import HINT, Remote
 from releasekit.host import contents
 from releasekit.host.files import repository_of
 from releasekit.model import Published
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +102,10 @@ class TagRegistry(Resource):
             if bundle.name in there and there[bundle.name].object != bundle.tag
         ]
         if moved and len(release) > 1:
-            raise TagRefused(f"git remote {self._remote_name} has {moved[0]} by now, and not ours")
+            raise Rejected(
+                f"git remote {self._remote_name} has {moved[0]} by now, and not ours",
+                problem=Problem.TAG_REFUSED,
+            )
         # Of one that goes alone, the caller compares.
         missing = [bundle for bundle in bundles if bundle.name not in there]
         if missing:
@@ -123,14 +125,16 @@ class TagRegistry(Resource):
         """Raises Rejected for one that the go command would not find."""
         bundle = await asyncio.to_thread(_read, artifact, package)
         if bundle.name != self._tag(package):
-            raise TagRefused(
-                f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}"
+            raise Rejected(
+                f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}",
+                problem=Problem.TAG_REFUSED,
             )
         if not paths.is_at(package.id.name, self._where(package)):
-            raise TagRefused(
+            raise Rejected(
                 f"{package.id}: the go command would not look for it in {self._where(package)}",
                 hint="A module path ends with the module's directory, from the repository's root: "
                 "https://go.dev/ref/mod#vcs-find",
+                problem=Problem.TAG_REFUSED,
             )
         return bundle
 
@@ -143,7 +147,9 @@ class TagRegistry(Resource):
                 for bundle in bundles:
                     await asyncio.to_thread(objects.write_loose, bundle.objects, scratch)
             except (OSError, PathError) as error:
-                raise TagRefused(f"{what}: its tag cannot be made: {error}") from error
+                raise Rejected(
+                    f"{what}: its tag cannot be made: {error}", problem=Problem.TAG_REFUSED
+                ) from error
             tags = {bundle.name: bundle.tag for bundle in bundles}
             await self._remote.push(tags, objects=scratch, what=what)
 
@@ -156,9 +162,10 @@ class TagRegistry(Resource):
 
     def _where(self, package: Package) -> PurePosixPath:
         if self._top is None:
-            raise TagRefused(
+            raise Rejected(
                 f"{package}: {package.directory} is in no git repository, and "
-                "a Go module is published by a tag"
+                "a Go module is published by a tag",
+                problem=Problem.TAG_REFUSED,
             )
         return path_in_repository(package.directory, self._top)
 
@@ -175,4 +182,6 @@ def _read(artifact: Artifact, package: Package) -> Bundle:
     try:
         return Bundle.from_bytes(data)
     except ValueError as error:
-        raise TagRefused(f"{package}: {artifact.path}: {error}") from error
+        raise Rejected(
+            f"{package}: {artifact.path}: {error}", problem=Problem.TAG_REFUSED
+        ) from error

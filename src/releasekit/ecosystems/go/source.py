@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.failures import BuildToolMissing, NotCommitted, NotPublishable
 from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, File
 from releasekit.ecosystems.shared.archives import BAD_TAR, Tar
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import CommandFailed
+from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.git.objects import Signature, TreeEntry, tree_object
 from releasekit.host import durable
 from releasekit.host.files import repository_of
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
@@ -78,12 +78,16 @@ async def opened_sources(
     is committed: a tag would have nothing to point to.
     """
     if processes.which("git") is None:
-        raise BuildToolMissing("git is not installed; Go modules are published from a commit")
+        raise BuildFailed(
+            "git is not installed; Go modules are published from a commit",
+            problem=Problem.BUILD_TOOL,
+        )
     top = repository_of(root)
     if top is None:
-        raise NotCommitted(
+        raise BuildFailed(
             f"{root} is in no git repository, and a Go module is published from a commit",
             hint="Run `git init`, and commit what you want to publish.",
+            problem=Problem.NOT_COMMITTED,
         )
     git = _Git(processes, top)
     head = await _head(git)
@@ -124,7 +128,10 @@ class Archive:
         if member is None or not member.isreg():
             return None
         if member.size > MAX_ZIP_BYTES:
-            raise NotPublishable(f"{name} has {member.size} bytes, {MAX_ZIP_BYTES} are allowed")
+            raise BuildFailed(
+                f"{name} has {member.size} bytes, {MAX_ZIP_BYTES} are allowed",
+                problem=Problem.NOT_A_PACKAGE,
+            )
         with _readable(name):
             file = self._tar.extractfile(member)
             return None if file is None else file.read()
@@ -136,8 +143,9 @@ def _readable(what: str) -> Iterator[None]:
     try:
         yield
     except (*BAD_TAR, OSError) as error:
-        raise NotPublishable(
-            f"{what} cannot be read from the archive that git has made: {error}"
+        raise BuildFailed(
+            f"{what} cannot be read from the archive that git has made: {error}",
+            problem=Problem.NOT_A_PACKAGE,
         ) from error
 
 
@@ -160,12 +168,17 @@ async def _head(git: _Git) -> Head:
         shown = await git("log", "-1", "--no-show-signature", form)
         objects = await git("rev-parse", "--git-path", "objects")
     except CommandFailed as error:
-        raise NotCommitted(
-            f"{top}: git tells no commit to publish from: {error}", log=error.log
+        raise BuildFailed(
+            f"{top}: git tells no commit to publish from: {error}",
+            log=error.log,
+            problem=Problem.NOT_COMMITTED,
         ) from error
     commit, tree, name, email, time_s = shown.strip("\n").split("\0")
     if len(commit) != 40:
-        raise NotCommitted(f"{top} names objects by SHA-256, which the go command cannot fetch")
+        raise BuildFailed(
+            f"{top} names objects by SHA-256, which the go command cannot fetch",
+            problem=Problem.NOT_COMMITTED,
+        )
     by = Signature(name, email, int(time_s))
     directory = (top / objects.rstrip("\n")).resolve()
     return Head(commit=commit, tree=tree, by=by, objects=directory)
@@ -197,8 +210,9 @@ async def _trees(
     for level, entries in trees.items():
         above = trees[level.parent].get(level.name)
         if tree_object(entries).id != (above.id if above else head.tree):
-            raise NotPublishable(
-                f"{git.directory / level}: a file name there is not UTF-8; rename it"
+            raise BuildFailed(
+                f"{git.directory / level}: a file name there is not UTF-8; rename it",
+                problem=Problem.NOT_A_PACKAGE,
             )
     return trees
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import ManifestError, UnknownName
 from releasekit.ecosystems.go import gomod
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import ConfigError, ManifestError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,9 +61,10 @@ def refuse_unknown(options: Options, known: set[str]) -> None:
     """
     for key in options.versions:
         if key not in known:
-            raise UnknownName(
+            raise ConfigError(
                 f"{options.where()} versions names {key!r}, which is no module here",
                 hint='Write its directory, "." for the root, or its module path.',
+                problem=Problem.UNKNOWN_NAME,
             )
 
 

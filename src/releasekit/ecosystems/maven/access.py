@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.causes.failures import Garbled
 from releasekit.ecosystems.maven import Inputs, layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
 from releasekit.ecosystems.shared.artifacts import MAX_BYTES as MAX_BUILT_BYTES
 from releasekit.ecosystems.shared.login import explain_unnamed, pair
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES
-from releasekit.errors import MissingCredentials
+from releasekit.errors import MissingCredentials, Transient
 from releasekit.host import durable
 from releasekit.model import Published
+from releasekit.problems import Problem
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
@@ -200,8 +200,9 @@ class Reader:
                 try:
                     return f"sha1:{layout.parse_checksum(page)}"
                 except ValueError as error:
-                    raise Garbled(
-                        f"{package}: {name}.sha1 on {self._server.url} is {error}"
+                    raise Transient(
+                        f"{package}: {name}.sha1 on {self._server.url} is {error}",
+                        problem=Problem.STRANGE_ANSWER,
                     ) from error
         data = await self.get(package, path, max_bytes=MAX_FILE_BYTES) if whole else None
         return "" if data is None else await asyncio.to_thread(_sha256, data)

@@ -11,7 +11,6 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Final, Never
 
-from releasekit.causes.failures import CannotApprove, ResultsUnfit
 from releasekit.ecosystems.approval import Contents, Waiting
 from releasekit.ecosystems.maven import layout, metadata, versions
 from releasekit.ecosystems.maven.access import ANSWERS, Reader
@@ -25,6 +24,7 @@ from releasekit.errors import DigestMismatch, Rejected, UnderReview
 from releasekit.host import durable
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
+from releasekit.problems import Problem
 from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
@@ -80,9 +80,10 @@ class PortalApproval:
         package = _checked(recorded.package)
         identifier = recorded.staged.id if recorded.staged is not None else ""
         if not is_id(identifier):
-            raise ResultsUnfit(
+            raise Rejected(
                 f"{package}: {identifier[:60]!r} is not the id of a deployment",
                 hint="Take results.json as the run that staged the release has written it.",
+                problem=Problem.CANNOT_APPROVE,
             )
         status = await self._deployments.status(identifier)
         if status is None or status.state in {"PUBLISHING", "PUBLISHED"}:
@@ -91,7 +92,10 @@ class PortalApproval:
             raise self._failed(identifier, status)
         held = status.components
         if held and (package.id.name, package.version) not in held:
-            raise CannotApprove(f"{package}: deployment {identifier} holds {_listed(held)} instead")
+            raise Rejected(
+                f"{package}: deployment {identifier} holds {_listed(held)} instead",
+                problem=Problem.CANNOT_APPROVE,
+            )
         return Waiting(id=identifier, name=package.id.name, version=package.version)
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
@@ -163,11 +167,12 @@ class PortalApproval:
             return
         unseen = status.components - self._same.get(waiting.id, set())
         if unseen:
-            raise CannotApprove(
+            raise Rejected(
                 f"deployment {waiting.id} also holds {_listed(unseen)}, which is not what was "
                 "staged: nothing of it was published",
                 hint=f"Drop it on {self._deployments.page}, or with {spelled('reject')}, and "
                 "publish the release again.",
+                problem=Problem.CANNOT_APPROVE,
             )
         await self._deployments.publish(waiting.id)
 
@@ -176,9 +181,10 @@ class PortalApproval:
         if status is None:
             return
         if status.state in {"PUBLISHING", "PUBLISHED"}:
-            raise CannotApprove(
+            raise Rejected(
                 f"deployment {waiting.id} is {status.state.lower()}: it cannot be taken back",
                 hint="What is on Maven Central stays there. Publish a version without the fault.",
+                problem=Problem.CANNOT_APPROVE,
             )
         if status.state != "FAILED":
             self._require_checked(waiting, status)
@@ -191,16 +197,20 @@ class PortalApproval:
     async def _known(self, waiting: Waiting) -> Status:
         status = await self._deployments.status(waiting.id)
         if status is None:
-            raise CannotApprove(f"deployment {waiting.id} is not there any more: it was dropped")
+            raise Rejected(
+                f"deployment {waiting.id} is not there any more: it was dropped",
+                problem=Problem.CANNOT_APPROVE,
+            )
         if status.state == "FAILED":
             raise self._failed(waiting.id, status)
         self._require_checked(waiting, status)
         return status
 
     def _failed(self, identifier: str, status: Status) -> Rejected:
-        return CannotApprove(
+        return Rejected(
             f"deployment {identifier} has failed: {status.words or 'the portal gives no reason'}",
             hint=f"Nothing can come of it. {self._deployments.page} tells more.",
+            problem=Problem.CANNOT_APPROVE,
         )
 
     def _require_checked(self, waiting: Waiting, status: Status) -> None:
@@ -222,8 +232,9 @@ class PortalApproval:
 def _checked(package: Package) -> Package:
     """What goes into addresses; raises Rejected for names of which Maven has none."""
     if not _NAME.fullmatch(package.id.name) or not _VERSION.fullmatch(package.version):
-        raise ResultsUnfit(
-            f"{one_line(str(package), 200)}: not a group:artifact and a version of Maven"
+        raise Rejected(
+            f"{one_line(str(package), 200)}: not a group:artifact and a version of Maven",
+            problem=Problem.CANNOT_APPROVE,
         )
     return package
 

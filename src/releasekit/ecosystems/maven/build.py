@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
-from releasekit.causes.failures import BuildToolMissing
-from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout, metadata, pin
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.failures import not_built
 from releasekit.ecosystems.maven.tools import INSTALL
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged
-from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.errors import BuildFailed, CommandFailed, ManifestError
 from releasekit.host import durable
 from releasekit.host.folder import Folder
+from releasekit.problems import Problem
 from releasekit.state.directory import NAME
 
 if TYPE_CHECKING:
@@ -137,7 +136,11 @@ class Builder:
             return str(copy / command)
         found = self.services.processes.which(command)
         if found is None:
-            raise BuildToolMissing(f"{package.id}: {command} is not installed", hint=INSTALL)
+            raise BuildFailed(
+                f"{package.id}: {command} is not installed",
+                hint=INSTALL,
+                problem=Problem.BUILD_TOOL,
+            )
         return found
 
     def _arguments(self, packages: Sequence[Package]) -> list[str]:

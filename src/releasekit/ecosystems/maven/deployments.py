@@ -12,12 +12,12 @@ from urllib.parse import unquote
 
 import httpx
 
-from releasekit.causes.failures import Garbled
 from releasekit.ecosystems.maven.access import ANSWERS, login_for
 from releasekit.ecosystems.shared.server import Server
-from releasekit.errors import Rejected
+from releasekit.errors import Rejected, Transient
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
@@ -81,7 +81,11 @@ class Deployments:
             raise Rejected(f"{what}: HTTP {response.status_code}")
         identifier = response.content[:1000].decode("utf-8", "replace").strip()
         if not is_id(identifier):
-            raise Garbled(f"{what}: {self.url} gave it no usable id", ambiguous=True)
+            raise Transient(
+                f"{what}: {self.url} gave it no usable id",
+                ambiguous=True,
+                problem=Problem.STRANGE_ANSWER,
+            )
         return identifier
 
     async def status(self, identifier: str) -> Status | None:
@@ -106,7 +110,10 @@ class Deployments:
                 )
             case _:
                 shown = one_line(str(state), 100)
-                raise Garbled(f"{self.url}: deployment {identifier} is in state {shown!r}")
+                raise Transient(
+                    f"{self.url}: deployment {identifier} is in state {shown!r}",
+                    problem=Problem.STRANGE_ANSWER,
+                )
 
     async def publish(self, identifier: str) -> None:
         """Ask for that once; it may be published when it is VALIDATED."""

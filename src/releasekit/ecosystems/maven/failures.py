@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.failures import BuiltOtherwise
 from releasekit.ecosystems.maven import layout
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.host.streams import last_lines
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,9 +33,10 @@ _SEARCHED: Final = 20_000
 def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:
     """Why a package was not deployed, from the last lines of mvn; blocks."""
     if failure is None:
-        return BuiltOtherwise(
+        return BuildFailed(
             f"{package.id}: the build deployed no {layout.pom_name(package)}",
             hint=f"A profile or a plugin may skip its deployment. {log.hint}",
+            problem=Problem.BUILT_OTHERWISE,
         )
     reasons = _reasons([line[:_MAX_LINE] for line in failure.log])
     artifact = layout.group_and_artifact(package)[1]
@@ -49,8 +50,8 @@ def not_built(package: Package, failure: CommandFailed | None, log: Log) -> Buil
         text = f"was not built: {', '.join(sorted(reasons))} failed before it"
     else:
         text = f"could not be built: {failure}"
-    failed = BuildFailed(f"{package.id}: {text}", log=failure.log, hint=log.hint)
-    return failed.known_as(failure.problem)
+    message = f"{package.id}: {text}"
+    return BuildFailed(message, log=failure.log, hint=log.hint, problem=failure.problem)
 
 
 def _reasons(lines: Sequence[str]) -> dict[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
-from releasekit.causes.refusals import CannotPin
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
+from releasekit.errors import PlanError
+from releasekit.problems import Problem
 from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
@@ -71,4 +72,6 @@ def _holds(project: PomProject, reference: Reference, wanted: str, version: str)
     try:
         return versions.contains(wanted, version)
     except ValueError as error:
-        raise CannotPin(f"maven:{project.name}: {reference.artifact}: {error}") from error
+        raise PlanError(
+            f"maven:{project.name}: {reference.artifact}: {error}", problem=Problem.CANNOT_PIN
+        ) from error

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.maven.document import read_document
+from releasekit.errors import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

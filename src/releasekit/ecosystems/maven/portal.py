@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import growing_pauses, uncancellable
-from releasekit.causes.failures import TooLarge
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.access import ANSWERS, Reader
 from releasekit.ecosystems.maven.deployment_record import Deployment, DeploymentRecord
@@ -25,6 +24,7 @@ from releasekit.host import contents, durable
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
 from releasekit.model import Action
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -222,9 +222,10 @@ def write_bundle(into: IO[bytes], release: Mapping[Package, Sequence[Artifact]])
     """
     size = sum(artifact.size for _, artifact in _files(release))
     if size > MAX_BYTES:
-        raise TooLarge(
+        raise PackageError(
             f"maven: the release has {size} bytes, and a bundle takes {MAX_BYTES}",
             hint="Publish it in parts, with `packages`.",
+            problem=Problem.REFUSED,
         )
     # Jars are compressed as they are.
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED) as bundle:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Final
 
-from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.maven import layout, versions
 from releasekit.ecosystems.maven.discover import ECOSYSTEM
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
-from releasekit.errors import ConfigError
+from releasekit.errors import ConfigError, PackageError
 from releasekit.model import Dependency, PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,9 @@ class MavenFiles:
             try:
                 inside = list(_coordinates(file))
             except BAD_ZIP as error:
-                raise NotAPackage(f"{path}: not a readable archive ({error})") from error
+                raise PackageError(
+                    f"{path}: not a readable archive ({error})", problem=Problem.NOT_A_PACKAGE
+                ) from error
         # A jar may hold others', so the name decides which of them it is.
         for name, version in inside:
             if path.name.startswith(f"{name.partition(':')[2]}-{version}"):
@@ -69,20 +71,24 @@ class MavenFiles:
         try:
             pom = parse_pom(parse_document(file.read(MAX_BYTES + 1)), path)
         except (ValueError, ConfigError) as error:
-            raise NotAPackage(f"{path}: it is no POM ({error})") from error
+            raise PackageError(
+                f"{path}: it is no POM ({error})", problem=Problem.NOT_A_PACKAGE
+            ) from error
         above = pom.parent
         group, version = pom.group, pom.version
         if above is not None:
             group, version = group or above.group, version or above.version
         if "${" in f"{group}:{pom.artifact}:{version}":
-            raise NotAPackage(
+            raise PackageError(
                 f"{path}: its coordinates are {group}:{pom.artifact}:{version}, with expressions",
                 hint="Take it out of `dist`: one that users can read is made of the sources.",
+                problem=Problem.NOT_A_PACKAGE,
             )
         if path.name != f"{pom.artifact}-{version}.pom":
-            raise NotAPackage(
+            raise PackageError(
                 f"{path} is {group}:{pom.artifact} {version}, which is published as "
-                f"{pom.artifact}-{version}.pom"
+                f"{pom.artifact}-{version}.pom",
+                problem=Problem.NOT_A_PACKAGE,
             )
         needs = tuple(self._needs(pom))
         return Contained(name=f"{group}:{pom.artifact}", version=version, dependencies=needs)
@@ -108,11 +114,12 @@ class MavenFiles:
             where = path.parent.as_posix()
             fitting = [p for p in fitting if where.endswith(str(layout.version_directory(p)))]
         if len(fitting) != 1:
-            raise NotAPackage(
+            raise PackageError(
                 f"{path}: neither its name nor a pom.properties in it says which package of this "
                 "workspace it is of",
                 hint="Name it ARTIFACT-VERSION, as Maven does; where groups share it, put it into "
                 "GROUP/ARTIFACT/VERSION.",
+                problem=Problem.NOT_A_PACKAGE,
             )
         return Contained(name=fitting[0].id.name, version=fitting[0].version)
 

@@ -14,7 +14,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.failures import StrangeAnswer
 from releasekit.ecosystems.maven import PROOF, layout, metadata
 from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
 from releasekit.ecosystems.maven.collections import make_collections
@@ -25,6 +24,7 @@ from releasekit.errors import Rejected, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe
 from releasekit.http.remedies import PASSING
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
@@ -143,9 +143,10 @@ class Repository:
                 metadata.merged_page, listed.page, package, now=datetime.now(UTC)
             )
         except ValueError as error:
-            raise StrangeAnswer(
+            raise Rejected(
                 f"{package}: {self.url}{listed.path} is no metadata of Maven ({error})",
                 hint="Repair or delete that file: releases have to be added to it.",
+                problem=Problem.STRANGE_ANSWER,
             ) from error
         # Even if it names the version already: the run that wrote it may have got no further.
         shown = page or listed.page or b""

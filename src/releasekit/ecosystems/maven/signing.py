@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.causes.failures import BuildToolMissing, ChangedMeanwhile, SigningFailed
-from releasekit.causes.refusals import PathError
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.shared.artifacts import digests, write_new
-from releasekit.errors import CommandFailed
+from releasekit.errors import BuildFailed, ChangedMeanwhile, CommandFailed, PathError
 from releasekit.host import contents, durable
 from releasekit.host.process import MAX_PLACE
 from releasekit.model import Artifact
+from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -85,20 +84,24 @@ class Signer:
             if not artifact.filename.endswith(SUFFIX) and artifact.filename + SUFFIX not in names
         ]
         if not await asyncio.to_thread(check_gpg, self._processes):
-            raise BuildToolMissing(
+            raise BuildFailed(
                 f"{package.id}: [maven] sign is set, and gpg is not installed",
                 hint="Install GnuPG (https://gnupg.org), or do without signatures.",
+                problem=Problem.BUILD_TOOL,
             )
         try:
             made = await gather_all(self._sign(artifact) for artifact in unsigned)
         except ChangedMeanwhile as error:
-            raise SigningFailed(f"{package.id}: {error}", hint=error.hint) from error
+            raise BuildFailed(
+                f"{package.id}: {error}", hint=error.hint, problem=Problem.SIGNING
+            ) from error
         except CommandFailed as error:
-            raise SigningFailed(
+            raise BuildFailed(
                 f"{package.id}: gpg did not sign: {error.log[-1] if error.log else error}",
                 log=error.log,
                 hint="The key has to be in the keyring of this user (or in GNUPGHOME), and its "
                 "passphrase, if it has one, in gpg-agent: nobody is there to type it.",
+                problem=Problem.SIGNING,
             ) from error
         return (*artifacts, *made)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from releasekit.causes.refusals import RegistrySettings
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven.directory_layout import MavenDirectory
 from releasekit.ecosystems.maven.ecosystem import Maven
@@ -14,6 +13,8 @@ from releasekit.ecosystems.maven.portal import CENTRAL, Portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.staging import PortalStaging
+from releasekit.errors import ConfigError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
@@ -43,9 +44,10 @@ def target(
             ecosystem, portal, partial(_joined, portal=portal, staging=staging)
         )
     if options.stage == "always":
-        raise RegistrySettings(
+        raise ConfigError(
             f'releasekit.toml: [maven] stage = "always": {registry} shows at once what it accepts',
             hint='Leave it out; or write api = "portal", if that is the address of one.',
+            problem=Problem.REGISTRY_SETTINGS,
         )
     repository = Repository(registry, options, config=config, services=services)
     return Discovery.joining(ecosystem, repository, _joined)

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import PathError
 from releasekit.ecosystems.maven.signing import check_gpg
-from releasekit.errors import ConfigError
+from releasekit.errors import ConfigError, PathError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import ManifestError, MembersError
 from releasekit.ecosystems.maven import settings
 from releasekit.ecosystems.maven.pom import read_pom
+from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import inside, is_file
 from releasekit.text.escape import clip
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from releasekit import __version__
-from releasekit.causes.failures import Garbled, ResultsUnfit, StrangeAnswer
-from releasekit.causes.refusals import RegistrySettings
 from releasekit.config.values import Directory
 from releasekit.ecosystems.approval import Contents, Waiting
 from releasekit.ecosystems.npm.answers import ANSWERS
@@ -26,9 +24,17 @@ from releasekit.ecosystems.npm.waiting import DECIDED, listed
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
-from releasekit.errors import CodeWanted, PackageError, UnderReview
+from releasekit.errors import (
+    CodeWanted,
+    ConfigError,
+    PackageError,
+    Rejected,
+    Transient,
+    UnderReview,
+)
 from releasekit.http.client import check, retry_after
 from releasekit.http.origins import is_safe, require_safe, same_origin
+from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -65,7 +71,10 @@ _MAX_PAGE_CHARS: Final = 2_000
 def approval(config: Config, _options: OptionTable, services: Services) -> NpmApproval:
     """Raises ConfigError for a registry that holds nothing back."""
     if isinstance(config.registries.get("npm"), Directory):
-        raise RegistrySettings("npm-registry: a directory holds nothing back; name a registry")
+        raise ConfigError(
+            "npm-registry: a directory holds nothing back; name a registry",
+            problem=Problem.REGISTRY_SETTINGS,
+        )
     return NpmApproval(config, services)
 
 
@@ -88,7 +97,10 @@ class NpmApproval:
         _require_usual(recorded)
         wanted = recorded.staged.id if recorded.staged else ""
         if wanted and not _ID.fullmatch(wanted):
-            raise ResultsUnfit(f"{recorded.package}: {wanted[:80]!r} is no id that npm gives")
+            raise Rejected(
+                f"{recorded.package}: {wanted[:80]!r} is no id that npm gives",
+                problem=Problem.CANNOT_APPROVE,
+            )
         if wanted:
             response = await self._ask(self._server.at(f"-/stage/{wanted}"))
             if response.status_code != httpx.codes.NOT_FOUND:
@@ -129,7 +141,10 @@ class NpmApproval:
         what = f"{waiting.name} {waiting.version}"
         if response.is_success:
             if "html" in response.headers.get("Content-Type", ""):
-                raise Garbled(f"{what}: {self.url} answers with a page for people")
+                raise Transient(
+                    f"{what}: {self.url} answers with a page for people",
+                    problem=Problem.STRANGE_ANSWER,
+                )
             return
         words = self._server.words(response)
         # Whoever is let look with this token is known: what is missing is the proof that somebody
@@ -178,7 +193,9 @@ class NpmApproval:
         answer = await self._server.document(response, "signing in on the web")
         token = text_in(answer, "token")
         if not token or not token.isascii() or not token.isprintable():
-            raise StrangeAnswer("signing in on the web: npm's answer has no code")
+            raise Rejected(
+                "signing in on the web: npm's answer has no code", problem=Problem.STRANGE_ANSWER
+            )
         self._adopt(token)
         return token
 
@@ -207,9 +224,10 @@ def _require_usual(recorded: Result) -> None:
     except ValueError:
         usual = None
     if not usual:
-        raise ResultsUnfit(
+        raise Rejected(
             f"{package}: not a name, a version and one tarball of npm's",
             hint="Take results.json as the run that staged the release has written it.",
+            problem=Problem.CANNOT_APPROVE,
         )
 
 
@@ -229,7 +247,10 @@ def _waiting(item: object) -> Waiting | None:
         return None
     found = text_in(item, "id")
     if not _ID.fullmatch(found):
-        raise StrangeAnswer(f"npm shows something that waits, without an id: {found[:80]!r}")
+        raise Rejected(
+            f"npm shows something that waits, without an id: {found[:80]!r}",
+            problem=Problem.STRANGE_ANSWER,
+        )
     return Waiting(
         id=found,
         name=text_in(item, "packageName"),

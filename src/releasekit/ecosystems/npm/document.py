@@ -12,10 +12,10 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.npm.reference import is_range
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import ManifestError
 from releasekit.text.json_text import entries
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def version_entry(
     return entry
 
 
-def request_body(  # noqa: PLR0913 - what a publish says, by name
+def request_body(
     package: Package,
     entry: Mapping[str, Any],
     data: bytes,

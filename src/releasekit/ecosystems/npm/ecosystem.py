@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
-from releasekit.causes.failures import BuiltOtherwise
-from releasekit.causes.refusals import PublishesItself, RegistrySettings
 from releasekit.config.choice import will_build
 from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins, name_in
 from releasekit.ecosystems.npm.workspace import licenses_in
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
-from releasekit.errors import BuildFailed, PackageError, PlanError, map_all
+from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, map_all
 from releasekit.model import Action
+from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ class NpmWorkspace:
         own = self.found.by_name.get(package.id.name)
         if not own or not own.publishing or self.npm.options.ignore_scripts or package.prebuilt:
             return
-        raise PublishesItself(
+        raise PlanError(
             f"{own.manifest}: the script {own.publishing} runs `napi prepublish`, which publishes "
             "the packages of the platforms by itself, and names them in package.json when the plan "
             "is made already",
@@ -137,6 +136,7 @@ class NpmWorkspace:
             "workflow run it behind `napi artifacts`, before this action: `- run: npm run "
             "platforms`; "
             '(3) write `packages = ["npm/*"]` below [npm] in releasekit.toml.',
+            problem=Problem.PUBLISHES_ITSELF,
         )
 
     def due(self, package: Package) -> str:
@@ -190,8 +190,8 @@ class NpmWorkspace:
         except (PackageError, PlanError) as error:
             message = f"{package.id}: it could not be packed: {error}"
             if log is None:
-                failed = BuildFailed(message, log=getattr(error, "log", ()), hint=error.hint)
-                return failed.known_as(error.problem)
+                lines = error.log if isinstance(error, BuildFailed) else ()
+                return BuildFailed(message, log=lines, hint=error.hint, problem=error.problem)
             return log.failure(message, error)
         return (await asyncio.to_thread(digested, into / filename(package), *DIGESTS),)
 
@@ -238,17 +238,19 @@ def filename_of(name: str, version: str) -> str:
 
 def _check(packed: tuple[str, str], package: Package) -> None:
     if packed != (package.id.name, package.version):
-        raise BuiltOtherwise(
-            f"its scripts made it {'@'.join(packed)}, but {package.version} was planned"
+        raise BuildFailed(
+            f"its scripts made it {'@'.join(packed)}, but {package.version} was planned",
+            problem=Problem.BUILT_OTHERWISE,
         )
 
 
 def _refuse_other_registry(package: NpmPackage) -> None:
     registry = package.publish_config.get("registry")
     if isinstance(registry, str) and "registry.npmjs.org" not in registry:
-        raise RegistrySettings(
+        raise ConfigError(
             f"{package.manifest}: publishConfig.registry is {registry!r}, and everything goes to "
             "registry.npmjs.org here",
             hint=f"Say so as `npm-registry: {registry}`; what belongs on another registry is left "
             "out with `exclude-packages`, and published by a run of its own.",
+            problem=Problem.REGISTRY_SETTINGS,
         )

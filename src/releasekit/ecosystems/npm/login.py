@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.causes.failures import NotTrusted
 from releasekit.ecosystems.npm.user_login import npmrc_login
 from releasekit.ecosystems.shared import login
+from releasekit.errors import Denied
 from releasekit.http.client import message_of
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
-    from releasekit.errors import Denied
     from releasekit.http.credentials import Secret
     from releasekit.model import Package
 
@@ -94,7 +94,8 @@ class PackageExchange(login.Exchange):
         if response.status_code not in {400, 401, 403, 404, 422}:
             return None
         words = message_of(response, redact=self._credentials.redact)
-        return NotTrusted(
+        return Denied(
             f"{self.what}: HTTP {response.status_code} {words}",
             hint=_REGISTER.format(name=self._package.id.name),
+            problem=Problem.NOT_TRUSTED,
         )

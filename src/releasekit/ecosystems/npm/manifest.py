@@ -11,10 +11,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.npm import repository
 from releasekit.ecosystems.shared.documents import checked_table, table_in
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import ManifestError
 from releasekit.host.files import read_parsed
 from releasekit.text.json_text import parse_json
 

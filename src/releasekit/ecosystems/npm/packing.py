@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import GroupClosed
-from releasekit.causes.failures import BuildToolMissing
 from releasekit.ecosystems.npm.tools import INSTALL
 from releasekit.ecosystems.shared.jsonlines import Conversation, Ended, conversation
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,9 +91,10 @@ class Packer:
             if self._process is None or self._process.ended:
                 node, npm = (self._processes.which(tool) or "" for tool in ("node", "npm"))
                 if not node or not npm:
-                    raise BuildToolMissing(
+                    raise BuildFailed(
                         f"{'node' if not node else 'npm'} is not on PATH",
                         hint=INSTALL,
+                        problem=Problem.BUILD_TOOL,
                     )
                 argv = [node, str(_PROGRAM), npm]
                 packer = conversation(

@@ -11,14 +11,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import NoSuchDependency
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.npm.discover import package_needed, takes_ours
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
 from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import PlanError
 from releasekit.host.files import exists
+from releasekit.problems import Problem
 from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
@@ -67,18 +68,20 @@ class Pins:
         if reference.kind == "catalog":
             spec = self.found.catalogs(project).spec(reference)
             if not spec:
-                raise NoSuchDependency(
+                raise PlanError(
                     f"npm:{project.name}: {declared.key} is {declared.spec!r}, and that catalog "
                     "has no such entry",
                     hint="Add it to the catalog, or write a range.",
+                    problem=Problem.NO_SUCH_DEPENDENCY,
                 )
             reference = Reference.parse(declared.key, spec)
         needed = package_needed(declared, project, self.found)
         if needed is None and reference.kind == "workspace":
-            raise NoSuchDependency(
+            raise PlanError(
                 f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
                 f"workspace is named {reference.name!r}",
                 hint="List it in the workspace, correct the name, or write a range.",
+                problem=Problem.NO_SUCH_DEPENDENCY,
             )
         if needed is None and reference.kind == "path" and declared.field != "devDependencies":
             _refuse_nowhere(project, declared, reference)
@@ -117,9 +120,10 @@ class Pins:
 
 def _refuse_nowhere(project: NpmPackage, declared: Declared, reference: Reference) -> None:
     if not exists(project.directory / reference.wanted):
-        raise NoSuchDependency(
+        raise PlanError(
             f"npm:{project.name}: {declared.key} is {declared.spec!r}, and nothing is there",
             hint="Correct the path, or write a range.",
+            problem=Problem.NO_SUCH_DEPENDENCY,
         )
 
 

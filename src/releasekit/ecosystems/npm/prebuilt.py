@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import IO, TYPE_CHECKING, Final
 
-from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.npm.discover import ECOSYSTEM
 from releasekit.ecosystems.npm.ecosystem import DIGESTS, filename_of
@@ -14,7 +13,9 @@ from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import PackageError
 from releasekit.model import Dependency, DependencyKind, PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,10 +44,11 @@ class Tarballs:
         document = read_tarball(file, str(path)).manifest
         name, version = str(document.get("name", "")), str(document.get("version", ""))
         if path.name != filename_of(name, version):
-            raise NotAPackage(
+            raise PackageError(
                 f"{path} is npm:{name} {version}, which is published as "
                 f"{filename_of(name, version)}",
                 hint="Name it so, as `npm pack` does.",
+                problem=Problem.NOT_A_PACKAGE,
             )
         needs = tuple(self._needs(document, path))
         return Contained(name=name, version=version, dependencies=needs)
@@ -67,11 +69,12 @@ class Tarballs:
             if entry.field == "devDependencies":
                 continue
             if reference.kind in {"workspace", "catalog", "path"}:
-                raise NotAPackage(
+                raise PackageError(
                     f"{path}: {entry.field}.{entry.key} is {entry.spec!r}, which nobody can "
                     "install",
                     hint="Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, "
                     "which writes the version there.",
+                    problem=Problem.NOT_A_PACKAGE,
                 )
             if reference.kind == "range" and reference.name in self._workspace.found.by_name:
                 kind = _KINDS[entry.field]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from releasekit.causes.failures import Garbled
 from releasekit.ecosystems.approval import Contents
 from releasekit.ecosystems.npm.registry import ABBREVIATED, NpmRegistry
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES
-from releasekit.errors import DigestMismatch
+from releasekit.errors import DigestMismatch, Transient
 from releasekit.host import contents
 from releasekit.http.origins import same_origin
+from releasekit.problems import Problem
 from releasekit.text.json_text import entries
 
 if TYPE_CHECKING:
@@ -90,7 +90,9 @@ class PublicVersions(NpmRegistry):
         try:
             return await asyncio.to_thread(_dists_in, response.content)
         except ValueError as error:
-            raise Garbled(f"{what}: not a packument ({error})") from error
+            raise Transient(
+                f"{what}: not a packument ({error})", problem=Problem.STRANGE_ANSWER
+            ) from error
 
     async def _fetched(
         self, package: Package, version: str, dists: Mapping[str, Mapping[str, Any]], into: Path

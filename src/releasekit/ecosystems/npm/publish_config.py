@@ -13,8 +13,8 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.npm import manifest
+from releasekit.errors import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from releasekit.causes.failures import Garbled, StrangeAnswer
 from releasekit.ecosystems.npm import Inputs, document, submission
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
@@ -34,6 +33,7 @@ from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, Server
 from releasekit.errors import Denied, Rejected, StageOnly, Transient
 from releasekit.http.origins import require_safe
 from releasekit.model import Published
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,9 +118,10 @@ class NpmRegistry:
             return None
         digest = document.digest_of(table_in(entry, "dist"))
         if not digest:
-            raise StrangeAnswer(
+            raise Rejected(
                 f"{package}: {self.url} shows it without a digest, so nobody can tell which "
-                "bytes it holds"
+                "bytes it holds",
+                problem=Problem.STRANGE_ANSWER,
             )
         return Published(files={filename(package): digest}, url=self._page_url(package))
 
@@ -271,7 +272,9 @@ class NpmRegistry:
             try:
                 found = await asyncio.to_thread(parse)
             except ValueError as error:
-                raise Garbled(f"{what}: not a packument ({error})") from error
+                raise Transient(
+                    f"{what}: not a packument ({error})", problem=Problem.STRANGE_ANSWER
+                ) from error
         self._asked[package.id.name] = found
         return found
 

@@ -33,7 +33,7 @@ async def contained_in(artifact: Artifact, package: Package) -> Contained:
     return await uncancellable(asyncio.to_thread(_contained, package, artifact))
 
 
-async def request(  # noqa: PLR0913 - what a publish says, by name
+async def request(
     server: Server,
     package: Package,
     artifact: Artifact,

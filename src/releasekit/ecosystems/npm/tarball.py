@@ -8,11 +8,12 @@ import tarfile
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.npm import manifest, repository
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
 from releasekit.ecosystems.shared.documents import table_in
+from releasekit.errors import PackageError
 from releasekit.host import durable
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -51,10 +52,14 @@ def read_tarball(file: IO[bytes], what: str) -> Contained:
                 elif not readme and _README.fullmatch(name):
                     readme, readme_filename = member.read(_MAX_README_BYTES), name
         if text is None:
-            raise NotAPackage(f"{what}: there is no package.json in it")
+            raise PackageError(
+                f"{what}: there is no package.json in it", problem=Problem.NOT_A_PACKAGE
+            )
         document = manifest.parse_manifest(_decoded(text))
     except (ValueError, RecursionError) as error:
-        raise NotAPackage(f"{what}: it is no tarball of an npm package ({error})") from error
+        raise PackageError(
+            f"{what}: it is no tarball of an npm package ({error})", problem=Problem.NOT_A_PACKAGE
+        ) from error
     normalized = _normalized(document, {name for name in names if "/" not in name})
     return Contained(normalized, _decoded(readme), readme_filename, frozenset(names))
 
@@ -71,7 +76,9 @@ def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
             if not _rewritten(packed, partial, change):
                 return
     except BadArchive as error:
-        raise NotAPackage(f"{path}: it is no tarball of an npm package ({error})") from error
+        raise PackageError(
+            f"{path}: it is no tarball of an npm package ({error})", problem=Problem.NOT_A_PACKAGE
+        ) from error
     durable.rename(partial, path)
 
 

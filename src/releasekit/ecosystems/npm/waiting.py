@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.failures import Garbled, VersionGone
 from releasekit.ecosystems.npm.submission import escaped
 from releasekit.ecosystems.shared.documents import known_digest, text_in
-from releasekit.errors import DigestMismatch
+from releasekit.errors import DigestMismatch, Rejected, Transient
+from releasekit.problems import Problem
 from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
@@ -58,10 +58,11 @@ class Waiting:
     def refuse_dropped(self, package: Package, url: str) -> None:
         """Raises Rejected."""
         if self.is_dropped:
-            raise VersionGone(
+            raise Rejected(
                 f"{package}: {url} has this version, and it is {self.status}: "
                 f"{_DROPPED[self.status]}",
                 hint="Bump the version: the registry takes none twice.",
+                problem=Problem.VERSION_GONE,
             )
 
     def held_against(self, package: Package, artifacts: Sequence[Artifact]) -> None:
@@ -104,7 +105,7 @@ async def listed(
         document = await server.document(await ask(asked), what)
         items, total = document.get("items"), document.get("total")
         if not isinstance(items, list):
-            raise Garbled(f"{what}: not a list of what is staged")
+            raise Transient(f"{what}: not a list of what is staged", problem=Problem.STRANGE_ANSWER)
         for item in items:
             if not isinstance(item, dict) or text_in(item, "status") in DECIDED:
                 continue
@@ -114,7 +115,7 @@ async def listed(
         # Pages may be shorter than asked for.
         if not items or (len(items) < _PER_PAGE and not (type(total) is int and seen < total)):
             return None
-    raise Garbled(f"{what} lists more than {_MAX_PAGES} pages")
+    raise Transient(f"{what} lists more than {_MAX_PAGES} pages", problem=Problem.STRANGE_ANSWER)
 
 
 async def _unlisted(server: Server, headers: Mapping[str, str], package: Package) -> Waiting | None:

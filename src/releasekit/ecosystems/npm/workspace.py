@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.causes.refusals import ManifestError, MembersError
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.globs import Glob
+from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import read_parsed
 from releasekit.state.directory import NAME
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from packaging.tags import sys_tags
 
-from releasekit.causes.failures import BuiltOtherwise, NotPublishable, RequirementsUnavailable
 from releasekit.ecosystems.pypi.discover import build_closure
 from releasekit.ecosystems.pypi.distribution import unusual
 from releasekit.ecosystems.pypi.environment import Requirements
@@ -21,6 +20,7 @@ from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
 from releasekit.host import durable
 from releasekit.model import PackageId
+from releasekit.problems import Problem
 from releasekit.state.directory import NAME, within
 from releasekit.state.lock_order import Kind, turn
 
@@ -105,7 +105,9 @@ class Builder:
         answer = await self._answer(request, project=project, wheels=wheels, log=log)
         text = str(answer.get("metadata", ""))
         if reason := unusual(text.encode()):
-            raise NotPublishable(f"pypi:{project.name}: its METADATA {reason}")
+            raise BuildFailed(
+                f"pypi:{project.name}: its METADATA {reason}", problem=Problem.NOT_A_PACKAGE
+            )
         return text
 
     def _request(self, operation: str, project: PyProject, *, into: Path) -> dict[str, object]:
@@ -151,12 +153,16 @@ class Builder:
                     return answer
                 more = answer["requires"]
                 if not (isinstance(more, list) and len(more) <= MAX_REQUIREMENTS):
-                    raise RequirementsUnavailable("the build backend asks for no list of packages")
+                    raise BuildFailed(  # noqa: TRY301 (as an answer of the worker that fails)
+                        "the build backend asks for no list of packages",
+                        problem=Problem.BUILD_REQUIREMENTS,
+                    )
                 installed += tuple(map(str, more))
         except BuildFailed as error:
             raise log.failure(f"{what} could not be built: {error}", error) from error
-        raise RequirementsUnavailable(
-            f"{what} needs ever more build requirements: {', '.join(installed)}"
+        raise BuildFailed(
+            f"{what} needs ever more build requirements: {', '.join(installed)}",
+            problem=Problem.BUILD_REQUIREMENTS,
         )
 
 
@@ -164,23 +170,28 @@ def _check(filename: str, kind: str, project: PyProject) -> None:
     release = None if {"/", "\0"} & {*filename} else release_of(filename)
     if release is None or release[2] != kind:
         what = "a wheel" if kind == "bdist_wheel" else "a source distribution"
-        raise NotPublishable(f"pypi:{project.name}: {filename!r} is not the name of {what}")
+        raise BuildFailed(
+            f"pypi:{project.name}: {filename!r} is not the name of {what}",
+            problem=Problem.NOT_A_PACKAGE,
+        )
     name, version, _ = release
     if (name, str(version)) != (project.name, project.version or str(version)):
-        raise BuiltOtherwise(
+        raise BuildFailed(
             f"pypi:{project.name}: the build made {filename}, but {project.name} "
             f"{project.version} was planned",
             hint="A dynamic version has to stay the same from plan to build: commit first, and "
             "build nothing into the tree.",
+            problem=Problem.BUILT_OTHERWISE,
         )
 
 
 def _check_made(path: Path, project: PyProject) -> None:
     """A backend names a file, and leaves there what it likes: to open a pipe waits for ever."""
     if not durable.is_file(path):
-        raise BuiltOtherwise(
+        raise BuildFailed(
             f"pypi:{project.name}: the build said that it had made {path.name}, and there is no "
-            "such file"
+            "such file",
+            problem=Problem.BUILT_OTHERWISE,
         )
 
 

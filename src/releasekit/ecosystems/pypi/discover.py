@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from packaging.version import Version
 
-from releasekit.causes.refusals import BuildCycle, ManifestError, MembersError
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.pin import is_exact
 from releasekit.ecosystems.shared import globs
@@ -20,10 +19,11 @@ from releasekit.ecosystems.shared.documents import checked_table
 from releasekit.ecosystems.shared.globs import Glob
 from releasekit.ecosystems.shared.packages import edge_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
-from releasekit.errors import map_all
+from releasekit.errors import ManifestError, MembersError, PlanError, map_all
 from releasekit.graph import reachable
 from releasekit.host.files import inside
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -225,9 +225,10 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
         order.prepare()
     except CycleError as error:
         cycle = " -> ".join(error.args[1])
-        raise BuildCycle(
+        raise PlanError(
             f"build-system.requires form a cycle: {cycle}",
             hint="Build one of them with a backend of its own source tree (backend-path).",
+            problem=Problem.CYCLE,
         ) from error
 
 

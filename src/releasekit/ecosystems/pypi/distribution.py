@@ -13,7 +13,6 @@ from typing import IO, TYPE_CHECKING, Final, cast
 from packaging.metadata import RawMetadata, parse_email
 from packaging.version import Version
 
-from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.dist_files import below
 from releasekit.ecosystems.pypi.manifest import MAX_REQUIREMENT_CHARS
 from releasekit.ecosystems.pypi.simple_index import release_of
@@ -27,6 +26,7 @@ from releasekit.ecosystems.shared.archives import (
 )
 from releasekit.errors import PackageError
 from releasekit.host import durable
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,14 +73,20 @@ def form_of(contents: Contents) -> Form:
     filename = contents.artifact.filename
     release = release_of(filename)
     if release is None:
-        raise NotAPackage(f"{filename}: neither a wheel nor a source distribution (.tar.gz)")
+        raise PackageError(
+            f"{filename}: neither a wheel nor a source distribution (.tar.gz)",
+            problem=Problem.NOT_A_PACKAGE,
+        )
     filetype = release[2]
     blake2 = contents.digest("blake2_256")
     with contents.raw() as file:
         text = metadata_of(file, filename)
     raw, _ = parse_email(text)
     if not (raw.get("metadata_version") and raw.get("name") and raw.get("version")):
-        raise NotAPackage(f"{filename}: its metadata has no Metadata-Version, Name or Version")
+        raise PackageError(
+            f"{filename}: its metadata has no Metadata-Version, Name or Version",
+            problem=Problem.NOT_A_PACKAGE,
+        )
     return {
         ":action": "file_upload",
         "protocol_version": "1",
@@ -102,7 +108,9 @@ def names_in(file: IO[bytes], filename: str) -> list[str]:
 
 
 def unreadable(filename: str, error: Exception) -> PackageError:
-    return NotAPackage(f"{filename}: not a readable archive ({error})")
+    return PackageError(
+        f"{filename}: not a readable archive ({error})", problem=Problem.NOT_A_PACKAGE
+    )
 
 
 def metadata_of(file: IO[bytes], filename: str) -> bytes:
@@ -115,11 +123,15 @@ def metadata_of(file: IO[bytes], filename: str) -> bytes:
     except _UNREADABLE as error:
         raise unreadable(filename, error) from error
     if text is None:
-        raise NotAPackage(f"{filename}: an archive without core metadata")
+        raise PackageError(
+            f"{filename}: an archive without core metadata", problem=Problem.NOT_A_PACKAGE
+        )
     if len(text) > MAX_METADATA_BYTES:
-        raise NotAPackage(f"{filename}: metadata over {MAX_METADATA_BYTES} bytes")
+        raise PackageError(
+            f"{filename}: metadata over {MAX_METADATA_BYTES} bytes", problem=Problem.NOT_A_PACKAGE
+        )
     if reason := unusual(text):
-        raise NotAPackage(f"{filename}: its metadata {reason}")
+        raise PackageError(f"{filename}: its metadata {reason}", problem=Problem.NOT_A_PACKAGE)
     return text
 
 

@@ -17,7 +17,6 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from releasekit.aio import Resource
-from releasekit.causes.failures import RequirementsUnavailable
 from releasekit.ecosystems.pypi import worker
 from releasekit.ecosystems.pypi.manifest import UNLIMITED, Limits
 from releasekit.ecosystems.pypi.pips import python_with_pip
@@ -25,6 +24,7 @@ from releasekit.ecosystems.shared.artifacts import MAX_BYTES
 from releasekit.ecosystems.shared.jsonlines import conversation
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.host import durable
+from releasekit.problems import Problem
 from releasekit.state.lock_order import Kind, turn
 from releasekit.text.cause import cause_in
 from releasekit.text.escape import clip, visible
@@ -108,9 +108,10 @@ class Requirements:
         """Raises BuildFailed for a text that is no requirement, and for too much of them."""
         texts = tuple(texts)
         if sum(map(len, texts)) > _MAX_CHARS:
-            raise RequirementsUnavailable(
+            raise BuildFailed(
                 "build-system.requires and what the build backend asks for have more than "
-                f"{_MAX_CHARS} characters"
+                f"{_MAX_CHARS} characters",
+                problem=Problem.BUILD_REQUIREMENTS,
             )
         return cls(frozenset(filter(None, map(_normalised, texts))), wheels, limits)
 
@@ -147,14 +148,19 @@ def _normalised(text: str) -> str:
     except (ValueError, RecursionError) as error:  # of packaging, which has one for each mistake
         asked = visible(clip(text, _SHOWN))
         reason = clip(str(error), 2 * _SHOWN)
-        raise RequirementsUnavailable(f"the build backend asks for {asked!r}: {reason}") from error
+        raise BuildFailed(
+            f"the build backend asks for {asked!r}: {reason}", problem=Problem.BUILD_REQUIREMENTS
+        ) from error
     if not wanted:
         return ""
     requirement.marker = None
     requirement.name = canonicalize_name(requirement.name)
     line = str(requirement)
     if len(line.splitlines()) > 1:  # of which the next would be a setting of uv's or pip's
-        raise RequirementsUnavailable("the build backend asks for a package in several lines")
+        raise BuildFailed(
+            "the build backend asks for a package in several lines",
+            problem=Problem.BUILD_REQUIREMENTS,
+        )
     return line
 
 
@@ -181,10 +187,14 @@ class Environments(Resource):
         try:
             key = await asyncio.to_thread(wanted.key)
         except OSError as error:
-            raise RequirementsUnavailable(f"{error.filename}: {error.strerror}") from error
+            raise BuildFailed(
+                f"{error.filename}: {error.strerror}", problem=Problem.BUILD_REQUIREMENTS
+            ) from error
         async with turn(Kind.ENVIRONMENT, key, self._locks[key]):
             if known := self._broken.get(key):
-                raise RequirementsUnavailable(str(known), log=known.log, hint=known.hint)
+                raise BuildFailed(
+                    str(known), log=known.log, hint=known.hint, problem=Problem.BUILD_REQUIREMENTS
+                )
             directory = self._scratch / f"environment-{key}"
             if key not in self._workers:
                 try:
@@ -217,9 +227,10 @@ class Environments(Resource):
         create, install = self._installer.commands(directory)
         limits, environment = wanted.limits, self._processes.environment
         if limits.place and not self._installer.uv:
-            raise RequirementsUnavailable(
+            raise BuildFailed(
                 f"{limits.place} limits what packages are built with, and only uv knows how",
                 hint="Install uv, or name one with `uv-path`.",
+                problem=Problem.BUILD_REQUIREMENTS,
             )
         # The scratch directory is outside the workspace: nothing its [tool.uv] says, such as
         # `required-version`, reaches these. https://docs.astral.sh/uv/concepts/configuration-files/
@@ -267,10 +278,11 @@ def _places(named: str) -> list[str]:
 
 def _uninstallable(wanted: Requirements, error: CommandFailed) -> BuildFailed:
     why = cause_in(error.log) or str(error)
-    return RequirementsUnavailable(
+    return BuildFailed(
         f"the build requirements {', '.join(wanted.lines())} cannot be installed: {why}",
         log=error.log,
         hint="Check their names and versions, and that the index can be reached.",
+        problem=Problem.BUILD_REQUIREMENTS,
     )
 
 

@@ -14,12 +14,13 @@ from packaging.metadata import Metadata, RawMetadata, parse_email
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.pypi.discover import MANIFEST
 from releasekit.ecosystems.pypi.distribution import metadata_of, names_in, older_than_2_4
+from releasekit.errors import PackageError
 from releasekit.host import contents, durable
 from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,10 +75,11 @@ def _check(package: Package, artifact: Artifact, text: bytes) -> None:
     except ValueError:
         same = False
     if not same:
-        raise NotAPackage(
+        raise PackageError(
             f"{artifact.filename}: its metadata is that of {one_line(f'{name} {version}', 100)!r}, "
             f"not of {package.id.name} {package.version}",
             hint="Have the build backend take name and version from one place.",
+            problem=Problem.NOT_A_PACKAGE,
         )
 
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.causes.failures import Garbled, NotTrusted
 from releasekit.ecosystems.pypi import Inputs
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.http.client import check, message_of, one_line, send
 from releasekit.http.identity import text_of
+from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -77,14 +77,15 @@ class IndexExchange(login.Exchange):
             self._http, self._http.build_request("GET", self._at("/_/oidc/audience"))
         )
         if response.status_code in {403, 404}:
-            raise NotTrusted(
+            raise Denied(
                 f"{self._url.host} offers no trusted publishing",
                 hint="Set RELEASEKIT_PYPI_TOKEN (input `pypi-token`).",
+                problem=Problem.NOT_TRUSTED,
             )
         check(response, self.what, redact=self._credentials.redact)
         audience = text_of(response, "audience")
         if audience is None:
-            raise Garbled(f"{self.what}: no audience")
+            raise Transient(f"{self.what}: no audience", problem=Problem.STRANGE_ANSWER)
         host = self._url.raw_host.decode("ascii")
         origin = str(self._at("/")).removesuffix("/")
         own = [_AUDIENCES[host]] if host in _AUDIENCES else [host, origin]
@@ -127,8 +128,14 @@ class IndexExchange(login.Exchange):
             return Transient(what)
         if codes & {"invalid-publisher", "invalid-pending-publisher"}:
             claims = _claims(token)
-            return NotTrusted(f"{what} [{_named(claims)}]", hint=self._advice(claims))
-        return NotTrusted(what, hint="https://docs.pypi.org/trusted-publishers/troubleshooting/")
+            return Denied(
+                f"{what} [{_named(claims)}]", hint=self._advice(claims), problem=Problem.NOT_TRUSTED
+            )
+        return Denied(
+            what,
+            hint="https://docs.pypi.org/trusted-publishers/troubleshooting/",
+            problem=Problem.NOT_TRUSTED,
+        )
 
     def _advice(self, claims: Mapping[str, str]) -> str:
         caller = _workflow(claims.get("workflow_ref", ""))

@@ -12,8 +12,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
-from releasekit.causes.refusals import ManifestError
 from releasekit.ecosystems.shared.documents import checked_table
+from releasekit.errors import ManifestError
 from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind
 from releasekit.text.bounds import parse_toml

@@ -14,15 +14,15 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from releasekit.causes.failures import NotAPackage
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.pypi.build import DIGESTS
 from releasekit.ecosystems.pypi.discover import ECOSYSTEM
 from releasekit.ecosystems.pypi.distribution import metadata_of
 from releasekit.ecosystems.pypi.simple_index import release_of
 from releasekit.ecosystems.shared.artifacts import copied
-from releasekit.errors import BuildFailed
+from releasekit.errors import BuildFailed, PackageError
 from releasekit.model import Dependency, DependencyKind, PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,10 @@ class PythonFiles:
     def contained(self, file: IO[bytes], path: Path) -> Contained:
         release = release_of(path.name)
         if release is None:
-            raise NotAPackage(f"{path}: this is not the name of a wheel or an sdist")
+            raise PackageError(
+                f"{path}: this is not the name of a wheel or an sdist",
+                problem=Problem.NOT_A_PACKAGE,
+            )
         try:
             raw, _ = parse_email(metadata_of(file, str(path)))
             name, version = canonicalize_name(raw.get("name", "")), Version(raw.get("version", ""))
@@ -52,10 +55,13 @@ class PythonFiles:
         except ValueError as error:  # of packaging, and for numbers of thousands of digits
             # A requirement's says in two more lines where it is wrong.
             reason = str(error).splitlines()[0]
-            raise NotAPackage(f"{path}: its metadata cannot be used: {reason}") from error
+            raise PackageError(
+                f"{path}: its metadata cannot be used: {reason}", problem=Problem.NOT_A_PACKAGE
+            ) from error
         if (name, version) != release[:2]:
-            raise NotAPackage(
-                f"{path}: its metadata says {name} {version}, its name {release[0]} {release[1]}"
+            raise PackageError(
+                f"{path}: its metadata says {name} {version}, its name {release[0]} {release[1]}",
+                problem=Problem.NOT_A_PACKAGE,
             )
         return Contained(name=name, version=self._spelled(name, version), dependencies=needs)
 

@@ -13,17 +13,17 @@ from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from releasekit.aio import uncancellable
-from releasekit.causes.failures import Garbled
-from releasekit.causes.refusals import NeverTaken
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
 from releasekit.ecosystems.pypi.attesting import attested_form_of
 from releasekit.ecosystems.pypi.sending import Gathered, first_alone, side_by_side
 from releasekit.ecosystems.shared.login import Trusted, pair
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
+from releasekit.errors import PlanError, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.model import Action
+from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
@@ -129,12 +129,13 @@ class PackageIndex:
         for planned in packages:
             package = planned.package
             if planned.action is not Action.KEEP and "+" in package.version:
-                raise NeverTaken(
+                raise PlanError(
                     f"{package.manifest}: {package.id.name} {package.version} has a local version, "
                     f"{package.version.partition('+')[2]!r}, which {self.url} never takes",
                     hint="Release from a tagged commit without changes, or have the tool that "
                     'makes the version leave that out (setuptools-scm: local_scheme = "no-local-'
                     'version"; hatch-vcs: the same in raw-options).',
+                    problem=Problem.NEVER_TAKEN,
                 )
         if not closed:
             return ""
@@ -163,7 +164,9 @@ class PackageIndex:
                 _published, response, package, url=self._project_url(package)
             )
         except ValueError as error:
-            raise Garbled(f"{what}: not a page of a simple index ({error})") from error
+            raise Transient(
+                f"{what}: not a page of a simple index ({error})", problem=Problem.STRANGE_ANSWER
+            ) from error
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         token = await self._login.get(package)

@@ -17,9 +17,10 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
-from releasekit.causes.failures import StrangeAnswer
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
+from releasekit.errors import Rejected
 from releasekit.model import Published
+from releasekit.problems import Problem
 from releasekit.text.escape import clip
 from releasekit.text.json_text import entries
 
@@ -94,10 +95,11 @@ def published(listed: Iterable[Listed], package: Package, *, url: str) -> Publis
         if len(files) >= MAX_FILES:
             raise ValueError(f"more than {MAX_FILES} files of {version}")
         if not file.digest:
-            raise StrangeAnswer(
+            raise Rejected(
                 f"{package}: {url} lists {file.filename} without a digest, so "
                 "nobody can tell which bytes it holds",
                 hint="Have the index show sha256 digests, or name another one in pypi-index.",
+                problem=Problem.STRANGE_ANSWER,
             )
         files[file.filename] = file.digest
         kinds.add(release[2])

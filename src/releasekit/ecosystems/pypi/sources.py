@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from releasekit.causes.refusals import NoSource
 from releasekit.ecosystems.pypi import discover, manifest
 from releasekit.ecosystems.shared.documents import checked_table
+from releasekit.errors import ConfigError
 from releasekit.host.files import exists
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject, Sources
-    from releasekit.errors import ConfigError
 
 
 def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options) -> None:
@@ -66,17 +66,19 @@ def _names(root: Path, options: Options) -> Iterator[str]:
 
 
 def _stranger(name: str, path: Path) -> ConfigError:
-    return NoSource(
+    return ConfigError(
         f"{path}: tool.uv.sources.{name} is {{ workspace = true }}, and no member of the workspace "
         "has that name",
         hint="Add it to tool.uv.workspace.members, or drop the source to take it from an index.",
+        problem=Problem.NO_SOURCE,
     )
 
 
 def _refuse_nowhere(name: str, path: Path, source: Mapping[str, object]) -> None:
     place = source.get("path")
     if isinstance(place, str) and not exists(path.parent / place):
-        raise NoSource(
+        raise ConfigError(
             f"{path}: tool.uv.sources.{name} is {{ path = {place!r} }}, and nothing is there",
             hint="Correct the path, or drop the source to take it from an index.",
+            problem=Problem.NO_SOURCE,
         )

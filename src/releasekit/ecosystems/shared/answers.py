@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
-from releasekit.causes.failures import WrongAddress
 from releasekit.errors import Denied, LeftAlone, PackageError, Rejected, Transient
 from releasekit.http.client import check, is_crowded, message_of, one_line
 from releasekit.http.remedies import remedy
+from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ class Answers:
             return False
         if response.has_redirect_location:
             target = one_line(redact(response.headers["Location"]))
-            raise WrongAddress(
+            raise Rejected(
                 f"{what}: redirected to {target}; an upload follows no redirect",
                 hint=self.moved and f"Give the address it leads to as {self.moved}.",
+                problem=Problem.WRONG_ADDRESS,
             )
         self._explain(response, what, words)
         if told:
@@ -87,7 +88,7 @@ class Answers:
         except PackageError as error:
             error.hint = self._hint(response, words, reading=reading) or error.hint
             if response.status_code in self.denied:
-                raise Denied(str(error), hint=error.hint) from error
+                raise Denied(str(error), hint=error.hint, status=error.status) from error
             raise
 
     def _hint(self, response: httpx.Response, words: str, *, reading: bool = False) -> str:
@@ -137,15 +138,16 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
     waits = [error.retry_after for error in transient if error.retry_after is not None]
     if all(isinstance(error, LeftAlone) for error in transient):
         first = transient[0]
-        left = LeftAlone(str(first), retry_after=max(waits, default=None), hint=first.hint)
-        left.asked_s, left.limited = 0.0, False
+        wait_s = max(waits, default=None)
+        left = LeftAlone(str(first), retry_after=wait_s, limited=False, hint=first.hint)
+        left.asked_s = 0.0
         return left
-    one = Transient(
+    return Transient(
         str(transient[0]),
         retry_after=max(waits, default=None),
         ambiguous=any(error.ambiguous for error in transient),
         crowded=any(error.crowded for error in transient),
+        limited=any(error.limited for error in transient),
+        problem=transient[0].problem,
         hint=transient[0].hint,
     )
-    one.limited = any(error.limited for error in transient)
-    return one.known_as(transient[0].problem)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
-from releasekit.causes.failures import InputChanged, NoPlaceToBuild
-from releasekit.causes.refusals import PathError
-from releasekit.errors import BuildFailed, PackageError
+from releasekit.errors import BuildFailed, PackageError, PathError
 from releasekit.host import contents, durable
 from releasekit.host.folder import Folder
 from releasekit.model import Artifact
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -107,12 +106,14 @@ def _refusals() -> Iterator[None]:
         raise no_place(error) from error
 
 
-def no_place(error: OSError) -> NoPlaceToBuild:
+def no_place(error: OSError) -> BuildFailed:
     """Where something is built, and a file of it cannot be read or written; not every error of the
     system has its name.
     """
     where = error.filename or "a file of the build"
-    return NoPlaceToBuild(f"{where}: {error.strerror or error}", hint=KEPT_THERE)
+    return BuildFailed(
+        f"{where}: {error.strerror or error}", hint=KEPT_THERE, problem=Problem.NO_PLACE_TO_BUILD
+    )
 
 
 def write_new(path: Path, data: bytes) -> None:
@@ -146,9 +147,10 @@ def placed(given: Iterable[Artifact], into: Path) -> list[str]:
         except BuildFailed:
             raise
         except PackageError as error:
-            raise InputChanged(
+            raise BuildFailed(
                 f"{artifact.path}: it is not what it was when it was planned",
                 hint="Let nothing change the files of `dist` during a run, and run again.",
+                problem=Problem.CHANGED_MEANWHILE,
             ) from error
         names.append(artifact.filename)
     return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.causes.refusals import ManifestError
+from releasekit.errors import ManifestError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

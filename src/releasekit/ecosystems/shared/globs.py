@@ -9,7 +9,7 @@ from fnmatch import translate
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.causes.refusals import MembersError
+from releasekit.errors import MembersError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.causes.failures import Garbled
-from releasekit.causes.refusals import UnnamedRegistry
 from releasekit.config.declaration import PREFIX
-from releasekit.errors import MissingCredentials, Transient
+from releasekit.errors import MissingCredentials, Transient, UnnamedRegistry
 from releasekit.host.files import read_head
 from releasekit.http.client import RetryPolicy, check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
+from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -96,7 +95,9 @@ class Exchange(ABC):
         check(response, self.what, redact=self._credentials.redact)
         minted = text_of(response, "token")
         if minted is None:
-            raise Garbled(f"{self.what}: an answer without a token")
+            raise Transient(
+                f"{self.what}: an answer without a token", problem=Problem.STRANGE_ANSWER
+            )
         return Minted(self._credentials.adopt(minted), self.lifetime_s(response))
 
 

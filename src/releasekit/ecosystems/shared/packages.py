@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from releasekit.causes.refusals import ExcludesVersion, SameName
+from releasekit.errors import ConfigError, PlanError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.errors import PlanError
     from releasekit.model import Dependency, Package
 
 
@@ -46,9 +46,10 @@ def unique_by_name(
             twins.append(first)
             packages[package.name] = package
         else:
-            raise SameName(
+            raise ConfigError(
                 f"{package.manifest} and {first.manifest} are both named {package.name!r}",
                 hint=f"Rename one of them, or {cure}.",
+                problem=Problem.SAME_NAME,
             )
     return dict(sorted(packages.items())), twins
 
@@ -66,7 +67,7 @@ def twin_meant(
     )
 
 
-def edge_meant(  # noqa: PLR0913 - all that tells one from the other
+def edge_meant(
     edge: Dependency,
     dependent: N,
     by_name: Mapping[str, N],
@@ -94,8 +95,9 @@ def conflict(owner: str, requirement: str, name: str, version: str) -> PlanError
     """Of `owner`, ECOSYSTEM:NAME, which can only be built with the `name` of the workspace, and
     requires another version.
     """
-    return ExcludesVersion(
+    return PlanError(
         f"{owner} requires {requirement}, but the workspace has {name} {version}",
         hint=f"Widen the requirement so that it holds {version}, or leave the package out: "
         f"`exclude-packages: {owner}`.",
+        problem=Problem.EXCLUDES_VERSION,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.causes.refusals import MembersError
+from releasekit.errors import MembersError
 from releasekit.host.files import inside, is_file
 
 if TYPE_CHECKING:

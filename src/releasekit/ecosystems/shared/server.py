@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from releasekit.causes.failures import Garbled
 from releasekit.errors import Rejected, Transient
 from releasekit.http import client
 from releasekit.http.circuit import Circuit
 from releasekit.http.download import download
 from releasekit.http.origins import describe_request
+from releasekit.problems import Problem
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
@@ -122,9 +122,11 @@ class Server:
         try:
             found = await asyncio.to_thread(parse_json, response.content, max_bytes=MAX_ENTRY_BYTES)
         except ValueError as error:
-            raise Garbled(f"{what}: not JSON ({error})") from error
+            raise Transient(
+                f"{what}: not JSON ({error})", problem=Problem.STRANGE_ANSWER
+            ) from error
         if not isinstance(found, dict):
-            raise Garbled(f"{what}: not a JSON object")
+            raise Transient(f"{what}: not a JSON object", problem=Problem.STRANGE_ANSWER)
         return found
 
 

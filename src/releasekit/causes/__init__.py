@@ -1,1 +1,0 @@
-"""Finer classes of error, one for each cause that users look up."""
