@@ -58,7 +58,7 @@ def made() -> Iterator[tuple[str, Problem | None]]:
 
 def _named(value: ast.expr) -> Problem | None:
     owner, _, name = ast.unparse(value).partition(".")
-    return Problem[name] if owner == "Problem" else None
+    return Problem.__members__.get(name) if owner == "Problem" else None
 
 
 def sections() -> dict[str, str]:
