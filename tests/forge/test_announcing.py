@@ -13,11 +13,11 @@ import pytest
 
 from forge.world import NOT_ALLOWED, REPOSITORY, TOKEN, World, serving_all
 from integration.http_server import HangUp
+from releasekit.announce.forge import Draft, ForgeRelease, Upload
+from releasekit.announce.github import GitHubReleases
+from releasekit.announce.releases import announce, with_marker
 from releasekit.announced import Announcement, Status
 from releasekit.errors import PackageError
-from releasekit.forge.announcing import announce, marked
-from releasekit.forge.github import GitHubReleases
-from releasekit.forge.interface import Draft, ForgeRelease, Upload
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Secret
 from releasekit.http.github import GitHub
@@ -145,7 +145,7 @@ def test_any_lost_answer_is_looked_after(world: World, moment: str, number: int)
 
 
 def test_an_upload_that_broke_off_is_made_again(world: World) -> None:
-    body = marked(draft()).body
+    body = with_marker(draft()).body
     release = world.add("a-v1.0.0", body=body, draft=True)
     world.add_asset(release, "checksums.txt", b"", "starter")
     assert only(world).status is Status.MADE
@@ -153,7 +153,7 @@ def test_an_upload_that_broke_off_is_made_again(world: World) -> None:
 
 
 def test_another_file_in_our_draft_is_kept_and_said(world: World) -> None:
-    release = world.add("a-v1.0.0", body=marked(draft()).body, draft=True)
+    release = world.add("a-v1.0.0", body=with_marker(draft()).body, draft=True)
     world.add_asset(release, "checksums.txt", b"another")
     said = only(world)
     assert said.status is Status.OWED
@@ -292,7 +292,7 @@ def test_assets_go_to_the_forge_alone(
 def test_all_pages_are_read(world: World) -> None:
     for number in range(250):
         world.add(f"old-v{number}.0.0", body="Old.")
-    ours = marked(draft())
+    ours = with_marker(draft())
     world.releases.append(world.releases.pop(0))
     world.add("a-v1.0.0", body=ours.body)
     world.releases.append(world.releases.pop(0))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from forge.test_whole_runs import PACKAGES, TAGS, Place, place, statuses
-from releasekit.forge.interface import Upload
-from releasekit.release.announcing import told_apart
+from releasekit.announce.forge import Upload
+from releasekit.announce.releases import with_unique_names
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def test_files_of_one_name_in_one_release_are_all_there() -> None:
         Upload(name=name, content=content, sha256=sha256(content).hexdigest(), size=1)
         for name, content in (("core.jar", b"1"), ("core.jar", b"2"), ("other.jar", b"3"))
     )
-    names = [each.name for each in told_apart([one, two, three, three])]
+    names = [each.name for each in with_unique_names([one, two, three, three])]
     assert names == [f"{one.sha256[:8]}-core.jar", f"{two.sha256[:8]}-core.jar", "other.jar"]
 
 

@@ -197,7 +197,7 @@ async def publish(config: Config, session: Session) -> int:
                 patience=ready.patience,
                 book=book,
                 signing=ready.signing,
-                following=ready.following,
+                post_release=ready.post_release,
             )
             return await run.carry_out(ready.targets, sources, interruption)
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Group
+from releasekit.announce.notes import existing_commit, write_notes
+from releasekit.announce.tag_names import is_shared, previous_tag, tag_name
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import explored, refuse_elsewhere
 from releasekit.errors import CommandFailed, ConfigError, did_you_mean
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
-from releasekit.notes.body import before, notes_of
-from releasekit.notes.names import is_shared, previous_tag, tag_name
 from releasekit.problems import Problem
 from releasekit.text.escape import visible
 
@@ -76,11 +76,11 @@ async def _text(
         raise ConfigError(f"{commits.top} has no commit yet", hint="Commit something first.")
     if await commits.is_shallow():
         print(_SHALLOW, file=sys.stderr)  # noqa: T201 (beside the text)
-    return await notes_of(
+    return await write_notes(
         package,
         commits,
         commit=commit,
-        previous=await before(tags.get(previous, ""), commits),
+        previous=await existing_commit(tags.get(previous, ""), commits),
         others=packages,
         beside=[config.root] if is_shared(template) else [],
         repository=session.origin(config).repository,

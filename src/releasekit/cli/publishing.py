@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
+from releasekit.announce.releases import Assets
 from releasekit.cli.left_behind import page_of, write_page
 from releasekit.cli.recorded import RESULTS
 from releasekit.cli.telling import is_verbose
@@ -16,7 +17,6 @@ from releasekit.host import durable
 from releasekit.host.outlet import require_free
 from releasekit.host.runner import on_actions
 from releasekit.model import Report
-from releasekit.release.announcing import Material
 from releasekit.release.release import ReleaseRun
 from releasekit.report.progress import choose_progress
 from releasekit.scheduler.controls import keys_are_read, listening
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from releasekit.announce.post_release import PostRelease
     from releasekit.attested import ReleaseStatement
-    from releasekit.cli.following import Following
     from releasekit.cli.interruption import Interruption
     from releasekit.cli.session import Session
     from releasekit.cli.signing import JobSigning
@@ -55,7 +55,7 @@ class Publishing:
     patience: Patience
     book: Book
     signing: JobSigning | None
-    following: Following | None = None
+    post_release: PostRelease | None = None
 
     async def carry_out(
         self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
@@ -143,13 +143,13 @@ class Publishing:
         progress: Progress,
     ) -> tuple[Result, ...] | None:
         """The results with what follows what is published, where anything does."""
-        if self.following is None:
+        if self.post_release is None:
             return None
         if not self.config.dry_run:
             progress.close()  # nothing is in flight any more
-        return await self.following.follow(
+        return await self.post_release.run(
             release.results(),
-            lambda: Material(release.published(), statement, lambda: page_of(told())),
+            lambda: Assets(release.published(), statement, lambda: page_of(told())),
             stopped=release.stopped,
             say=lambda line: say(self.session.redacted.text(line), self.session),
         )

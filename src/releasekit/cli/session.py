@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from urllib.parse import urlsplit
 
 from releasekit.aio import Group
-from releasekit.cli.following import with_following
+from releasekit.announce.post_release import plan_post_release
 from releasekit.cli.preload import load_everything
 from releasekit.cli.signing import with_signing
 from releasekit.config.choice import consulted
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.cli.following import Following
+    from releasekit.announce.post_release import PostRelease
     from releasekit.cli.signing import JobSigning
     from releasekit.config.config import Config
     from releasekit.config.ecosystem import EcosystemDeclaration
@@ -99,7 +99,7 @@ class Prepared:
     processes: Processes
     patience: Patience
     signing: JobSigning | None
-    following: Following | None
+    post_release: PostRelease | None
 
 
 async def prepared(
@@ -186,14 +186,14 @@ async def _prepared(
         raise PathError(f"{place}: {error.strerror}; correct what names it") from error
     plan = await with_warnings(plan, config, targets, history, processes)
     plan = await asyncio.to_thread(_with_tools, plan, config, targets)
-    plan, following = await with_following(
+    plan, post_release = await plan_post_release(
         plan, config, targets, services, repository=session.origin(config).repository
     )
     plan, signing = await with_signing(plan, group, config, services, targets)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
     plan = session.redacted.plan(plan)
-    return Prepared(plan, config, targets, processes, patience, signing, following)
+    return Prepared(plan, config, targets, processes, patience, signing, post_release)
 
 
 async def explored(

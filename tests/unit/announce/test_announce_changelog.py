@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from releasekit.notes.changelog import MAX_HEADINGS, MAX_LINES, section
+from releasekit.announce.changelog import MAX_HEADINGS, MAX_LINES, find_section
 
 KEEP = """\
 # Changelog
@@ -69,7 +69,7 @@ THREE = """\
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_keep_a_changelog(version: str, text: str, end: str) -> None:
-    assert section("\ufeff" + KEEP.replace("\n", end), version) == text
+    assert find_section("\ufeff" + KEEP.replace("\n", end), version) == text
 
 
 @pytest.mark.parametrize(
@@ -98,16 +98,16 @@ def test_keep_a_changelog(version: str, text: str, end: str) -> None:
 def test_a_heading_is_known_in_every_form(heading: str) -> None:
     other = heading.replace("1.2.3", "1.2.2")
     text = f"{heading}\n\n- new\n\n{other}\n\n- old\n"
-    assert section(text, "1.2.3", ["core"]) == "- new"
-    assert section(text, "1.2.2", ["core"]) == "- old"
+    assert find_section(text, "1.2.3", ["core"]) == "- new"
+    assert find_section(text, "1.2.2", ["core"]) == "- old"
 
 
 def test_a_file_of_several_packages() -> None:
     text = "## other 1.2.3\n\n- its\n\n## core 1.2.3\n\n- ours\n\n## other 1.2.2\n\n- its too\n"
-    assert section(text, "1.2.3", ["@acme/core", "core"]) == "- ours"
-    assert not section(text, "1.2.2", ["@acme/core", "core"])
+    assert find_section(text, "1.2.3", ["@acme/core", "core"]) == "- ours"
+    assert not find_section(text, "1.2.2", ["@acme/core", "core"])
     below = "# other\n## 1.2.3\n- its\n# @acme/core\n## 1.2.3\n- ours\n"
-    assert section(below, "1.2.3", ["@acme/core", "core"]) == "- ours"
+    assert find_section(below, "1.2.3", ["@acme/core", "core"]) == "- ours"
 
 
 def test_patches_with_deeper_headings_than_majors() -> None:
@@ -116,9 +116,9 @@ def test_patches_with_deeper_headings_than_majors() -> None:
         "### [1.0.1](u) (2020-01-02)\n\n### Bug Fixes\n* small\n\n"
         '<a name="1.0.0"></a>\n# 1.0.0 (2020-01-01)\n* first\n'
     )
-    assert section(text, "2.0.0") == "### Features\n* big"
-    assert section(text, "1.0.1") == "### Bug Fixes\n* small"
-    assert section(text, "1.0.0") == "* first"
+    assert find_section(text, "2.0.0") == "### Features\n* big"
+    assert find_section(text, "1.0.1") == "### Bug Fixes\n* small"
+    assert find_section(text, "1.0.0") == "* first"
 
 
 def test_restructured_text_becomes_markdown() -> None:
@@ -127,29 +127,29 @@ def test_restructured_text_becomes_markdown() -> None:
         "=======================\n\nBugfixes\n--------\n\n- :func:`run` runs (`#7 <https://e.com/7>`_)"
         "\n\nAcme 1.2.2 (2019-01-01)\n=======================\n\n- old\n"
     )
-    assert section(text, "1.2.3") == "### Bugfixes\n\n- `run` runs ([#7](https://e.com/7))"
+    assert find_section(text, "1.2.3") == "### Bugfixes\n\n- `run` runs ([#7](https://e.com/7))"
 
 
 def test_nested_headings_with_a_version_among_other_words_stay_inside() -> None:
     text = "## 2.0.0\n\n### Upgrading from 1.2.3\n\ndo this\n\n## 1.2.3\n\n- old\n"
-    assert section(text, "2.0.0") == "### Upgrading from 1.2.3\n\ndo this"
-    assert section(text, "1.2.3") == "- old"
+    assert find_section(text, "2.0.0") == "### Upgrading from 1.2.3\n\ndo this"
+    assert find_section(text, "1.2.3") == "- old"
 
 
 def test_comments_are_left_out_with_the_headings_in_them() -> None:
     text = (
         "<!--\n## 1.2.3\n- hidden\n-->\n## 1.2.3\n- new <!-- releasekit: x -->\n<!-- open\n- gone"
     )
-    assert section(text, "1.2.3") == "- new "
+    assert find_section(text, "1.2.3") == "- new "
 
 
 def test_code_that_is_not_ended_is_ended() -> None:
-    assert section("## 1.2.3\n````\nx\n```\n", "1.2.3") == "````\nx\n```\n````"
+    assert find_section("## 1.2.3\n````\nx\n```\n", "1.2.3") == "````\nx\n```\n````"
 
 
 def test_a_section_without_text_is_none() -> None:
-    assert not section("## 1.2.3\n\n---\n\n## 1.2.2\n\n- old\n", "1.2.3")
-    assert not section("", "1.2.3")
+    assert not find_section("## 1.2.3\n\n---\n\n## 1.2.2\n\n- old\n", "1.2.3")
+    assert not find_section("", "1.2.3")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_section_without_text_is_none() -> None:
 def test_nobody_keeps_it_busy(hostile: str) -> None:
     """Each took minutes, or hours."""
     began = time.process_time()
-    section(f"## 1.2.3\n\n- three\n\n{hostile}\n", "1.2.3", ("core",))
+    find_section(f"## 1.2.3\n\n- three\n\n{hostile}\n", "1.2.3", ("core",))
     assert time.process_time() - began < 10
 
 
@@ -176,7 +176,7 @@ def test_nobody_keeps_it_busy(hostile: str) -> None:
 )
 def test_nobody_keeps_it_busy_with_restructured_text(hostile: str) -> None:
     began = time.process_time()
-    section(f"1.2.3\n=====\n\n.. x\n\n{hostile}\nx\n", "1.2.3")
+    find_section(f"1.2.3\n=====\n\n.. x\n\n{hostile}\nx\n", "1.2.3")
     assert time.process_time() - began < 10
 
 
@@ -197,5 +197,5 @@ def test_one_with_more_lines_or_headings_than_anybody_reads_says_nothing(
 ) -> None:
     """Each heading costs, however it is written: four megabytes of them took 20 s and 700 MB."""
     log = "# 1.2.3\n\n- three\n\n" if "=" not in line else "1.2.3\n=====\n\n- three\n\n"
-    assert section(log + line * (most - 1), "1.2.3") == "- three"
-    assert not section(log + line * (most + 1), "1.2.3")
+    assert find_section(log + line * (most - 1), "1.2.3") == "- three"
+    assert not find_section(log + line * (most + 1), "1.2.3")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import quote
 
-from releasekit.notes.changelog import section
+from releasekit.announce.changelog import find_section
 from releasekit.text.escape import markdown, visible, visible_lines
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commit
     from releasekit.model import Package
 
-# A forge takes twice as much; nobody reads it. What marks a release as ours is behind it.
+
+# A forge takes twice as much. The marker of a release follows the text.
 MAX_CHARS: Final = 65_000
 _MAX_LOG_BYTES: Final = 4 * 1024 * 1024
 _MOST_COMMITS: Final = 200
@@ -50,12 +51,12 @@ class History(Protocol):
     ) -> Sequence[Commit]: ...
 
 
-async def before(commit: str, history: History) -> str:
-    """`previous` of `notes_of`, from the commit of the tag before, which may not be here."""
+async def existing_commit(commit: str, history: History) -> str:
+    """`commit` if this clone has it, else "": the `previous` of `write_notes`."""
     return commit if commit and commit in await history.existing([commit]) else ""
 
 
-async def notes_of(
+async def write_notes(
     package: Package,
     history: History,
     *,
@@ -65,10 +66,10 @@ async def notes_of(
     beside: Sequence[Path] = (),
     repository: str = "",
 ) -> str:
-    """As Markdown; never empty. `commit` is what the version was made from, `previous` that of the
-    version before it; where that is empty, commits tell nothing of it. `others` are packages whose
-    directories are not its own, `beside` further directories whose change log counts, and
-    `repository` is the page of the sources, empty where there is none. Raises CommandFailed.
+    """Markdown, never empty. `commit` is what the version was built from, `previous` that of the
+    version before; where `previous` is empty, commits are not listed. Commits below the directories
+    of `others` do not count; the change logs in `beside` do. `repository` is the page of the
+    sources, or empty. Raises CommandFailed.
     """
     directories = dict.fromkeys((package.directory, *beside))
     places = {
@@ -82,9 +83,9 @@ async def notes_of(
         data = found.get(place)
         if data is None or len(data) > _MAX_LOG_BYTES:
             continue
-        log = visible_lines(_decoded(data))
-        if text := section(log, package.version, names).strip():
-            return shortened(text, _rest(repository, f"blob/{commit}/{place.partition(':')[2]}"))
+        log = visible_lines(_decode(data))
+        if text := find_section(log, package.version, names).strip():
+            return shorten(text, _rest_link(repository, f"blob/{commit}/{place.partition(':')[2]}"))
     inner = [
         each.directory
         for each in others
@@ -97,42 +98,42 @@ async def notes_of(
         )
     if not commits:
         return f"{markdown(package.id.name)} {markdown(package.version)}"
-    lines = [_line(each, repository) for each in commits[:_MOST_COMMITS]]
+    lines = [_commit_line(each, repository) for each in commits[:_MOST_COMMITS]]
     if len(commits) > _MOST_COMMITS:
         lines.append(f"- and {len(commits) - _MOST_COMMITS} more")
-    return shortened("\n".join(lines), _rest(repository, f"compare/{previous}...{commit}"))
+    return shorten("\n".join(lines), _rest_link(repository, f"compare/{previous}...{commit}"))
 
 
-def _decoded(data: bytes) -> str:
-    """With lines that end as `section` takes them to end."""
+def _decode(data: bytes) -> str:
+    """With the line ends that `find_section` expects."""
     text = data.decode(errors="replace").removeprefix("\ufeff")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _line(commit: Commit, repository: str) -> str:
-    """Its subject is text from outside, which names nobody and closes nothing."""
+def _commit_line(commit: Commit, repository: str) -> str:
+    """The subject comes from outside: it may mention no user and close no issue."""
     number = commit.id[:8]
     page = f"({repository}/commit/{commit.id})" if repository else ""
-    return f"- {_plain(commit.subject)} ({f'[{number}]{page}' if page else number})"
+    return f"- {_escape_subject(commit.subject)} ({f'[{number}]{page}' if page else number})"
 
 
-def _plain(text: str) -> str:
-    """Text that stays readable where nobody renders it: no more is escaped than means something to
-    Markdown within a line, and `@` names nobody. A number of a pull request is one.
+def _escape_subject(text: str) -> str:
+    """Escapes only what means something to Markdown within a line, so that the text stays readable
+    unrendered, and keeps `@` from mentioning a user. Numbers of pull requests still link.
     """
     escaped = _MARKUP.sub(r"\\\g<0>", visible(text).replace("&", "&amp;"))
     return _MENTION.sub("@\u200b", _NUMBER.sub(r"\1\\", escaped))
 
 
-def _rest(repository: str, path: str) -> str:
+def _rest_link(repository: str, path: str) -> str:
     where = (
         f"[in the repository]({repository}/{quote(path)})" if repository else "in the repository"
     )
     return f"The rest is {where}."
 
 
-def shortened(text: str, rest: str, limit: int = MAX_CHARS) -> str:
-    """`text`, or what of its sections, paragraphs or lines fits, in this order, and then `rest`."""
+def shorten(text: str, rest: str, limit: int = MAX_CHARS) -> str:
+    """`text`, or as many of its sections, else paragraphs, else lines as fit, then `rest`."""
     if len(text) <= limit:
         return text
     room = limit - len(rest) - 2
@@ -150,15 +151,15 @@ def shortened(text: str, rest: str, limit: int = MAX_CHARS) -> str:
         if mark and fence in {"", mark}:
             fence = "" if fence else mark
         at += len(line) + 1
-    # Half of the room is rather used than none.
+    # Cutting at a line beats using less than half of the room.
     fitting = [ends[each] for each in ("section", "paragraph", "line") if each in ends]
     end = next((each for each in fitting if each > room // 2), max(fitting, default=0))
     return f"{text[:end].rstrip()}\n\n{rest}".lstrip()
 
 
-def joined(texts: Mapping[Package, str]) -> str:
-    """One text for packages that share a release, each under its name; the same text is there once,
-    without a name where it is that of all.
+def join_notes(texts: Mapping[Package, str]) -> str:
+    """One text for packages that share a release, each under its name. A text that several have
+    appears once, and without a name where all have it.
     """
     same: dict[str, list[Package]] = {}
     for package, text in texts.items():
@@ -168,10 +169,10 @@ def joined(texts: Mapping[Package, str]) -> str:
     parts = []
     for text, packages in same.items():
         heading = ", ".join(markdown(f"{each.id.name} {each.version}") for each in packages)
-        # One of them alone may be as long as all of them together may.
+        # A single one may use all of the room.
         room = MAX_CHARS - 100 - len(heading)
         rest = "The rest is in the repository."
-        parts.append(f"## {heading}\n\n{shortened(text, rest, max(room, MAX_CHARS // 2))}")
+        parts.append(f"## {heading}\n\n{shorten(text, rest, max(room, MAX_CHARS // 2))}")
     kept: list[str] = []
     for number, part in enumerate(parts):
         if sum(map(len, kept)) + len(part) + 2 * number > MAX_CHARS - 40:

@@ -1,4 +1,4 @@
-"""What a forge is: releases, each of one tag, made as drafts, filled, and published last."""
+"""A forge, such as GitHub: releases of tags, created as drafts, filled, and published last."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class LookAgain(Transient):
-    """What was asked for may have happened, or somebody else was faster: the forge knows."""
+    """The request may have taken effect, or something else was faster: ask the forge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asset:
-    """One file of a release. `digest` is "sha256:…", empty where the forge tells none; one that is
-    not `finished` is a name without a file.
+    """One file of a release. `digest` is "sha256:…", or empty where the forge does not tell. An
+    asset that is not `finished` is a name without a file.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Asset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeRelease:
-    """As the forge has it. `uploads` is where it takes assets."""
+    """A release as the forge has it. `uploads` is the URL that takes its assets."""
 
     tag: str
     id: int
@@ -47,7 +47,7 @@ class ForgeRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """One file to be shown. With `by_name` another of that name will do, whatever is in it."""
+    """One file to upload. With `by_name`, any existing file of that name will do."""
 
     name: str
     content: bytes | Artifact
@@ -58,7 +58,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What is to be said of a tag. `body` has no marker yet; `object` is the id of the tag."""
+    """A release to create. `body` has no marker yet; `object` is the id of the tag object."""
 
     tag: str
     title: str
@@ -70,30 +70,30 @@ class Draft:
 
 
 class Forge(Protocol):
-    """Each raises PackageError. What may have happened without an answer raises LookAgain; what a
-    forge limits is waited for, as `policy` says.
+    """Every method raises PackageError, and LookAgain where a request may have taken effect without
+    an answer. Rate limits are waited for as `policy` says.
     """
 
     @property
     def policy(self) -> RetryPolicy: ...
 
     async def releases(self) -> Sequence[ForgeRelease]:
-        """All of them, drafts too where whoever asks may write."""
+        """All releases, with drafts where the token may write."""
 
     async def latest(self) -> str:
-        """The tag of the release that is shown first; empty without one."""
+        """The tag of the release marked as latest; empty without one."""
 
     async def require_tag(self, draft: Draft) -> None:
-        """Raises where the forge does not have the tag, or another one of that name: it would make
-        one of its own, or tell of something else.
+        """Raises where the forge lacks the tag or has another of that name: it would create a tag
+        of its own, or announce something else.
         """
 
     async def create(self, draft: Draft) -> ForgeRelease:
-        """As a draft, which nobody sees."""
+        """As a draft, visible to maintainers only."""
 
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset: ...
 
     async def drop_unfinished(self, release: ForgeRelease, asset: Asset) -> None:
-        """An upload that broke off keeps the name that it was for."""
+        """An upload that broke off still occupies its name."""
 
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease: ...

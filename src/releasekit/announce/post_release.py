@@ -1,4 +1,4 @@
-"""What follows once packages are published: their tags, and their releases at the forge."""
+"""What follows once packages are published: first all tags, then releases at the forge."""
 
 from __future__ import annotations
 
@@ -8,32 +8,38 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from releasekit.announce.github import GitHubReleases
+from releasekit.announce.releases import (
+    announce,
+    announcement_of,
+    build_drafts,
+    group_by_tag,
+    pending_announcement,
+    with_announcements,
+)
+from releasekit.announce.tag_names import is_shared
+from releasekit.announce.tags import pending_tag, plan_tags, push_tags
 from releasekit.announced import Announcement, Status
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
-from releasekit.forge.announcing import announce, standing
-from releasekit.forge.github import GitHubReleases
 from releasekit.git.remote import GITHUB, repository_at
 from releasekit.host.origin import pull_request_of
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
-from releasekit.notes.names import is_shared
-from releasekit.plan.tags import owed, with_tags
 from releasekit.problems import Problem
-from releasekit.release.announcing import drafts, subjects, unsaid, with_announcements
-from releasekit.release.tagging import push_tags
 from releasekit.report.text import packages as packages_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from releasekit.announce.forge import Forge
+    from releasekit.announce.releases import Assets, TaggedRelease
+    from releasekit.announce.tags import Tagging
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
-    from releasekit.forge.interface import Forge
     from releasekit.model import Plan, Result
-    from releasekit.plan.tags import Tagging
-    from releasekit.release.announcing import Material, Subject
+
 
 _API: Final = "https://api.github.com"
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
@@ -42,8 +48,8 @@ _AGAIN: Final = "The next run does what is missing."
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
-    """What a plan's versions get besides a place on their registries."""
+class PostRelease:
+    """The tags and releases of a plan's versions."""
 
     plan: Plan
     tagging: Tagging
@@ -51,46 +57,46 @@ class Following:
     services: Services
     policy: RetryPolicy
 
-    async def follow(
+    async def run(
         self,
         results: Sequence[Result],
-        material: Callable[[], Material],
+        assets: Callable[[], Assets],
         *,
         stopped: asyncio.Event,
         say: Callable[[str], None],
     ) -> tuple[Result, ...]:
-        """`results` with the tag and the announcement of each package that is published; those that
-        could not be made are owed, and nothing is raised for them. Whoever stops the run does not
-        wait. `material` is asked for once the tags are there.
+        """`results` with the tag and the announcement of each published package. What cannot be
+        made stays pending; nothing is raised for it. A stop of the run is not delayed. `assets` is
+        called once the tags are there.
         """
-        steps = _Steps(self, tuple(results), material, say)
+        steps = _Steps(self, tuple(results), assets, say)
         if self.tagging.config.dry_run or stopped.is_set():
-            return steps.settled()
-        following = asyncio.ensure_future(steps.take())
+            return steps.finish()
+        doing = asyncio.ensure_future(steps.run())
         stopping = asyncio.ensure_future(stopped.wait())
         try:
-            await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({doing, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            following.cancel()
+            doing.cancel()
             stopping.cancel()
-            await asyncio.wait((following, stopping))
-        if not following.cancelled():
-            following.result()
-        return steps.settled()
+            await asyncio.wait((doing, stopping))
+        if not doing.cancelled():
+            doing.result()
+        return steps.finish()
 
 
-async def with_following(
+async def plan_post_release(
     plan: Plan,
     config: Config,
     targets: Mapping[str, Target],
     services: Services,
     *,
     repository: str,
-) -> tuple[Plan, Following | None]:
-    """`plan` with the tag and the announcement of each version, and what makes those.
+) -> tuple[Plan, PostRelease | None]:
+    """`plan` with the tag and the announcement of each version, and what makes them.
 
-    Raises ConfigError and PlanError for what could never be, before anything is published, and
-    PackageError where remote or forge do not answer.
+    Raises ConfigError and PlanError for what cannot work, before anything is published, and
+    PackageError where the remote or the forge does not answer.
     """
     if not (config.tag or config.announce):
         return plan, None
@@ -103,18 +109,18 @@ async def with_following(
     )
     _refuse_part(config)
     plan = _refuse_pull_request(plan, config, services)
-    plan, tagging = await with_tags(plan, config, targets, services, policy, repository=repository)
+    plan, tagging = await plan_tags(plan, config, targets, services, policy, repository=repository)
     forge: Forge | None = None
     if config.announce and config.announcing.releases != "none":
         _refuse_many(config)
-        forge = await _forge(tagging, services, policy)
+        forge = await _choose_forge(tagging, services, policy)
     if forge is not None:
-        plan = await _with_standing(plan, forge)
-    return plan, Following(plan, tagging, forge, services, policy)
+        plan = await _look_up_releases(plan, forge)
+    return plan, PostRelease(plan, tagging, forge, services, policy)
 
 
 def _refuse_part(config: Config) -> None:
-    """No job of a matrix knows what the others publish under a tag that they share."""
+    """A job of a matrix does not know what the others publish under a shared tag."""
     if config.is_part and is_shared(config.tagging.name):
         asked = "tag" if config.tag else "announce"
         raise ConfigError(
@@ -126,8 +132,8 @@ def _refuse_part(config: Config) -> None:
 
 
 def _refuse_pull_request(plan: Plan, config: Config, services: Services) -> Plan:
-    """What a pull request holds is on no branch yet, and anybody may open one. A plan and a dry run
-    only say so.
+    """Commits of a pull request are on no branch yet, and anybody can open one. A plan and a dry
+    run only warn.
     """
     job = pull_request_of(services.environment)
     if not job:
@@ -155,11 +161,11 @@ def _refuse_many(config: Config) -> None:
         )
 
 
-async def _forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> Forge | None:
-    """GitHub, where the job runs on it, or the remote is there; None for a plan without a token."""
+async def _choose_forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> Forge | None:
+    """GitHub, if the job runs there or the remote is there; None for a plan without a token."""
     environment = services.environment
     server = environment.get("GITHUB_SERVER_URL", GITHUB)
-    # Where tags go, another repository may have been checked out.
+    # The remote counts first: the job may have checked out another repository.
     repository = repository_at(await tagging.remote.url(), server)
     if not repository and _REPOSITORY.fullmatch(environment.get("GITHUB_REPOSITORY", "")):
         repository = environment["GITHUB_REPOSITORY"]
@@ -187,11 +193,11 @@ async def _forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> F
     return GitHubReleases(github, repository, policy)
 
 
-async def _with_standing(plan: Plan, forge: Forge) -> Plan:
-    """`plan` with what the forge says of each tag already."""
+async def _look_up_releases(plan: Plan, forge: Forge) -> Plan:
+    """`plan` with what the forge has for each tag already."""
     releases = await forge.releases()
     packages = tuple(
-        replace(each, announcement=standing(each.tag.name, releases)) if each.tag else each
+        replace(each, announcement=announcement_of(each.tag.name, releases)) if each.tag else each
         for each in plan.packages
     )
     counts = Counter(
@@ -209,19 +215,19 @@ async def _with_standing(plan: Plan, forge: Forge) -> Plan:
 
 
 class _Steps:
-    """First all tags, then one release after another; `results` says how far that came."""
+    """All tags, then one release after another; `results` is how far that came."""
 
     def __init__(
         self,
-        following: Following,
+        step: PostRelease,
         results: tuple[Result, ...],
-        material: Callable[[], Material],
+        assets: Callable[[], Assets],
         say: Callable[[str], None],
     ) -> None:
-        self._following = following
-        self._material = material
+        self._step = step
+        self._assets = assets
         self._say = say
-        planned = {each.package.id: each for each in following.plan.packages}
+        planned = {each.package.id: each for each in step.plan.packages}
         self.results = tuple(
             replace(
                 result,
@@ -233,50 +239,52 @@ class _Steps:
             for result in results
         )
 
-    async def take(self) -> None:
-        following = self._following
-        plan, tagging = following.plan, following.tagging
+    async def run(self) -> None:
+        step = self._step
+        processes = step.services.processes
         self.results = await push_tags(
-            plan, self.results, tagging, following.services.processes, following.policy
+            step.plan, self.results, step.tagging, processes, step.policy
         )
-        if following.forge is None:
+        if step.forge is None:
             return
         settled = {
             each.announcement.tag: each.announcement
             for each in self.results
             if each.announcement is not None and each.announcement.status is not Status.WANTED
         }
-        wanted = [each for each in subjects(self.results) if each.tag.name not in settled]
+        wanted = [each for each in group_by_tag(self.results) if each.tag.name not in settled]
         told: dict[str, Announcement] = dict(settled)
         if wanted:
             self._say(f"announcing {len(wanted)} of {packages_text(len(self.results))}")
-            told |= await self._announced(wanted, following.forge)
+            told |= await self._announce(wanted, step.forge)
         self.results = with_announcements(self.results, told)
 
-    async def _announced(self, wanted: Sequence[Subject], forge: Forge) -> dict[str, Announcement]:
-        plan, tagging = self._following.plan, self._following.tagging
+    async def _announce(
+        self, wanted: Sequence[TaggedRelease], forge: Forge
+    ) -> dict[str, Announcement]:
+        plan, tagging = self._step.plan, self._step.tagging
         try:
-            there = await retry(tagging.remote.tags, self._following.policy)
+            there = await retry(tagging.remote.tags, self._step.policy)
         except PackageError as error:
             tags = [each.tag.name for each in wanted]
-            return {tag: unsaid(Announcement(tag=tag, status=Status.OWED), error) for tag in tags}
-        made, silent = await drafts(plan, wanted, tagging, self._material(), there)
+            return {tag: pending_announcement(tag, error) for tag in tags}
+        made, silent = await build_drafts(plan, wanted, tagging, self._assets(), there)
         return silent | await announce(made, forge, tell=self._say)
 
-    def settled(self) -> tuple[Result, ...]:
-        """Where nothing is going to happen any more."""
-        if self._following.tagging.config.dry_run:
+    def finish(self) -> tuple[Result, ...]:
+        """The results at the end, whether all of it was done or not."""
+        if self._step.tagging.config.dry_run:
             return self.results
-        return tuple(map(_settled, self.results))
+        return tuple(map(_with_pending, self.results))
 
 
-def _settled(result: Result) -> Result:
-    """What a run that was stopped did not come to, is owed."""
+def _with_pending(result: Result) -> Result:
+    """What a stopped run did not reach stays pending."""
     tag, announcement = result.tag, result.announcement
     if tag is not None and tag.status is Status.WANTED:
-        tag = owed(tag, PackageError(_STOPPED, hint=_AGAIN, problem=Problem.TAG_OWED))
+        tag = pending_tag(tag, PackageError(_STOPPED, hint=_AGAIN, problem=Problem.TAG_OWED))
     if announcement is not None and announcement.status is Status.WANTED:
-        announcement = unsaid(
-            announcement, PackageError(_STOPPED, hint=_AGAIN, problem=Problem.NOT_ANNOUNCED)
+        announcement = pending_announcement(
+            announcement.tag, PackageError(_STOPPED, hint=_AGAIN, problem=Problem.NOT_ANNOUNCED)
         )
     return replace(result, tag=tag, announcement=announcement)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from releasekit.notes.versions import is_stable, order
+from releasekit.announce.versions import is_stable, version_key
 
 
 @pytest.mark.parametrize(
@@ -33,8 +33,8 @@ from releasekit.notes.versions import is_stable, order
 )
 def test_later_versions_come_later(versions: str) -> None:
     for earlier, later in pairwise(versions.split()):
-        assert order(earlier) < order(later), (earlier, later)
-        assert not order(later) < order(earlier), (earlier, later)
+        assert version_key(earlier) < version_key(later), (earlier, later)
+        assert not version_key(later) < version_key(earlier), (earlier, later)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_later_versions_come_later(versions: str) -> None:
     ],
 )
 def test_spellings_of_one_version_are_equal(one: str, other: str) -> None:
-    assert order(one) == order(other)
+    assert version_key(one) == version_key(other)
 
 
 @pytest.mark.parametrize(

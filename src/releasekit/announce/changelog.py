@@ -1,4 +1,4 @@
-"""The section of one version in a change log, whatever habits whoever writes it has.
+"""The section of one version in a change log, in any of the usual styles.
 
 https://keepachangelog.com, changesets, release-please, git-cliff, lerna and standard-version (where
 a patch has a deeper heading than a major version), towncrier in reStructuredText, and by hand.
@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.notes.versions import order
+from releasekit.announce.versions import version_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+
 
 _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}[ \t]*")
@@ -49,7 +50,7 @@ class _Heading:
     body: int
 
 
-def section(text: str, version: str, names: Collection[str] = ()) -> str:
+def find_section(text: str, version: str, names: Collection[str] = ()) -> str:
     """What stands below the heading of `version`, as Markdown; "" where nothing does, and for a
     file beyond the limits.
 
@@ -58,20 +59,20 @@ def section(text: str, version: str, names: Collection[str] = ()) -> str:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if text.count("\n") >= MAX_LINES:
         return ""
-    lines, prose = _without_comments(text.split("\n"))
-    headings, is_rst = _headings(lines, prose)
+    lines, prose = _strip_comments(text.split("\n"))
+    headings, is_rst = _find_headings(lines, prose)
     if len(headings) > MAX_HEADINGS:
         return ""
-    found = _heading_of(headings, version, names)
+    found = _best_heading(headings, version, names)
     if found is None:
         return ""
-    end = _end(headings, found, names, len(lines))
+    end = _section_end(headings, found, names, len(lines))
     body = range(headings[found].body, end)
     inner = {each.start: each for each in headings if each.start in body}
-    return _cleaned(lines, prose, body, inner if is_rst else None)
+    return _clean(lines, prose, body, inner if is_rst else None)
 
 
-def _without_comments(lines: Sequence[str]) -> tuple[list[str], list[bool]]:
+def _strip_comments(lines: Sequence[str]) -> tuple[list[str], list[bool]]:
     """Without HTML comments, and which lines are outside of fenced code."""
     kept: list[str] = []
     prose: list[bool] = []
@@ -84,7 +85,7 @@ def _without_comments(lines: Sequence[str]) -> tuple[list[str], list[bool]]:
             if mark.startswith(fence) and not mark.strip(fence[0]):
                 fence = ""
             continue
-        shown, hidden = _uncommented(line, hidden=hidden)
+        shown, hidden = _strip_comment(line, hidden=hidden)
         opening = _FENCE.fullmatch(shown)
         if opening:
             fence = opening[1]
@@ -93,7 +94,7 @@ def _without_comments(lines: Sequence[str]) -> tuple[list[str], list[bool]]:
     return kept, prose
 
 
-def _uncommented(line: str, *, hidden: bool) -> tuple[str, bool]:
+def _strip_comment(line: str, *, hidden: bool) -> tuple[str, bool]:
     shown: list[str] = []
     at = 0
     while at < len(line):
@@ -107,10 +108,10 @@ def _uncommented(line: str, *, hidden: bool) -> tuple[str, bool]:
     return "".join(shown), hidden
 
 
-def _headings(lines: Sequence[str], prose: Sequence[bool]) -> tuple[list[_Heading], bool]:
+def _find_headings(lines: Sequence[str], prose: Sequence[bool]) -> tuple[list[_Heading], bool]:
     """All of them, and whether they are those of reStructuredText."""
     found: list[_Heading] = []
-    underlined = list(_underlined(lines, prose))
+    underlined = list(_find_underlined(lines, prose))
     atx = [
         (at, match)
         for at, line in enumerate(lines)
@@ -129,7 +130,7 @@ def _headings(lines: Sequence[str], prose: Sequence[bool]) -> tuple[list[_Headin
     return sorted(found, key=lambda each: each.start), rst
 
 
-def _underlined(lines: Sequence[str], prose: Sequence[bool]) -> Iterator[tuple[str, int, int]]:
+def _find_underlined(lines: Sequence[str], prose: Sequence[bool]) -> Iterator[tuple[str, int, int]]:
     """The style of each, the line where it begins, and the line of its title."""
     for at in range(len(lines) - 1):
         title, below = lines[at].rstrip(), _UNDERLINE.fullmatch(lines[at + 1])
@@ -145,7 +146,7 @@ def _underlined(lines: Sequence[str], prose: Sequence[bool]) -> Iterator[tuple[s
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _HeadingVersion:
     """What a heading says: a version, and the words before and after it."""
 
     version: str
@@ -154,7 +155,7 @@ class _Named:
     ours: bool
 
 
-def _named(heading: str, names: Collection[str]) -> _Named | None:
+def _read_heading(heading: str, names: Collection[str]) -> _HeadingVersion | None:
     text = _TARGET.sub(" ", heading).replace("`", " ").replace("*", " ")
     before, ours = "", False
     for name in sorted(names, key=len, reverse=True):
@@ -170,32 +171,34 @@ def _named(heading: str, names: Collection[str]) -> _Named | None:
     if not match:
         return None
     words = _NOISE.sub(" ", before + text[: match.start()]).strip()
-    return _Named(match[1], words, dated[match.end() :], ours)
+    return _HeadingVersion(match[1], words, dated[match.end() :], ours)
 
 
 def _is_release(heading: _Heading, names: Collection[str]) -> bool:
     """Whether it is about one version, and nothing else."""
     if re.fullmatch(r"\W*unreleased\W*", _TARGET.sub("]", heading.text), re.IGNORECASE):
         return True
-    said = _named(heading.text, names)
+    said = _read_heading(heading.text, names)
     if said is None or "." not in said.version or (said.before and not said.ours):
         return False
     return not re.search(r"[A-Za-z]{2}", _IN_BRACKETS.sub("", said.after))
 
 
-def _heading_of(headings: Sequence[_Heading], version: str, names: Collection[str]) -> int | None:
+def _best_heading(headings: Sequence[_Heading], version: str, names: Collection[str]) -> int | None:
     """The one that fits best: of the package by name, of the version alone, of a project's name."""
-    said = [_named(each.text, names) for each in headings]
+    said = [_read_heading(each.text, names) for each in headings]
     several = any(each is not None and each.ours for each in said)
     prefixes = {each.before for each in said if each is not None and "." in each.version}
     found: list[tuple[tuple[int, int, int, int], int]] = []
     wanted = version.lower().removeprefix("v")
-    below = _below_names(headings, names)
+    below = _below_name(headings, names)
     for at, each in enumerate(said):
         if each is None:
             continue
         exact = each.version.lower() == wanted
-        if not exact and ("+" in version + each.version or order(each.version) != order(version)):
+        if not exact and (
+            "+" in version + each.version or version_key(each.version) != version_key(version)
+        ):
             continue
         ours = each.ours or below[at]
         if not ours and each.before and (several or len(prefixes) > 1):
@@ -207,7 +210,7 @@ def _heading_of(headings: Sequence[_Heading], version: str, names: Collection[st
     return min(found)[1] if found else None
 
 
-def _below_names(headings: Sequence[_Heading], names: Collection[str]) -> list[bool]:
+def _below_name(headings: Sequence[_Heading], names: Collection[str]) -> list[bool]:
     """Whether each is in the part of the file whose heading is one of these names."""
     found: list[bool] = []
     above: list[tuple[int, bool]] = []  # levels that rise, and whether one up to there is a name
@@ -220,7 +223,7 @@ def _below_names(headings: Sequence[_Heading], names: Collection[str]) -> list[b
     return found
 
 
-def _end(headings: Sequence[_Heading], at: int, names: Collection[str], lines: int) -> int:
+def _section_end(headings: Sequence[_Heading], at: int, names: Collection[str], lines: int) -> int:
     releases = [each for each in headings if _is_release(each, names)]
     levels = {each.level for each in releases} | {headings[at].level}
     # Where a patch has a deeper heading than a major version, so may have what is new in it.
@@ -232,7 +235,7 @@ def _end(headings: Sequence[_Heading], at: int, names: Collection[str], lines: i
     return lines
 
 
-def _cleaned(
+def _clean(
     lines: Sequence[str], prose: Sequence[bool], body: range, headings: dict[int, _Heading] | None
 ) -> str:
     definitions: dict[str, str] = {}
@@ -246,18 +249,20 @@ def _cleaned(
             kept.append(f"### {heading.text}")
             skip = heading.body
         if at >= skip and not (prose[at] and _DEFINITION.fullmatch(lines[at])):
-            kept.append(_markdown(lines[at]) if headings is not None and prose[at] else lines[at])
+            kept.append(
+                _to_markdown(lines[at]) if headings is not None and prose[at] else lines[at]
+            )
     while kept and _TRAILING.fullmatch(kept[-1].strip(" \t")):
         kept.pop()
     text = "\n".join(kept).strip("\n")
-    if _is_open(kept):
-        text += "\n" + _is_open(kept)
+    if _open_fence(kept):
+        text += "\n" + _open_fence(kept)
     used = {each.lower() for each in re.findall(r"\[([^\[\]\n]+)\]", text)}
     needed = [line for label, line in definitions.items() if label in used]
     return "\n".join([text, "", *needed] if text and needed else [text])
 
 
-def _markdown(line: str) -> str:
+def _to_markdown(line: str) -> str:
     """A line of reStructuredText, its links and roles as Markdown has them."""
     if len(line) > _MAX_LINKED:
         return line
@@ -266,7 +271,7 @@ def _markdown(line: str) -> str:
     )
 
 
-def _is_open(lines: Sequence[str]) -> str:
+def _open_fence(lines: Sequence[str]) -> str:
     """The fence that would end the code at the end of `lines`, "" where it has ended."""
     fence = ""
     for line in lines:

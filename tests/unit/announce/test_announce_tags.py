@@ -11,6 +11,7 @@ import pytest
 
 import fakes
 from raising import raises
+from releasekit.announce.tags import plan_tags, push_tags
 from releasekit.announced import Status, Tag
 from releasekit.config.after import TagOptions
 from releasekit.ecosystems.interface import Target
@@ -29,17 +30,15 @@ from releasekit.model import (
     Published,
     Result,
 )
-from releasekit.plan.tags import with_tags
 from releasekit.problems import Problem
-from releasekit.release.tagging import push_tags
 from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from releasekit.announce.tags import Tagging
     from releasekit.ecosystems.interface import Registry, Workspace
-    from releasekit.plan.tags import Tagging
 
 ONCE = RetryPolicy(max_retries=0, base_delay_s=0.0, deadline_s=60.0)
 PAGE = "https://github.com/acme/mono"
@@ -140,7 +139,7 @@ def asked(
         )
         async with Processes(environment={"PATH": "/usr/bin:/bin"}) as processes:
             services = replace(fakes.services(config, processes), environment={})
-            there, tagging = await with_tags(made, config, TARGETS, services, ONCE, repository=PAGE)
+            there, tagging = await plan_tags(made, config, TARGETS, services, ONCE, repository=PAGE)
             if done is not None:
                 done(there, tagging)
             results = tuple(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from releasekit.model import Package, PackageId
-from releasekit.notes.names import (
+from releasekit.announce.tag_names import (
     is_shared,
     previous_tag,
     tag_name,
     trouble_with_name,
 )
+from releasekit.model import Package, PackageId
 
 ROOT = Path("/work")
 

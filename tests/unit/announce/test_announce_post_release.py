@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import fakes
+from releasekit.announce.post_release import PostRelease
+from releasekit.announce.tags import Tagging
 from releasekit.announced import Announcement, Status, Tag
-from releasekit.cli.following import Following
 from releasekit.git.remote import repository_at
 from releasekit.http.client import RetryPolicy
 from releasekit.model import Action, Outcome, Plan, PlannedPackage, Result
-from releasekit.plan.tags import Tagging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.forge.interface import Forge
+    from releasekit.announce.forge import Forge
+    from releasekit.announce.releases import Assets
     from releasekit.git.commits import Commits
     from releasekit.git.remote import Remote, RemoteTag
-    from releasekit.release.announcing import Material
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def followed(root: Path, *, before: bool = False, dry_run: bool = False) -> tupl
         )
         plan = Plan(packages=(planned,), private=(), commit="c", digest="")
         config = fakes.config(root, tag=True, announce=True, dry_run=dry_run)
-        following = Following(
+        following = PostRelease(
             plan,
             Tagging(cast("Remote", remote), cast("Commits", None), config, ""),
             cast("Forge", None),
@@ -86,9 +86,9 @@ def followed(root: Path, *, before: bool = False, dry_run: bool = False) -> tupl
             RetryPolicy(max_retries=0),
         )
         outcome = Outcome.WOULD_PUBLISH if dry_run else Outcome.PUBLISHED
-        (result,) = await following.follow(
+        (result,) = await following.run(
             [Result(package=package, outcome=outcome, reason="")],
-            lambda: cast("Material", None),
+            lambda: cast("Assets", None),
             stopped=stopped,
             say=lambda _: None,
         )

@@ -1,4 +1,4 @@
-"""Which of two versions is the later one, where nobody says what kind of versions they are.
+"""Which of two versions is later, where the kind of version is not known.
 
 Semantic Versioning, PEP 440 and Maven agree on nearly all that projects use. Where they do not,
 what most people mean counts: `alpha10` comes after `alpha2`.
@@ -33,13 +33,13 @@ _AFTER: Final = frozenset({"post", "sp"})
 # What Java packages built for different platforms have behind their version.
 _FLAVOURS: Final = frozenset({"jre", "android", "jdk", "java"})
 
-# In this order at one place of a version, the end of the version among them.
+# How the parts that may stand at one place of a version sort; the end of a version is one of them.
 _DEV, _END, _NUMBER, _WORD, _RELEASE, _FLAVOUR, _POST = range(7)
 
 Number = tuple[int, str]
 
 
-class Order(NamedTuple):
+class VersionKey(NamedTuple):
     """Compares as the versions do; equal for two spellings of one version."""
 
     epoch: Number
@@ -47,23 +47,23 @@ class Order(NamedTuple):
     rest: tuple[tuple[int, Number, str], ...]
 
 
-def order(version: str) -> Order:
-    """The place of `version` among others; what is none comes before all that are."""
+def version_key(version: str) -> VersionKey:
+    """Sorts versions; text that is not a version sorts before all versions."""
     found = _VERSION.match(version)
     if not found:
-        return Order(_number(""), (), ((_DEV, _number(""), version),))
+        return VersionKey(_number(""), (), ((_DEV, _number(""), version),))
     release = [_number(each) for each in found["release"].split(".")]
     while release and release[-1] == _number("0"):
         release.pop()
     three = found["release"].count(".") == 2
-    return Order(
+    return VersionKey(
         _number(found["epoch"] or "0"), tuple(release), tuple(_rest(found["rest"], three=three))
     )
 
 
 def is_stable(version: str) -> bool:
-    """Whether it is a version for everybody: no pre-release, no snapshot, no development one."""
-    found = order(version)
+    """Whether it is neither a pre-release, a snapshot nor a development version."""
+    found = version_key(version)
     return bool(_VERSION.match(version)) and (
         found.rest[0][0] >= _RELEASE and all(kind != _DEV for kind, _, _ in found.rest)
     )
@@ -95,6 +95,6 @@ def _kind(word: str, mark: str, *, first: bool) -> int:
 
 
 def _number(text: str) -> Number:
-    """Compares as the number does, however long it is."""
+    """Compares as the number does, and costs the same for any number of digits."""
     digits = text.lstrip("0")
     return len(digits), digits

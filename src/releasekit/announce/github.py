@@ -1,4 +1,4 @@
-"""Releases at GitHub, and at GitHub Enterprise Server."""
+"""Releases on GitHub and GitHub Enterprise Server."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import httpx
 
+from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
 from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.forge.interface import Asset, ForgeRelease, LookAgain
 from releasekit.host import contents
 from releasekit.http.client import retry
 from releasekit.http.github import ask
@@ -22,10 +22,11 @@ from releasekit.text.json_text import entries, parse_json
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from releasekit.forge.interface import Draft, Upload
+    from releasekit.announce.forge import Draft, Upload
     from releasekit.http.client import RetryPolicy
     from releasekit.http.github import GitHub
     from releasekit.model import Artifact
+
 
 _API: Final = "GITHUB_API_URL"
 _PER_PAGE: Final = 100
@@ -63,7 +64,7 @@ class GitHubReleases:
         for page in range(1, _MAX_PAGES + 1):
             url = self._at("").copy_with(query=f"per_page={_PER_PAGE}&page={page}".encode())
             response = await self._ask("GET", url)
-            some = await asyncio.to_thread(_page, response.content)
+            some = await asyncio.to_thread(_parse_page, response.content)
             found += some
             if len(some) < _PER_PAGE:
                 break
@@ -72,7 +73,7 @@ class GitHubReleases:
     async def latest(self) -> str:
         """https://docs.github.com/en/rest/releases/releases#get-the-latest-release"""
         response = await self._ask("GET", self._at("/latest"), missing=True)
-        return "" if response.status_code == 404 else _release(_document(response)).tag
+        return "" if response.status_code == 404 else _parse_release(_parse(response)).tag
 
     async def require_tag(self, draft: Draft) -> None:
         """GitHub makes a tag that is missing, of whatever its default branch has by then.
@@ -87,7 +88,7 @@ class GitHubReleases:
                 hint=f"Releases are made where tags are: check that {self.repository} is what the "
                 "git remote pushes to.",
             )
-        oid = _object(_document(response))
+        oid = _object_id(_parse(response))
         if draft.object and oid != draft.object:
             raise Rejected(
                 f"the tag {draft.tag} of {self.repository} is {oid}, and that of the git remote "
@@ -108,7 +109,7 @@ class GitHubReleases:
             "prerelease": draft.prerelease,
         }
         response = await self._ask("POST", self._at(""), content=_json(content))
-        return _release(_document(response))
+        return _parse_release(_parse(response))
 
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
         """https://docs.github.com/en/rest/releases/assets#upload-a-release-asset"""
@@ -118,12 +119,12 @@ class GitHubReleases:
             "Content-Length": str(upload.size),
         }
         response = await self._ask("POST", url, content=upload.content, headers=headers)
-        asset = _asset(_document(response))
+        asset = _parse_asset(_parse(response))
         if not asset.finished or asset.digest not in {"", f"sha256:{upload.sha256}"}:
             raise LookAgain(f"{upload.name} has not arrived whole at GitHub")
         return asset
 
-    async def drop_unfinished(self, _release: ForgeRelease, asset: Asset) -> None:
+    async def drop_unfinished(self, _parse_release: ForgeRelease, asset: Asset) -> None:
         """One of state `starter`, which "can be safely deleted".
 
         https://docs.github.com/en/rest/releases/assets#upload-a-release-asset
@@ -134,7 +135,7 @@ class GitHubReleases:
         """https://docs.github.com/en/rest/releases/releases#update-a-release"""
         content = {"draft": False, "make_latest": "true" if latest else "false"}
         response = await self._ask("PATCH", self._at(f"/{release.id}"), content=_json(content))
-        published = _release(_document(response))
+        published = _parse_release(_parse(response))
         if published.draft:
             raise LookAgain(f"GitHub has left the release {release.tag} a draft")
         return published
@@ -181,13 +182,11 @@ class GitHubReleases:
         headers: Mapping[str, str] | None = None,
         missing: bool = False,
     ) -> httpx.Response:
-        """What is asked twice with the same effect is asked again; of the rest, only what has had
-        none.
-        """
+        """Retries what may be asked twice; a POST only where it cannot have taken effect."""
         lost: list[Transient] = []
 
         async def attempt() -> httpx.Response | None:
-            body = content if isinstance(content, bytes) else _pieces(content)
+            body = content if isinstance(content, bytes) else _read_pieces(content)
             try:
                 return await ask(
                     self.github, method, url, content=body, headers=headers, missing=missing
@@ -212,7 +211,7 @@ class GitHubReleases:
         return response
 
 
-async def _pieces(artifact: Artifact) -> AsyncIterator[bytes]:
+async def _read_pieces(artifact: Artifact) -> AsyncIterator[bytes]:
     """Raises Rejected where the file is not what was built: its last piece is held back."""
     try:
         with contents.opened(artifact) as file:
@@ -226,7 +225,7 @@ def _json(document: Mapping[str, object]) -> bytes:
     return json.dumps(document).encode()
 
 
-def _document(response: httpx.Response) -> Any:
+def _parse(response: httpx.Response) -> Any:
     """Of one release, whose body and assets may be long."""
     try:
         return parse_json(response.content, max_bytes=4 * 1024 * 1024)
@@ -236,7 +235,7 @@ def _document(response: httpx.Response) -> Any:
         ) from error
 
 
-def _object(document: object) -> str:
+def _object_id(document: object) -> str:
     match document:
         case {"object": {"sha": str(oid)}}:
             return oid
@@ -244,7 +243,7 @@ def _object(document: object) -> str:
             raise Rejected("GitHub answers with a tag as none is", problem=Problem.STRANGE_ANSWER)
 
 
-def _page(content: bytes) -> list[ForgeRelease]:
+def _parse_page(content: bytes) -> list[ForgeRelease]:
     """A page of releases, one by one."""
     try:
         read = list(entries(b'{"all":%s}' % content, {"all"}))
@@ -254,10 +253,10 @@ def _page(content: bytes) -> list[ForgeRelease]:
         ) from error
     if not read or read[0][2] != []:
         raise Rejected("GitHub's list of releases is no list", problem=Problem.STRANGE_ANSWER)
-    return [_release(value) for _, name, value in read if name is not None]
+    return [_parse_release(value) for _, name, value in read if name is not None]
 
 
-def _release(document: object) -> ForgeRelease:
+def _parse_release(document: object) -> ForgeRelease:
     match document:
         case {
             "tag_name": str(tag),
@@ -277,7 +276,7 @@ def _release(document: object) -> ForgeRelease:
                 prerelease=prerelease,
                 body=body if isinstance(body, str) else "",
                 url=url if url.startswith(("https://", "http://")) else "",
-                assets=tuple(map(_asset, assets)),
+                assets=tuple(map(_parse_asset, assets)),
                 uploads=uploads,
             )
         case _:
@@ -286,7 +285,7 @@ def _release(document: object) -> ForgeRelease:
             )
 
 
-def _asset(document: object) -> Asset:
+def _parse_asset(document: object) -> Asset:
     """`digest` is null for what was uploaded before GitHub had it.
 
     https://github.blog/changelog/2025-06-03-releases-now-expose-digests-for-release-assets/

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from markdown_it import MarkdownIt
 
+from releasekit.announce.notes import MAX_CHARS, existing_commit, join_notes, shorten, write_notes
 from releasekit.git.commits import Commit
 from releasekit.model import Package, PackageId
-from releasekit.notes.body import MAX_CHARS, before, joined, notes_of, shortened
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def package(where: str = "core", name: str = "core") -> Package:
 
 def told(past: Past, **more: object) -> str:
     given: dict[str, object] = {"commit": "c", "previous": "b", "others": [], **more}
-    return asyncio.run(notes_of(package(), past, **given))  # type: ignore[arg-type]
+    return asyncio.run(write_notes(package(), past, **given))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["CHANGELOG.md", "changelog.md", "HISTORY.md", "CHANGES"])
@@ -166,12 +166,12 @@ def test_pull_requests_and_scopes_are_left_as_they_are() -> None:
 
 @pytest.mark.parametrize(("commit", "expected"), [("here", "here"), ("gone", ""), ("", "")])
 def test_what_came_before_is_known_or_not(commit: str, expected: str) -> None:
-    assert asyncio.run(before(commit, Past())) == expected
+    assert asyncio.run(existing_commit(commit, Past())) == expected
 
 
 def test_what_is_too_long_ends_with_a_whole_section() -> None:
     parts = [f"## Part {number}\n\n" + "- Line.\n" * 40 for number in range(10)]
-    text = shortened("\n".join(parts), "REST", 2_000)
+    text = shorten("\n".join(parts), "REST", 2_000)
     assert len(text) <= 2_000
     assert text.endswith("- Line.\n\nREST")
     assert text.count("## Part") == text.count("- Line.") // 40
@@ -179,11 +179,11 @@ def test_what_is_too_long_ends_with_a_whole_section() -> None:
 
 def test_no_code_is_left_open() -> None:
     text = "Before.\n\n```text\n" + "x\n\n" * 3_000 + "```\n"
-    assert shortened(text, "REST", 2_000) == "Before.\n\nREST"
+    assert shorten(text, "REST", 2_000) == "Before.\n\nREST"
 
 
 def test_one_line_that_is_too_long_is_left_out() -> None:
-    assert shortened("x" * 5_000, "REST", 2_000) == "REST"
+    assert shorten("x" * 5_000, "REST", 2_000) == "REST"
 
 
 def test_a_long_section_has_a_link_to_the_rest() -> None:
@@ -195,8 +195,8 @@ def test_a_long_section_has_a_link_to_the_rest() -> None:
 
 def test_packages_that_share_a_release_are_told_apart() -> None:
     one, two = package(), package("cli", "@acme/cli")
-    assert joined({one: "Same.", two: "Same."}) == "Same."
-    text = joined({one: "One.", two: "Two.", replace(one, version="2.0.0"): "Two."})
+    assert join_notes({one: "Same.", two: "Same."}) == "Same."
+    text = join_notes({one: "One.", two: "Two.", replace(one, version="2.0.0"): "Two."})
     assert [line for line in text.splitlines() if line] == [
         "## core 1.1.0",
         "One.",
@@ -207,6 +207,6 @@ def test_packages_that_share_a_release_are_told_apart() -> None:
 
 def test_so_many_packages_that_no_release_holds_them_are_counted() -> None:
     texts = {package(f"p{number}", f"p{number}"): f"{number}" * 900 for number in range(80)}
-    text = joined(texts)
+    text = join_notes(texts)
     assert len(text) <= MAX_CHARS
     assert text.splitlines()[-1].startswith("And ")

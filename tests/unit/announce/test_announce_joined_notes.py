@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from releasekit.announce.notes import MAX_CHARS, join_notes
 from releasekit.model import Package, PackageId
-from releasekit.notes.body import MAX_CHARS, joined
 
 
 def package(name: str) -> Package:
@@ -22,6 +22,6 @@ def test_a_long_text_leaves_something_of_each() -> None:
     """Alone it has all the room there is, and under a heading it has less."""
     one = package("one")
     two = package("two")
-    text = joined({one: "- A change.\n" * (MAX_CHARS // 12), two: "- Another."})
+    text = join_notes({one: "- A change.\n" * (MAX_CHARS // 12), two: "- Another."})
     assert len(text) <= MAX_CHARS
     assert text.startswith("## one 1.0.0\n\n- A change.\n")

@@ -1,0 +1,1 @@
+"""What follows publishing: tags of versions, and releases that people read."""

@@ -1,0 +1,206 @@
+"""What the tag of a version is called, which names git refuses, and which tag came before it.
+
+Templates are as `config.after` lets them through.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from releasekit.announce.versions import is_stable, version_key
+from releasekit.errors import PlanError
+from releasekit.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Target
+    from releasekit.model import Package, PackageId, Plan
+
+
+_FIELD: Final = re.compile(r"\{([^{}]*)\}")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
+_VERSION: Final = r"v?[0-9][0-9A-Za-z.!+_-]*"
+# "core-2-v1.0.0" is a version of "core-2", and none of "core".
+_ANOTHER_INSIDE: Final = re.compile(r"-v?[0-9]+\.[0-9]")
+_SEMVER: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+-.*")
+# A file name has 255 bytes at most, and git writes `NAME.lock` before it writes `NAME`.
+_MAX_ELEMENT_BYTES: Final = 250
+_MAX_BYTES: Final = 255
+
+
+def is_shared(template: str) -> bool:
+    """Whether packages of the same version share one tag."""
+    return not {"name", "directory"} & {*_FIELD.findall(template)}
+
+
+def tag_name(template: str, package: Package, root: Path) -> str:
+    """The tag that `template` gives the version. At the root, `{directory}/` is empty. The versions
+    of Go modules already begin with the `v` that most templates have.
+    """
+    version = package.version
+    if "v{version}" in template:
+        version = version.removeprefix("v")
+    return _fill(template, {**_template_values(package, root), "version": version})
+
+
+def previous_tag(template: str, package: Package, root: Path, tags: Iterable[str]) -> str:
+    """The tag of the version before this one, "" where there is none.
+
+    For a stable version it is the last stable one, if there is one: users upgrade from there, not
+    from a release candidate.
+    """
+    version = _version_pattern(template, package, root)
+    own = version_key(package.version)
+    earlier = [
+        (found["version"], name)
+        for name in tags
+        if (found := version.fullmatch(name))
+        and _is_version(found["version"])
+        and version_key(found["version"]) < own
+    ]
+    if is_stable(package.version):
+        earlier = [each for each in earlier if is_stable(each[0])] or earlier
+    return max(earlier, key=lambda each: (version_key(each[0]), each[1]), default=("", ""))[1]
+
+
+def trouble_with_name(name: str) -> str:
+    """Why git or GitHub refuses the tag, as the end of a sentence; empty where both accept it.
+
+    https://git-scm.com/docs/git-check-ref-format
+    """
+    if found := _FORBIDDEN.search(name):
+        return f"has {_spell(found[0])} in it"
+    for sequence in ("..", "@{", "//"):
+        if sequence in name:
+            return f"has {sequence!r} in it"
+    if not name or name in {"@", "HEAD"}:
+        return "means something else to git" if name else "is empty"
+    if name[0] in "-/" or name[-1] in "./":
+        return f"starts with {name[0]!r}" if name[0] in "-/" else f"ends in {name[-1]!r}"
+    for element in name.split("/"):
+        if element.startswith(".") or element.endswith(".lock"):
+            where = "starts with '.'" if element.startswith(".") else "ends in '.lock'"
+            return f"has a part {element!r} that {where}"
+    return _trouble_at_the_remote(name)
+
+
+def _trouble_at_the_remote(name: str) -> str:
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError:
+        return "is no text in UTF-8"
+    if len(encoded) > _MAX_BYTES or max(map(len, encoded.split(b"/"))) > _MAX_ELEMENT_BYTES:
+        return "is too long"
+    # https://docs.github.com/en/get-started/using-git/dealing-with-special-characters-in-branch-and-tag-names
+    if name.startswith("refs/"):
+        return "starts with 'refs/', which GitHub does not take"
+    if re.fullmatch(r"[0-9a-fA-F]{40}", name):
+        return "looks like a commit, which GitHub does not take"
+    if not name.isprintable():
+        return "has a character in it that is not shown"
+    return ""
+
+
+def _spell(char: str) -> str:
+    return "a space" if char == " " else repr(char)
+
+
+def _template_values(package: Package, root: Path) -> dict[str, str]:
+    directory = package.directory.relative_to(root).as_posix()
+    return {
+        "name": package.id.name.rpartition(":")[2],
+        "ecosystem": package.id.ecosystem,
+        "directory": "" if directory == "." else directory,
+    }
+
+
+def _fill(template: str, values: Mapping[str, str]) -> str:
+    if not values["directory"]:
+        template = template.replace("{directory}/", "")
+    return _FIELD.sub(lambda field: values[field[1]], template)
+
+
+def _version_pattern(template: str, package: Package, root: Path) -> re.Pattern[str]:
+    """Matches the tags of all versions of `package`."""
+    values = _template_values(package, root)
+    # No other field can hold a NUL: manifests and paths cannot.
+    text = _fill(template, {**values, "version": "\0"})
+    first, *others = map(re.escape, text.split("\0"))
+    return re.compile(f"{first}(?P<version>{_VERSION})" + "(?P=version)".join(others))
+
+
+def _is_version(text: str) -> bool:
+    return not _ANOTHER_INSIDE.search(text) or bool(_SEMVER.fullmatch(text))
+
+
+_APART: Final = "{ecosystem}/{name}-v{version}"
+
+
+class Named(NamedTuple):
+    """A package, its tag, and whether its registry pushes that tag itself."""
+
+    package: Package
+    tag: str
+    own: bool
+
+
+def name_tags(plan: Plan, config: Config, targets: Mapping[str, Target]) -> dict[PackageId, Named]:
+    """The tag of each package in the plan; packages without a tag are left out."""
+    found = {}
+    for planned in plan.packages:
+        package = planned.package
+        own = targets[package.id.ecosystem].own_tag
+        name = own(package) if own else tag_name(config.tagging.name, package, config.root)
+        if name:
+            found[package.id] = Named(package, name, own is not None)
+    return found
+
+
+def refuse_names(named: Mapping[PackageId, Named], template: str) -> None:
+    """Raises PlanError for names that git refuses, or that two packages share; asks no remote."""
+    holders: dict[str, Package] = {}
+    for package, name, own in named.values():
+        if trouble := trouble_with_name(name):
+            raise PlanError(
+                f"{package}: its tag would be {name!r}, which {trouble}",
+                hint=f'Write another `[tag] name` in releasekit.toml; it is "{template}".',
+                problem=Problem.TAG_NAME,
+            )
+        holder = holders.setdefault(name, package)
+        if holder is not package and (own or named[holder.id].own or not is_shared(template)):
+            raise PlanError(
+                f"{holder.id} and {package.id} would both have the tag {name!r}",
+                hint=f'Tell them apart: [tag] name = "{_APART}" in releasekit.toml.',
+                problem=Problem.SAME_TAG,
+            )
+
+
+def refuse_nested(named: Mapping[PackageId, Named], there: Collection[str]) -> None:
+    """Raises PlanError where one tag would be a directory of another: git keeps refs as files.
+
+    https://git-scm.com/docs/git-check-ref-format
+    """
+    ours = {name for _, name, _ in named.values()}
+    everything = ours.union(there)
+    above = {str(each): name for name in everything for each in PurePosixPath(name).parents}
+    for package, name, _ in named.values():
+        if name in there:
+            continue
+        if name in above:
+            raise PlanError(
+                f"{package}: git can keep no tag {name!r} beside the tag {above[name]!r}",
+                hint="Write another `[tag] name` in releasekit.toml.",
+                problem=Problem.SAME_TAG,
+            )
+        for each in PurePosixPath(name).parents:
+            if str(each) in everything:
+                raise PlanError(
+                    f"{package}: git can keep no tag {name!r} beside the tag {str(each)!r}",
+                    hint="Write another `[tag] name` in releasekit.toml.",
+                    problem=Problem.SAME_TAG,
+                )

@@ -1,0 +1,486 @@
+"""Tags of versions: planned and checked before anything is published, pushed once nothing is in
+flight. A push is never forced, and a tag never moved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from releasekit.announce.tag_names import is_shared, name_tags, refuse_names, refuse_nested
+from releasekit.announced import Status, Tag
+from releasekit.ecosystems.shared.artifacts import scratch
+from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError, Rejected
+from releasekit.git.commits import Commits
+from releasekit.git.objects import tag_object, write_loose
+from releasekit.git.remote import GITHUB, Remote, repository_at
+from releasekit.git.versions import first_commits, versions_at
+from releasekit.host.files import repository_of
+from releasekit.http.client import retry
+from releasekit.model import Action
+from releasekit.plan.changes import tag_of
+from releasekit.plan.decision import compare, is_clean
+from releasekit.problems import Problem
+from releasekit.report.text import few
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.announce.tag_names import Named
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services, Target
+    from releasekit.errors import ReleasekitError
+    from releasekit.git.objects import Object
+    from releasekit.git.remote import RemoteTag
+    from releasekit.host.process import Processes
+    from releasekit.http.client import RetryPolicy
+    from releasekit.model import PackageId, Plan, PlannedPackage, Result
+
+
+_DEEPER: Final = (
+    "`fetch-depth: 0` at actions/checkout brings the history; or run again where the state of the "
+    "run is that published it, or tag it by hand."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tagging:
+    """What looks tags up and pushes them. `repository` is the page of the sources, or empty."""
+
+    remote: Remote
+    commits: Commits
+    config: Config
+    repository: str
+
+
+async def plan_tags(
+    plan: Plan,
+    config: Config,
+    targets: Mapping[str, Target],
+    services: Services,
+    policy: RetryPolicy,
+    *,
+    repository: str,
+) -> tuple[Plan, Tagging]:
+    """`plan` with the tag of each package, and what pushes those that are missing. `repository` is
+    the page of the sources; where it is empty, that of the remote, if that is on GitHub.
+
+    Raises PlanError for names that git refuses, ConfigError outside of a git repository, and
+    PackageError where the remote does not answer.
+    """
+    top = repository_of(config.root)
+    if top is None:
+        asked = "tag" if config.tag else "announce"
+        raise ConfigError(
+            f"`{asked}` is true, and {config.root} is in no git repository",
+            hint="Tags are made in a git repository, and pushed to a remote of it: run `git init` "
+            f"there, or leave `{asked}` out.",
+        )
+    remote = Remote(config.tagging.remote, top, services.processes, services.environment)
+    if not repository:
+        server = services.environment.get("GITHUB_SERVER_URL", GITHUB).rstrip("/")
+        found = repository_at(await remote.url(), server)
+        repository = f"{server}/{found}" if found else ""
+    tagging = Tagging(remote, Commits(top, services.processes), config, repository)
+    named = name_tags(plan, config, targets)
+    refuse_names(named, config.tagging.name)
+    there = await retry(tagging.remote.tags, policy)
+    refuse_nested(named, there)
+    tags = await _plan_each(plan, named, there, targets, tagging)
+    packages = tuple(replace(each, tag=tags.get(each.package.id)) for each in plan.packages)
+    notes = (*plan.notes, *_note_other_names(packages, config.root, there))
+    words = _count_by_status(tags.values())
+    return replace(plan, packages=packages, announcing=words, notes=notes), tagging
+
+
+def _note_other_names(
+    packages: Iterable[PlannedPackage], root: Path, there: Collection[str]
+) -> list[str]:
+    """A note where another tool has tagged these versions: they would get a second tag."""
+    found = {
+        each.package: other.shown.removeprefix("tag ")
+        for each in packages
+        if each.tag is not None and each.tag.status is Status.WANTED
+        if (other := tag_of(each.package, root, there)) is not None
+    }
+    if not found:
+        return []
+    package, tag = next(iter(found.items()))
+    name = tag.replace(package.version.removeprefix("v"), "{version}")
+    name = name.replace(package.id.name, "{name}")
+    others = few([*found.values()], 3)
+    note = (
+        f"the remote has tags of these versions by other names ({others}): to go on with those, "
+        f'write [tag] name = "{name}" in releasekit.toml'
+    )
+    return [note]
+
+
+async def _plan_each(
+    plan: Plan,
+    named: Mapping[PackageId, Named],
+    there: Mapping[str, RemoteTag],
+    targets: Mapping[str, Target],
+    tagging: Tagging,
+) -> dict[PackageId, Tag]:
+    """The tag of each package that is published or is going to be."""
+    found: dict[PackageId, Tag] = {}
+    unknown: list[PlannedPackage] = []
+    for planned in plan.packages:
+        package = planned.package
+        if planned.action is Action.REFUSE or package.id not in named:
+            continue
+        name, own = named[package.id].tag, named[package.id].own
+        commit = commit_of_version(planned, plan.commit)
+        # A registry that tags by itself may tag a commit of its own.
+        known = commit if is_clean(commit) and not own else ""
+        tag = Tag(name=name, status=Status.WANTED, commit=known)
+        if (held := there.get(name)) is not None:
+            found[package.id] = existing_tag(held, tag, own=own)
+        elif own:
+            found[package.id] = tag
+        elif not tagging.config.tag:
+            found[package.id] = pending_tag(tag, _tag_disabled(tag))
+        elif tag.commit:
+            found[package.id] = tag
+        elif commit:
+            found[package.id] = pending_tag(tag, _dirty(planned))
+        else:
+            found[package.id] = tag
+            unknown.append(planned)
+    found |= await _find_foreign(plan, found, targets, tagging)
+    found |= await _find_commits(unknown, found, targets, tagging)
+    return {
+        each: replace(tag, url=_page(tagging.repository, tag.name)) for each, tag in found.items()
+    }
+
+
+def _page(repository: str, tag: str) -> str:
+    """Where the forge shows the tag."""
+    return f"{repository}/releases/tag/{quote(tag, safe='@/')}" if repository else ""
+
+
+def commit_of_version(planned: PlannedPackage, head: str) -> str:
+    """The commit that its files were or will be built from, with `+dirty…` for uncommitted sources.
+    Empty where it is not known: an earlier run may have built other files than are published.
+    """
+    if planned.action is Action.PUBLISH:
+        return head
+    ours = compare(planned.artifacts, planned.published)
+    if planned.action is Action.KEEP and (not planned.artifacts or ours.missing or ours.differing):
+        return ""
+    return planned.built_from
+
+
+def existing_tag(held: RemoteTag, tag: Tag, *, own: bool = False) -> Tag:
+    """`tag`, whose name the remote has already: the same tag, or a foreign one, which stays. Where
+    the commit is not known, the existing tag is believed.
+    """
+    if own or not tag.commit or tag.commit == held.commit:
+        return replace(tag, status=Status.THERE, commit=held.commit, object=held.object)
+    error = Rejected(
+        f"the remote has the tag {tag.name} on {held.commit}, and this version is built from "
+        f"{tag.commit}: nothing was moved",
+        problem=Problem.TAG_FOREIGN,
+    )
+    return _with(replace(tag, status=Status.FOREIGN, object=held.object), error)
+
+
+def pending_tag(tag: Tag, error: ReleasekitError) -> Tag:
+    return _with(replace(tag, status=Status.OWED), error)
+
+
+def _with(tag: Tag, error: ReleasekitError) -> Tag:
+    return replace(tag, note=str(error), hint=error.hint, problem=error.problem)
+
+
+def _tag_disabled(tag: Tag) -> PackageError:
+    return PackageError(
+        f"the remote has no tag {tag.name}, and `tag` is not true",
+        hint="Set `tag: true`, or push the tag.",
+        problem=Problem.TAG_OWED,
+    )
+
+
+def _dirty(planned: PlannedPackage) -> PackageError:
+    return PackageError(
+        f"{planned.package} is built from sources that no commit has",
+        hint="Commit them, and publish from there; a version that is published already is tagged "
+        "by hand: `git tag`.",
+        problem=Problem.TAG_OWED,
+    )
+
+
+async def _find_foreign(
+    plan: Plan,
+    tags: Mapping[PackageId, Tag],
+    targets: Mapping[str, Target],
+    tagging: Tagging,
+) -> dict[PackageId, Tag]:
+    """Existing tags on a commit of another version, where no journal knows the commit."""
+    asked = {}
+    for planned in plan.packages:
+        package, target = planned.package, targets[planned.package.id.ecosystem]
+        tag = tags.get(package.id)
+        if tag is None or tag.status is not Status.THERE or target.version_at is None:
+            continue
+        if not is_clean(commit_of_version(planned, plan.commit)):
+            asked[package] = (target.version_at, tag.commit)
+    here = await tagging.commits.existing(commit for _, commit in asked.values())
+    asked = {package: each for package, each in asked.items() if each[1] in here}
+    versions = await versions_at(asked, tagging.commits) if asked else {}
+    found = {}
+    for package, (_, commit) in asked.items():
+        version, tag = versions[package.id], tags[package.id]
+        if version and version != package.version:
+            error = Rejected(
+                f"the remote has the tag {tag.name} ({tag.object}) on {commit}, where the version "
+                f"is {version}: nothing was moved",
+                problem=Problem.TAG_FOREIGN,
+            )
+            found[package.id] = _with(replace(tag, status=Status.FOREIGN), error)
+    return found
+
+
+async def _find_commits(
+    unknown: Sequence[PlannedPackage],
+    tags: Mapping[PackageId, Tag],
+    targets: Mapping[str, Target],
+    tagging: Tagging,
+) -> dict[PackageId, Tag]:
+    """Tags of published versions whose commit only the history of the manifests tells."""
+    asked = {
+        planned.package: version_at
+        for planned in unknown
+        if (version_at := targets[planned.package.id.ecosystem].version_at) is not None
+    }
+    commits = await first_commits(asked, tagging.commits) if asked else {}
+    found = {}
+    for planned in unknown:
+        package = planned.package
+        if commit := commits.get(package.id, ""):
+            found[package.id] = replace(tags[package.id], commit=commit)
+            continue
+        error = PackageError(
+            f"which commit {package} was built from is not known here: neither the state of an "
+            "earlier run nor the history of the manifests tells",
+            hint=_DEEPER,
+            problem=Problem.TAG_OWED,
+        )
+        found[package.id] = pending_tag(tags[package.id], error)
+    return found
+
+
+def _count_by_status(tags: Iterable[Tag]) -> str:
+    counts = Counter(tag.status for tag in tags)
+    said = {
+        Status.WANTED: "to tag",
+        Status.THERE: "tagged already",
+        Status.FOREIGN: "with another tag of that name",
+        Status.OWED: "that cannot be tagged",
+    }
+    return ", ".join(f"{counts[each]} {words}" for each, words in said.items() if counts[each])
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """One tag to push, with its message."""
+
+    tag: Tag
+    message: str
+
+
+async def push_tags(
+    plan: Plan,
+    results: Sequence[Result],
+    tagging: Tagging,
+    processes: Processes,
+    policy: RetryPolicy,
+) -> tuple[Result, ...]:
+    """`results`, each published one with its tag. A tag that cannot be pushed stays pending;
+    nothing is raised for it.
+    """
+    planned = {each.package.id: each for each in plan.packages}
+    done = {result.package.id for result in results if result.outcome.done}
+    tags: dict[str, Tag] = {}
+    missing: list[_Missing] = []
+    by_registry: list[Tag] = []
+    for name, sharing in _group_by_name(plan).items():
+        if not any(each.package.id in done for each in sharing):
+            continue
+        tags[name] = tag = _combine(name, sharing, done)
+        if tag.status is Status.WANTED and not tag.commit:
+            by_registry.append(tag)
+        elif tag.status is Status.WANTED:
+            shared = is_shared(tagging.config.tagging.name)
+            package = sharing[0].package
+            missing.append(
+                _Missing(tag, name if shared else f"{package.id.name} {package.version}")
+            )
+    if by_registry:
+        tags |= await _find_pushed(by_registry, tagging)
+    if missing:
+        tags |= await _push_missing(missing, tagging, processes, policy)
+
+    def with_tag(result: Result) -> Result:
+        wanted = planned[result.package.id].tag
+        if wanted is None or not result.outcome.done:
+            return result
+        # A shared tag may be right for some of its packages and foreign to the rest.
+        kept = wanted.status in {Status.THERE, Status.FOREIGN}
+        return replace(result, tag=wanted if kept else tags[wanted.name])
+
+    return tuple(map(with_tag, results))
+
+
+async def _find_pushed(tags: Sequence[Tag], tagging: Tagging) -> dict[str, Tag]:
+    """Tags that a registry pushes by itself, as this run has pushed them."""
+    try:
+        there = await tagging.remote.tags()
+    except PackageError as error:
+        return {tag.name: pending_tag(tag, error) for tag in tags}
+    absent = PackageError(
+        "the remote does not show it",
+        hint="Run it again, and it is looked for.",
+        problem=Problem.TAG_OWED,
+    )
+    return {
+        tag.name: replace(tag, status=Status.MADE, commit=held.commit, object=held.object)
+        if (held := there.get(tag.name)) is not None
+        else pending_tag(tag, absent)
+        for tag in tags
+    }
+
+
+def _group_by_name(plan: Plan) -> dict[str, list[PlannedPackage]]:
+    found: dict[str, list[PlannedPackage]] = {}
+    for planned in plan.packages:
+        if planned.tag is not None:
+            found.setdefault(planned.tag.name, []).append(planned)
+    return found
+
+
+def _combine(name: str, sharing: Sequence[PlannedPackage], done: Collection[PackageId]) -> Tag:
+    """One tag for the packages that share it."""
+    tags = [each.tag for each in sharing if each.tag is not None]
+    worst = next((tag for tag in tags if tag.status is not Status.WANTED), tags[0])
+    if worst.status is not Status.WANTED:
+        return worst
+    absent = [str(each.package.id) for each in sharing if each.package.id not in done]
+    if absent:
+        waits = f"the tag {name} waits for {few(absent)}"
+        return pending_tag(
+            worst,
+            PackageError(
+                waits, hint="The run that publishes the rest makes it.", problem=Problem.TAG_OWED
+            ),
+        )
+    commits = sorted({tag.commit for tag in tags})
+    if len(commits) > 1:
+        error = PackageError(
+            f"the packages that share the tag {name} are built from several commits: "
+            f"{few(commits)}",
+            hint="Tag the one that you mean by hand, and push the tag.",
+            problem=Problem.TAG_OWED,
+        )
+        return pending_tag(worst, error)
+    return worst
+
+
+async def _push_missing(
+    missing: Sequence[_Missing], tagging: Tagging, processes: Processes, policy: RetryPolicy
+) -> dict[str, Tag]:
+    size = tagging.config.tagging.at_a_time or len(missing)
+    found: dict[str, Tag] = {}
+    try:
+        objects = await _make_objects(missing, tagging)
+    except (PackageError, CommandFailed, ValueError) as error:
+        # These errors do not name the tags.
+        cause = PackageError(f"the tags cannot be made: {error}", hint="", problem=Problem.TAG_OWED)
+        return {each.tag.name: pending_tag(each.tag, cause) for each in missing}
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            directory = await stack.enter_async_context(scratch(processes.environment))
+            await asyncio.to_thread(write_loose, objects.values(), directory)
+        except (OSError, PathError) as error:
+            cause = PackageError(
+                f"the tags cannot be made: {error}", hint="", problem=Problem.TAG_OWED
+            )
+            return {each.tag.name: pending_tag(each.tag, cause) for each in missing}
+        for start in range(0, len(missing), size):
+            part = [each.tag for each in missing[start : start + size] if each.tag.name in objects]
+            push = _Push(part, objects, tagging, directory)
+            try:
+                await retry(push.attempt, policy)
+            except PackageError as error:
+                await push.look_again()
+                found |= {tag.name: pending_tag(tag, error) for tag in part}
+            found |= push.there
+    return found
+
+
+async def _make_objects(missing: Sequence[_Missing], tagging: Tagging) -> dict[str, Object]:
+    """Every run makes the same objects: tagger and date are those of the commit."""
+    commits = dict.fromkeys(each.tag.commit for each in missing)
+    by = {commit: await tagging.commits.committer(commit) for commit in commits}
+    return {
+        each.tag.name: tag_object(each.tag.name, each.tag.commit, by[each.tag.commit], each.message)
+        for each in missing
+    }
+
+
+class _Push:
+    """One push of several tags; `there` is what the remote had of them at the last look."""
+
+    def __init__(
+        self,
+        tags: Sequence[Tag],
+        objects: Mapping[str, Object],
+        tagging: Tagging,
+        directory: Path,
+    ) -> None:
+        self._tags = tags
+        self._ids = {tag.name: objects[tag.name].id for tag in tags}
+        self._tagging = tagging
+        self._directory = directory
+        self._sent = False
+        self.there: dict[str, Tag] = {}
+
+    async def attempt(self) -> None:
+        """Raises Transient, Denied, Rejected. What an earlier attempt has pushed is not pushed
+        again, and what somebody else has pushed meanwhile stays.
+        """
+        await self._look()
+        absent = {name: oid for name, oid in self._ids.items() if name not in self.there}
+        if absent:
+            remote = self._tagging.remote
+            self._sent = True
+            await remote.push(absent, objects=self._directory, what=_what(absent))
+            pushed = [tag for tag in self._tags if tag.name in absent]
+            self.there |= {
+                tag.name: replace(tag, status=Status.MADE, object=absent[tag.name])
+                for tag in pushed
+            }
+
+    async def look_again(self) -> None:
+        """After a failure: the push may have taken effect."""
+        with contextlib.suppress(PackageError):
+            await self._look()
+
+    async def _look(self) -> None:
+        seen = await self._tagging.remote.tags()
+        for tag in self._tags:
+            if (held := seen.get(tag.name)) is None:
+                continue
+            ours = self._sent and held.object == self._ids[tag.name]
+            found = existing_tag(held, tag)
+            self.there[tag.name] = replace(found, status=Status.MADE) if ours else found
+
+
+def _what(tags: Mapping[str, str]) -> str:
+    return few(list(tags))

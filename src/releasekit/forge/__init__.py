@@ -1,1 +1,0 @@
-"""Where a project shows its releases to people, and what is said there."""
