@@ -113,6 +113,26 @@ def test_a_wheel_beside_a_crate_is_named_and_planned_with_it(
         assert differences(own, world) == []
 
 
+@pytest.mark.parametrize("name", ["napi-rs", "node-rs"])
+def test_npm_packages_among_crates_are_one_release_with_them(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R1, R56: of one root, whose members lie among one another."""
+    root, registry = tmp_path / "repository", tmp_path / "registry"
+    crates, packages = (
+        world for prefix in ("cargo", "npm") for world in WORLDS if world.name == f"{prefix}-{name}"
+    )
+    root.mkdir()
+    for world in (crates, packages):
+        require_tool(TOOLS[world.ecosystem])
+        shutil.copytree(skeleton.write(tmp_path / world.ecosystem, world), root, dirs_exist_ok=True)
+    assert main(["plan", str(root), "--registry", f"dir:{registry}", "--format=json"]) == 0
+    planned = json.loads(capsys.readouterr().out)["packages"]
+    for world in (crates, packages):
+        own = [each for each in planned if each["ecosystem"] == world.ecosystem]
+        assert differences(own, world) == []
+
+
 def differences(packages: Sequence[Mapping[str, Any]], world: World) -> list[object]:
     """What a plan has that the tool does not say, or the other way round."""
     versions = {each["name"]: each["version"] for each in packages}
