@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import tomllib
+import zipfile
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 MANIFEST: Final = "pyproject.toml"
+SETTINGS: Final = "uv.toml"
+_LIMITS: Final = ("build-constraint-dependencies", "exclude-newer", "exclude-newer-package")
 # What a version that only git's tags would tell is taken for.
 _UNTOLD: Final = "1.0.0"
 _ASSIGNED: Final = re.compile(r"""^__version__ = ["'](.+)["']$""", re.MULTILINE)
@@ -68,14 +72,15 @@ def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Ex
     for member in members:
         document = tomllib.loads((member.directory / MANIFEST).read_text())
         kept = _kept(document, names)
+        where = member.directory.relative_to(root).as_posix()
         version = str(Version(member.version or _told(document, member.directory)))
         if "version" in kept["project"].get("dynamic", ()):
             kept["version"] = version
         versions[member.name] = version
-        classifiers = kept["project"].get("classifiers", ())
-        if member.virtual or classifiers:
+        excluded = any(fnmatch(where, pattern) for pattern in config.get("exclude", ()))
+        if member.virtual or kept["project"].get("classifiers") or excluded:
             private.add(member.name)
-        manifests[member.directory.relative_to(root).as_posix()] = kept
+        manifests[where] = kept
         hard |= {(member.name, on) for on in _needed(member, "", by_name)}
         for text in kept.get("build-system", {}).get("requires", ()):
             hard.add((member.name, canonicalize_name(Requirement(text).name)))
@@ -86,7 +91,10 @@ def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Ex
     expected = Expected(
         versions=versions, private=frozenset(private), hard=frozenset(hard), soft=frozenset(soft)
     )
-    return {"manifests": dict(sorted(manifests.items()))}, expected
+    shape: dict[str, Any] = {"manifests": dict(sorted(manifests.items()))}
+    if (root / SETTINGS).is_file():
+        shape[SETTINGS] = _limits(tomllib.loads((root / SETTINGS).read_text()))
+    return shape, expected
 
 
 def _members(root: Path, config: Mapping[str, Any]) -> Iterator[Locked]:
@@ -151,6 +159,11 @@ def _told(document: Mapping[str, Any], directory: Path) -> str:
     return found[1] if found else _UNTOLD
 
 
+def _limits(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Of uv's settings those that limit what packages are built with."""
+    return {key: settings[key] for key in _LIMITS if key in settings}
+
+
 def _kept(document: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Of a manifest what has to do with the packages of the repository."""
 
@@ -192,6 +205,7 @@ def _kept(document: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
         kept["computed"] = {key: value for key, value in fields.items() if value}
     uv = tool.get("uv", {})
     kept["uv"] = {key: uv[key] for key in ("package", "managed", "workspace") if key in uv}
+    kept["uv"] |= _limits(uv)
     kept["uv"]["sources"] = {
         key: value
         for key, value in uv.get("sources", {}).items()
@@ -208,6 +222,8 @@ def write(root: Path, shape: Mapping[str, Any], _config: Mapping[str, Any]) -> N
         directory.mkdir(parents=True, exist_ok=True)
         document = _document(directory, kept)
         (directory / MANIFEST).write_text(tomlkit.dumps(document))
+    if SETTINGS in shape:
+        (root / SETTINGS).write_text(tomlkit.dumps(shape[SETTINGS]))
 
 
 def _document(directory: Path, kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,3 +264,32 @@ def _hook(computed: Mapping[str, Any], version: str) -> str:
         "class Computed(MetadataHookInterface):\n"
         f"    def update(self, metadata):\n        metadata.update({text})\n"
     )
+
+
+def builders(registry: Path) -> dict[str, str]:
+    """What each wheel in a directory says has built it.
+
+    https://packaging.python.org/en/latest/specifications/binary-distribution-format/#file-contents
+    """
+    found = {}
+    for path in registry.rglob("*.whl"):
+        with zipfile.ZipFile(path) as archive:
+            (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/WHEEL"))
+            fields = archive.read(name).decode().splitlines()
+        found[path.name] = next(
+            line.partition(": ")[2] for line in fields if line.startswith("Generator:")
+        )
+    return found
+
+
+def forbidden(registry: Path, shape: Mapping[str, Any]) -> list[str]:
+    """Wheels that were built with what the workspace's root excludes."""
+    uv = shape["manifests"].get(".", {}).get("uv", {})
+    limits = [Requirement(each) for each in uv.get("build-constraint-dependencies", ())]
+    return [
+        f"{wheel}: {builder}"
+        for wheel, builder in builders(registry).items()
+        for limit in limits
+        if builder.partition(" ")[0] == limit.name
+        and not limit.specifier.contains(builder.partition(" ")[2], prereleases=True)
+    ]

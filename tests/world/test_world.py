@@ -14,7 +14,7 @@ import pytest
 from integration.tools import require_tool
 from releasekit.__main__ import main
 from releasekit.graph import reachable
-from world import facts, skeleton, user
+from world import facts, pypi, skeleton, user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -168,6 +168,8 @@ def test_what_is_published_can_be_installed(
     packages = json.loads(results.read_text())["packages"]
     outcomes = {each["name"]: each["outcome"] for each in packages}
     assert outcomes == dict.fromkeys(world.packages, "published")
+    if world.ecosystem == "pypi":
+        assert pypi.forbidden(registry, world.shape) == []
     roots = wanted(world)
     versions = {name: world.packages[name] for name in roots}
     where, home = registry / world.ecosystem, tmp_path / "user"
