@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
+import subprocess
 import tomllib
 import zipfile
 from dataclasses import dataclass
@@ -73,12 +75,15 @@ def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Ex
         document = tomllib.loads((member.directory / MANIFEST).read_text())
         kept = _kept(document, names)
         where = member.directory.relative_to(root).as_posix()
-        version = str(Version(member.version or _told(document, member.directory)))
-        if "version" in kept["project"].get("dynamic", ()):
+        tag = _tag(document, member.directory, "--exact-match")
+        version = member.version
+        version = str(Version(version or _in_tag(document, tag) or _told(document, root / where)))
+        if "version" in kept["project"].get("dynamic", ()) and "vcs" not in kept:
             kept["version"] = version
         versions[member.name] = version
+        between = "vcs" in kept and not tag
         excluded = any(fnmatch(where, pattern) for pattern in config.get("exclude", ()))
-        if member.virtual or kept["project"].get("classifiers") or excluded:
+        if member.virtual or kept["project"].get("classifiers") or between or excluded:
             private.add(member.name)
         manifests[where] = kept
         hard |= {(member.name, on) for on in _needed(member, "", by_name)}
@@ -92,6 +97,8 @@ def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Ex
         versions=versions, private=frozenset(private), hard=frozenset(hard), soft=frozenset(soft)
     )
     shape: dict[str, Any] = {"manifests": dict(sorted(manifests.items()))}
+    if any("vcs" in kept for kept in manifests.values()):
+        shape["tags"] = _tags([each.directory for each in members])
     if (root / SETTINGS).is_file():
         shape[SETTINGS] = _limits(tomllib.loads((root / SETTINGS).read_text()))
     return shape, expected
@@ -159,6 +166,39 @@ def _told(document: Mapping[str, Any], directory: Path) -> str:
     return found[1] if found else _UNTOLD
 
 
+def _tags(directories: list[Path]) -> list[list[str]]:
+    """The last ones of these packages: those of earlier commits, and those of this one."""
+    last: set[str] = set()
+    here: set[str] = set()
+    for directory in directories:
+        document = tomllib.loads((directory / MANIFEST).read_text())
+        last.add(_tag(document, directory, "--abbrev=0"))
+        here.add(_tag(document, directory, "--exact-match"))
+    return [sorted(last - here - {""}), sorted(here - {""})]
+
+
+def _tag(document: Mapping[str, Any], directory: Path, option: str) -> str:
+    """What git says is the package's tag; empty where there is none."""
+    version = _from_tags(document)
+    command = version.get("raw-options", {}).get("git_describe_command")
+    if command is None:
+        return ""
+    argv = [*shlex.split(command), option]
+    done = subprocess.run(argv, cwd=directory, check=False, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _in_tag(document: Mapping[str, Any], tag: str) -> str:
+    found = re.search(_from_tags(document)["tag-pattern"], tag) if tag else None
+    return found["version"] if found else ""
+
+
+def _from_tags(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How hatch-vcs computes the version: https://github.com/ofek/hatch-vcs#version-source"""
+    found: Mapping[str, Any] = document.get("tool", {}).get("hatch", {}).get("version", {})
+    return found if found.get("source") == "vcs" else {}
+
+
 def _limits(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Of uv's settings those that limit what packages are built with."""
     return {key: settings[key] for key in _LIMITS if key in settings}
@@ -203,6 +243,7 @@ def _kept(document: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
         }
         # Extras name one another, so that also those without a part in the order are needed.
         kept["computed"] = {key: value for key, value in fields.items() if value}
+    kept["vcs"] = _from_tags(document)
     uv = tool.get("uv", {})
     kept["uv"] = {key: uv[key] for key in ("package", "managed", "workspace") if key in uv}
     kept["uv"] |= _limits(uv)
@@ -236,12 +277,16 @@ def _document(directory: Path, kept: Mapping[str, Any]) -> dict[str, Any]:
         if "version" in kept:
             (directory / "about.py").write_text(f'__version__ = "{kept["version"]}"\n')
             hatch["version"] = {"path": "about.py"}
+        if "vcs" in kept:
+            hatch["version"] = kept["vcs"]
         if "computed" in kept:
             hatch["metadata"] = {"hooks": {"custom": {"path": "computed.py"}}}
             (directory / "computed.py").write_text(_hook(kept["computed"], kept["version"]))
         document["tool"] = {"hatch": hatch}
     if "build-system" in kept:
         document["build-system"] = _build_system(directory, kept["build-system"])
+        if "vcs" in kept:
+            document["build-system"]["requires"].append("hatch-vcs")
     if "uv" in kept:
         document.setdefault("tool", {})["uv"] = kept["uv"]
     return document

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def write(root: Path, world: World) -> Path:
-    """In `root`, an empty directory: a git repository with one commit. Returns where in it the
-    workspace is.
+    """In `root`, an empty directory: a git repository with one commit, or with one for each list of
+    tags. Returns where in it the workspace is.
     """
     module = module_of(world.ecosystem)
     workspace = root / world.at
@@ -29,6 +29,11 @@ def write(root: Path, world: World) -> Path:
     git(root, "init", "--quiet")
     git(root, "add", "--all", "--force")
     git(root, "commit", "--quiet", "--message", "Start")
+    for at, tags in enumerate(world.shape.get("tags", ())):
+        if at:
+            git(root, "commit", "--quiet", "--allow-empty", "--message", "Go on")
+        for tag in tags:
+            git(root, "tag", tag)
     return workspace
 
 
