@@ -30,6 +30,7 @@ _LIMITS: Final = ("build-constraint-dependencies", "exclude-newer", "exclude-new
 _UNTOLD: Final = "1.0.0"
 _ASSIGNED: Final = re.compile(r"""^__version__ = ["'](.+)["']$""", re.MULTILINE)
 _EXTRA: Final = re.compile(r"extra == '([^']+)'")
+_POETRY: Final = "poetry.core.masonry.api"
 _BACKEND: Final = Path(__file__).with_name("plain_backend.py")
 
 
@@ -76,7 +77,8 @@ def distilled(root: Path, config: Mapping[str, Any]) -> tuple[dict[str, Any], Ex
         kept = _kept(document, names)
         where = member.directory.relative_to(root).as_posix()
         tag = _tag(document, member.directory, "--exact-match")
-        version = member.version
+        # A lock file may be older than what the manifest says.
+        version = kept["project"].get("version") or member.version
         version = str(Version(version or _in_tag(document, tag) or _told(document, root / where)))
         if "version" in kept["project"].get("dynamic", ()) and "vcs" not in kept:
             kept["version"] = version
@@ -235,6 +237,8 @@ def _kept(document: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
         if "backend-path" in system:
             kept["build-system"]["backend-path"] = system["backend-path"]
     tool = document.get("tool", {})
+    if document.get("build-system", {}).get("build-backend") == _POETRY:
+        kept["poetry"] = _poetry(tool.get("poetry", {}), names)
     for hook in tool.get("hatch", {}).get("metadata", {}).get("hooks", {}).values():
         extras = {key: own(each) for key, each in hook.get("optional-dependencies", {}).items()}
         fields = {
@@ -253,11 +257,29 @@ def _kept(document: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]
         if canonicalize_name(key) in names
     }
     kept["uv"] = {key: value for key, value in kept["uv"].items() if value not in ({}, None)}
-    return {key: value for key, value in kept.items() if value or key == "build-system"}
+    empty = ("build-system", "poetry")
+    return {key: value for key, value in kept.items() if value or key in empty}
+
+
+def _poetry(table: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """https://python-poetry.org/docs/pyproject/"""
+    kept = {key: table[key] for key in ("package-mode",) if key in table}
+    groups = {
+        name: {"dependencies": own}
+        for name, group in table.get("group", {}).items()
+        if (
+            own := {
+                key: value
+                for key, value in group.get("dependencies", {}).items()
+                if canonicalize_name(key) in names
+            }
+        )
+    }
+    return kept | ({"group": groups} if groups else {})
 
 
 def write(root: Path, shape: Mapping[str, Any], _config: Mapping[str, Any]) -> None:
-    """Everything is built by hatchling, but for what has a backend in its own tree."""
+    """Everything is built by hatchling, but for what Poetry builds, or a backend in its tree."""
     for where, kept in shape["manifests"].items():
         directory = root / where
         directory.mkdir(parents=True, exist_ok=True)
@@ -271,7 +293,9 @@ def _document(directory: Path, kept: Mapping[str, Any]) -> dict[str, Any]:
     document: dict[str, Any] = {}
     if "project" in kept:
         project = document["project"] = {**kept["project"], "requires-python": ">=3.11"}
-        module = f"skeleton_{canonicalize_name(project['name']).replace('-', '_')}.py"
+        name = canonicalize_name(project["name"]).replace("-", "_")
+        # Poetry looks for a module of the project's name.
+        module = f"{name}.py" if "poetry" in kept else f"skeleton_{name}.py"
         (directory / module).write_text("")
         hatch: dict[str, Any] = {"build": {"targets": {"wheel": {"only-include": [module]}}}}
         if "version" in kept:
@@ -282,8 +306,10 @@ def _document(directory: Path, kept: Mapping[str, Any]) -> dict[str, Any]:
         if "computed" in kept:
             hatch["metadata"] = {"hooks": {"custom": {"path": "computed.py"}}}
             (directory / "computed.py").write_text(_hook(kept["computed"], kept["version"]))
-        document["tool"] = {"hatch": hatch}
-    if "build-system" in kept:
+        document["tool"] = {"poetry": kept["poetry"]} if "poetry" in kept else {"hatch": hatch}
+    if "poetry" in kept:
+        document["build-system"] = {"requires": ["poetry-core"], "build-backend": _POETRY}
+    elif "build-system" in kept:
         document["build-system"] = _build_system(directory, kept["build-system"])
         if "vcs" in kept:
             document["build-system"]["requires"].append("hatch-vcs")
