@@ -219,6 +219,13 @@ def test_edges_come_from_dependencies_extras_and_build_requirements_only(tmp_pat
         ),
         (project("a") + "\n[tool.uv]\npackage = false", "tool.uv.package is false"),
         (
+            project("a").replace("hatchling.build", "poetry.core.masonry.api")
+            + "\n[tool.poetry]\npackage-mode = false",
+            "tool.poetry.package-mode is false",
+        ),
+        # Only Poetry heeds that.
+        (project("a") + "\n[tool.poetry]\npackage-mode = false", ""),
+        (
             '[project]\nname = "a"\nversion = "1"',
             "it has no [build-system], so it is not built as a package",
         ),

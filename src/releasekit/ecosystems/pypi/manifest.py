@@ -35,6 +35,7 @@ MAX_REQUIREMENT_CHARS: Final = 4_000
 # https://peps.python.org/pep-0517/#source-trees
 LEGACY_REQUIRES: Final = ("setuptools>=40.8.0",)
 LEGACY_BACKEND: Final = "setuptools.build_meta:__legacy__"
+POETRY_BACKEND: Final = "poetry.core.masonry.api"
 # The fields that matter here and that a build hook may have to tell.
 COMPUTED: Final = frozenset({"version", "dependencies", "optional-dependencies"})
 # As `packaging` spells a marker, whatever the quotes and spaces in the file.
@@ -361,6 +362,11 @@ def _unpublishable(document: Mapping[str, object], path: Path) -> str:
     packaged = uv.get("package")
     if packaged is False:
         return "tool.uv.package is false"
+    # poetry-core refuses to build it then. https://python-poetry.org/docs/pyproject/#package-mode
+    backend = checked_table(document, "build-system", path=path).get("build-backend")
+    poetry = checked_table(document, "tool", "poetry", path=path)
+    if backend == POETRY_BACKEND and poetry.get("package-mode") is False:
+        return "tool.poetry.package-mode is false"
     # https://docs.astral.sh/uv/concepts/projects/config/#project-packaging
     if packaged is None and "build-system" not in document:
         return "it has no [build-system], so it is not built as a package"
