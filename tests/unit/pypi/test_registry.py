@@ -337,6 +337,7 @@ def test_a_local_version_is_refused_where_it_can_never_be_uploaded(
         with pytest.raises(PlanError, match=r"acme-core 1\.0\+g1a2b3c .* 'g1a2b3c'") as caught:
             using(Server({}), place, plan_notes)
         assert "no-local-version" in caught.value.hint
+        assert "`exclude-packages`" in caught.value.hint
     else:
         assert using(Server({}), place, plan_notes) == ""
 

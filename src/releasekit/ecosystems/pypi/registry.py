@@ -134,7 +134,8 @@ class PackageIndex:
                     f"{package.version.partition('+')[2]!r}, which {self.url} never takes",
                     hint="Release from a tagged commit without changes, or have the tool that "
                     'makes the version leave that out (setuptools-scm: local_scheme = "no-local-'
-                    'version"; hatch-vcs: the same in raw-options).',
+                    'version"; hatch-vcs: the same in raw-options). Where the manifest itself says '
+                    "it, write it without, or leave the package out with `exclude-packages`.",
                     problem=Problem.NEVER_TAKEN,
                 )
         if not closed:
