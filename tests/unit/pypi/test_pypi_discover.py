@@ -116,7 +116,7 @@ def test_what_is_between_two_tags_is_of_another_release(
     root = write(tmp_path, {".": "[tool.uv.workspace]\nmembers = ['*']\n", **computed})
     found, _ = discover.projects(root, Options())
     found = {**found, "acme-core": replace(found["acme-core"], version=core)}
-    named = {each.name: each for each in discover.between_tags([*found.values()])}
+    named = {each.name: each for each in discover.between_tags([*found.values()], lambda _: True)}
     assert bool(named["acme-core"].unpublishable) is left_out
     assert not named["web"].unpublishable
     web = discover.settled(named["web"], named)
@@ -125,7 +125,22 @@ def test_what_is_between_two_tags_is_of_another_release(
     (told,) = [each for each in discover.packages({"free": free}) if each.id.name == "free"]
     assert told.elsewhere == ()  # whatever version they get is one that it asks for
     alone = [found["acme-core"]]
-    assert discover.between_tags(alone) == alone
+    assert discover.between_tags(alone, lambda _: True) == alone
+
+
+@pytest.mark.parametrize(
+    ("run", "is_published"),
+    [({"core"}, True), ({"core", "example"}, False), ({"example"}, False), (set(), False)],
+)
+def test_what_a_run_leaves_out_keeps_no_nightly_back(
+    tmp_path: Path, run: set[str], is_published: bool
+) -> None:
+    """R48: an example with a version of its own is no release that others have to wait for."""
+    computed = read(project("core"), tmp_path)
+    core = replace(computed, version="2.1.dev3", dynamic=frozenset({"version"}))
+    example = read(project("example"), tmp_path)
+    told, _ = discover.between_tags([core, example], lambda each: each.name in run)
+    assert (not told.unpublishable) is is_published
 
 
 def test_what_an_example_asks_for_is_no_error(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.values import PinMode
@@ -232,15 +232,17 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
         ) from error
 
 
-def between_tags(projects: Sequence[PyProject]) -> list[PyProject]:
+def between_tags(
+    projects: Sequence[PyProject], chosen: Callable[[PyProject], bool]
+) -> list[PyProject]:
     """With those marked whose version a build has computed for a commit between two tags, beside
-    others that have a tag here: they are of other releases, as a -SNAPSHOT of Maven is.
+    others of this run that have a tag here: they are of other releases, as a -SNAPSHOT of Maven is.
 
     https://setuptools-scm.readthedocs.io/en/latest/usage/#default-versioning-scheme
     """
     public = [project for project in projects if not project.unpublishable]
     drafts = {project.name for project in public if _is_draft(project)}
-    if len(drafts) == len(public):
+    if all(project.name in drafts for project in [*filter(chosen, public)] or public):
         return [*projects]
     return [
         replace(

@@ -68,7 +68,10 @@ class PyPI(Resource):
                 metadata = await builder.metadata(project, wheels=needed)
                 return manifest.with_computed_fields(project, metadata)
 
-        complete = discover.between_tags(await gather_all(map(completed, found.values())))
+        complete = discover.between_tags(
+            await gather_all(map(completed, found.values())),
+            lambda project: chosen(self._config, PackageId("pypi", project.name)),
+        )
         named = {project.name: project for project in complete}
         projects = {name: discover.settled(project, named) for name, project in named.items()}
         return PyPIWorkspace(
