@@ -131,8 +131,17 @@ def test_a_maven_module_counts_its_main_sources(tmp_path: Path) -> None:
     names += " src/integrationTest/java/A.java src/it/x src/site/x.md extra/a.txt README.md other/x"
     kept = "pom.xml src/main/java/org/test/A.java src/main/docs/x extra/a.txt"
     assert counted(maven.packs, module, names) == kept
-    parent = replace(module, packaging="pom")
-    assert counted(maven.packs, parent, "pom.xml extra/a.txt") == "pom.xml"
+    assert counted(maven.packs, module, "src/changes/changes.xml src/conf/x.xml") == "src/conf/x.xml"
+
+
+def test_a_maven_parent_counts_its_pom_and_what_assemblies_are_made_of(tmp_path: Path) -> None:
+    """R49: nothing else of it is deployed."""
+    text = "<project><packaging>pom</packaging><build><resources><resource>extra/</resource>"
+    parent = replace(at(tmp_path, "pom.xml", text), packaging="pom")
+    names = "pom.xml extra/a.txt src/conf/pmd.xml src/changes/changes.xml src/site/x.md"
+    names += " src/main/assembly/dist.xml src/assembly/bin.xml src/main/resources/checks.xml"
+    kept = "pom.xml src/main/assembly/dist.xml src/assembly/bin.xml src/main/resources/checks.xml"
+    assert counted(maven.packs, parent, names) == kept
 
 
 def test_a_go_module_counts_its_zip(tmp_path: Path) -> None:

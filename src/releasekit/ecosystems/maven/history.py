@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     Read = Callable[[Path], bytes | None]
 
 _NAMES: Final = re.compile(r"[\w.-]+")
-# Source sets of tests, of benchmarks, and of a site that goes elsewhere.
-_OF_TESTS: Final = re.compile(r"(?:it|jmh|site|(?:\w*[Tt])est\w*|\w+Test)/")
+# Source sets of tests, of benchmarks, of a site that goes elsewhere and of its notes on changes.
+_OF_TESTS: Final = re.compile(r"(?:changes|it|jmh|site|(?:\w*[Tt])est\w*|\w+Test)/")
+# Of a POM without a jar, what plugins make files of that are attached to it.
+_ATTACHED: Final = re.compile(r"(?:main|assembly)/")
 
 
 def version_at(projects: Mapping[str, PomProject], package: Package, read: Read) -> str:
@@ -77,13 +79,14 @@ def packs(package: Package, _tracked: Collection[str]) -> Counts:
     https://maven.apache.org/guides/introduction/introduction-to-the-standard-directory-layout.html
     """
     said = set(_NAMES.findall(read_text(package.manifest, max_bytes=MAX_BYTES)))
+    is_pom = package.packaging == "pom"
 
     def counts(name: str) -> bool:
         top, _, below = name.partition("/")
         if name == package.manifest.name:
             return True
         if top == "src" and below:
-            return not _OF_TESTS.match(below)
-        return package.packaging != "pom" and top in said and not is_beside(name)
+            return bool(_ATTACHED.match(below) if is_pom else not _OF_TESTS.match(below))
+        return not is_pom and top in said and not is_beside(name)
 
     return counts
