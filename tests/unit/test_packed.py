@@ -123,6 +123,48 @@ def test_a_project_counts_what_its_wheel_is_made_of(tmp_path: Path) -> None:
     assert counted(pypi.packs, hook, "ui/package.json ui/a.ts") == "ui/package.json ui/a.ts"
 
 
+@pytest.mark.parametrize(
+    ("backend", "tables", "names", "kept"),
+    [
+        ("hatchling.build", "", "src/a/b.py dev/run.py dev/go.mod", "src/a/b.py"),
+        ("uv_build", "", "src/core/b.py src/core/x.txt dev/run.py", "src/core/b.py src/core/x.txt"),
+        ("setuptools.build_meta", "", "src/a/b.py dev/run.py", "src/a/b.py"),
+        # What is called as the project goes first with some of them, and tables may name it.
+        ("hatchling.build", "", "core/b.py src/a.py", "core/b.py src/a.py"),
+        ("flit_core.buildapi", "", "core.py src/a.py", "core.py src/a.py"),
+        (
+            "hatchling.build",
+            '[tool.hatch.build.targets.wheel]\npackages = ["src/a", "dev"]',
+            "src/a/b.py dev/run.py other/x.py",
+            "src/a/b.py dev/run.py",
+        ),
+        (
+            "setuptools.build_meta",
+            '[tool.setuptools]\npy-modules = ["extra"]',
+            "src/a/b.py extra.py dev/run.py",
+            "src/a/b.py extra.py",
+        ),
+        ("uv_build", '[tool.uv.build-backend]\nmodule-root = ""', "a/b.py src/c.py", ""),
+        (
+            "hatchling.build",
+            '[tool.hatch.build]\ninclude = ["**/*.py"]',
+            "src/a/b.py dev/run.py",
+            "",
+        ),
+        # A setup.py says what it likes, and so do backends that nobody here knows.
+        ("setuptools.build_meta", "", "setup.py src/a/b.py dev/run.py", ""),
+        ("own_backend", "", "src/a/b.py dev/run.py", ""),
+    ],
+)
+def test_what_lies_beside_src_is_in_no_wheel(
+    tmp_path: Path, backend: str, tables: str, names: str, kept: str
+) -> None:
+    """R49: tools written in Python, and whatever else lies with them."""
+    text = f'[build-system]\nrequires = []\nbuild-backend = "{backend}"\n'
+    project = at(tmp_path, "pyproject.toml", f'{text}[project]\nname = "core"\n{tables}\n')
+    assert counted(pypi.packs, project, names) == (kept or names)
+
+
 def test_a_maven_module_counts_its_main_sources(tmp_path: Path) -> None:
     """R49"""
     text = "<project><build><resources><resource><directory>extra/</directory></resource>"
@@ -131,7 +173,8 @@ def test_a_maven_module_counts_its_main_sources(tmp_path: Path) -> None:
     names += " src/integrationTest/java/A.java src/it/x src/site/x.md extra/a.txt README.md other/x"
     kept = "pom.xml src/main/java/org/test/A.java src/main/docs/x extra/a.txt"
     assert counted(maven.packs, module, names) == kept
-    assert counted(maven.packs, module, "src/changes/changes.xml src/conf/x.xml") == "src/conf/x.xml"
+    names = "src/changes/changes.xml src/conf/x.xml"
+    assert counted(maven.packs, module, names) == "src/conf/x.xml"
 
 
 def test_a_maven_parent_counts_its_pom_and_what_assemblies_are_made_of(tmp_path: Path) -> None:

@@ -32,6 +32,16 @@ _ALWAYS: Final = re.compile(
     r"MANIFEST\.in|pyproject\.toml|setup\.(?:cfg|py)|(?:copying|licen[cs]e|notice|readme)(?:\..*)?",
     re.IGNORECASE,
 )
+# Those that look below src, where they are told nothing else and nothing at the top is called as
+# the project is. https://hatch.pypa.io/latest/plugins/builder/wheel/#default-file-selection,
+# https://docs.astral.sh/uv/concepts/build-backend/#modules, https://flit.pypa.io/en/stable/,
+# https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#src-layout,
+# https://backend.pdm-project.org/build_config/, https://python-poetry.org/docs/pyproject/#packages
+_TAKING_SRC: Final = (
+    *("flit", "hatchling", "pdm.backend", "poetry", "setuptools.build_meta", "uv_build"),
+)
+# Where setuptools may be told more.
+_SETUP: Final = frozenset({"setup.cfg", "setup.py"})
 # Directories at the top that hold Python and are no packages.
 # https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#flat-layout
 _RESERVED: Final = re.compile(
@@ -74,11 +84,18 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
         for name in tracked
         if name.endswith((".py", ".pyi")) and not _RESERVED.match(name)
     }
+    module = package.id.name.replace("-", "_")
+    takes_src = backend.startswith(_TAKING_SRC) and "src" in holding
+    is_flat = not holding.isdisjoint({module, f"{module}.py"})
+    tells_all = any(text in {"", "."} or "*" in text for text in said)
+    if takes_src and not is_flat and not tells_all and _SETUP.isdisjoint(tracked):
+        holding = {"src"}
+    taken = {*holding, *said, *(f"{text}.py" for text in said)}
 
     def counts(name: str) -> bool:
         if _ALWAYS.fullmatch(name):
             return True
-        return not is_beside(name) and (takes_all or name.partition("/")[0] in {*holding, *said})
+        return not is_beside(name) and (takes_all or name.partition("/")[0] in taken)
 
     return counts
 
