@@ -10,7 +10,7 @@ import pytest
 from fakes import package
 from integration.tools import require_tool
 from releasekit.host.process import Processes
-from releasekit.plan.changes import Revision, changes, tag_of, tags_of
+from releasekit.plan.changes import Revision, Since, changes, tag_of, tags_of
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def root(tmp_path: Path) -> Path:
 def changed(
     root: Path, since: dict[Package, Revision], everything: Iterable[Package] = ()
 ) -> dict[str, tuple[str, ...]]:
-    async def ask() -> dict[Package, tuple[str, ...]]:
+    async def ask() -> dict[Since, tuple[str, ...]]:
         async with Processes(environment=dict(os.environ)) as processes:
-            return await changes(since, everything, root, processes)
+            return await changes(since.items(), everything, root, processes)
 
-    return {found.id.name: paths for found, paths in asyncio.run(ask()).items()}
+    return {found.id.name: paths for (found, _), paths in asyncio.run(ask()).items()}
 
 
 def tags(root: Path) -> frozenset[str]:
@@ -101,7 +101,7 @@ def test_what_the_repository_does_not_hold_tells_nothing(root: Path, tmp_path: P
     async def ask() -> tuple[object, object]:
         async with Processes(environment={**os.environ, **git_ceiling}) as processes:
             since = {at(outside, "core"): Revision.of_commit("HEAD")}
-            found = await changes(since, [], outside, processes)
+            found = await changes(since.items(), [], outside, processes)
             return found, await tags_of(outside, processes)
 
     assert asyncio.run(ask()) == ({}, frozenset())

@@ -207,6 +207,41 @@ def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> 
     ]
 
 
+def test_what_changed_in_a_package_that_is_compiled_in_is_said(tmp_path: Path) -> None:
+    """R49: nobody else brings it to its users; what no source leads to is not there."""
+    root = tmp_path.resolve()
+    inner, tools = package("inner"), package("tools")
+    everything = [APP, package("mid"), inner, tools]
+    actions = dict.fromkeys(["app", "mid", "inner", "tools"], Action.KEEP)
+    made = placed(plan(*everything, actions=actions), root)
+    app, mid, inner, tools = (
+        next(each.package for each in made.packages if each.package.id.name == name)
+        for name in ("app", "mid", "inner", "tools")
+    )
+    kept = tuple(each for each in made.packages if each.package == app)
+    git(root, "tag", "v1.0")
+    for name in ("inner", "tools"):
+        (root / name / "a.py").write_text("2")
+        (root / name / "b.py").write_text("2")
+        (root / name / "README.md").write_text("2")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Change")
+
+    def said(*imports: tuple[Package, Package]) -> list[str]:
+        target = Target(
+            FakeWorkspace([app, mid, inner, tools]),
+            FakeRegistry(),
+            compiled_in=lambda _: {mid: [app], inner: [mid], tools: [app, tools]},
+            takes_in=lambda taker, part, _: "a.py".__eq__ if (taker, part) in imports else None,
+        )
+        found = warned(root, replace(made, packages=kept), target)
+        return [warning.message for warning in found.packages[0].warnings]
+
+    assert said() == said((mid, inner)) == said((app, mid)) == []
+    message = f"inner/a.py changed since 1.0 was published (tag v1.0), {UNBUMPED}"
+    assert said((app, mid), (mid, inner)) == [message]
+
+
 def test_what_changed_in_a_package_left_out_is_not_its_parents(tmp_path: Path) -> None:
     """R49: whatever of the workspace is chosen."""
     root = tmp_path.resolve()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.errors import CommandFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from releasekit.host.process import Processes
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
 _JOINTS: Final = frozenset(joint for joint in _OWN_TAGS if len(joint) == 1)
 _SHARED_TAGS: Final = ("v", "")
+_NOTES: Final = re.compile(r"(?:copying|licen[cs]e|notice|readme)(?:\..*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,10 @@ class Revision:
     @classmethod
     def of_tag(cls, tag: str) -> Revision:
         return cls(f"refs/tags/{tag}", f"tag {tag}")
+
+
+# A package, and the state that its changes count from.
+Since = tuple["Package", Revision]
 
 
 async def tags_of(root: Path, processes: Processes) -> frozenset[str]:
@@ -93,40 +98,38 @@ def _names(package: Package, root: Path) -> list[str]:
 
 
 async def changes(
-    since: Mapping[Package, Revision],
+    since: Iterable[Since],
     everything: Iterable[Package],
     root: Path,
     processes: Processes,
-) -> dict[Package, tuple[str, ...]]:
+) -> dict[Since, tuple[str, ...]]:
     """The files below the directory of each package that the commit checked out and the revision
     have differently, relative to it. Those of packages further down, of `everything`, do not count.
 
     A package is missing where nothing has changed, or the repository does not hold the revision.
     """
-    asked = {package: f"./{package.directory.relative_to(root).as_posix()}" for package in since}
-    asked = {package: place for package, place in asked.items() if "\n" not in place}
+    asked = {each: f"./{each[0].directory.relative_to(root).as_posix()}" for each in since}
+    asked = {each: place for each, place in asked.items() if "\n" not in place}
     objects = [
         f"{revision}:{place}"
-        for package, place in asked.items()
-        for revision in (since[package].id, "HEAD")
+        for (_, then), place in asked.items()
+        for revision in (then.id, "HEAD")
     ]
     try:
         trees = await _trees(objects, root, processes)
-        pairs = {
-            package: (trees[2 * index], trees[2 * index + 1]) for index, package in enumerate(asked)
-        }
+        pairs = {each: (trees[2 * index], trees[2 * index + 1]) for index, each in enumerate(asked)}
         differing = {
-            package: pair for package, pair in pairs.items() if all(pair) and len(set(pair)) == 2
+            each: pair for each, pair in pairs.items() if all(pair) and len(set(pair)) == 2
         }
         names = await _differences(set(differing.values()), root, processes)
     except CommandFailed:
         return {}
     directories = [package.directory for package in everything]
     found = {
-        package: _own_files(names.get(pair, ()), package, directories)
-        for package, pair in differing.items()
+        each: _own_files(names.get(pair, ()), each[0], directories)
+        for each, pair in differing.items()
     }
-    return {package: paths for package, paths in found.items() if paths}
+    return {each: paths for each, paths in found.items() if paths}
 
 
 async def tracked_files(root: Path, processes: Processes) -> list[str]:
@@ -191,6 +194,11 @@ def _own_files(
         if directory != package.directory and directory.is_relative_to(package.directory)
     )
     return tuple(name for name in names if not name.startswith(below))
+
+
+def compiled(names: Iterable[str], package: Package) -> list[str]:
+    """Those of the files of a package that a build of another one makes something of."""
+    return [name for name in names if name != package.manifest.name and not _NOTES.fullmatch(name)]
 
 
 def below(directory: Path, root: Path, tracked: Sequence[str]) -> Sequence[str]:

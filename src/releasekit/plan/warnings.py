@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
@@ -11,14 +13,22 @@ from releasekit.git.commits import Commits
 from releasekit.git.versions import versions_at
 from releasekit.host.files import repository_of
 from releasekit.model import Action, PackageWarning, WarningName
-from releasekit.plan.changes import Revision, below, changes, tag_of, tags_of, tracked_files
+from releasekit.plan.changes import (
+    Revision,
+    below,
+    changes,
+    compiled,
+    tag_of,
+    tags_of,
+    tracked_files,
+)
 from releasekit.plan.decision import is_clean
 from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.report.warnings import warning_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -172,20 +182,41 @@ async def _unbumped(
         elif tag := tag_of(planned.package, config.root, tags):
             since[planned.package] = tag
     everything = [each for target in targets.values() for each in target.workspace.packages]
-    found = await changes(since, everything, config.root, processes)
+    parts = {package: _parts(package, targets) for package in since}
+    asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
+    found = await changes(asked, everything, config.root, processes)
     tracked = await tracked_files(config.root, processes) if found else []
     taken = await _taken_otherwise(since, config.root, targets, processes)
+
+    def own(package: Package) -> Sequence[str]:
+        return below(package.directory, config.root, tracked)
+
+    def packed(package: Package, then: Revision) -> Sequence[str]:
+        return _packed(found.get((package, then), ()), package, targets, own(package))
+
+    def taken_in(package: Package, then: Revision) -> Iterator[str]:
+        """Of others, relative to the root: what its sources lead to."""
+        for part, takers in parts[package].items():
+            if changed := compiled(packed(part, then), part):
+                leading = [each for each in takers if _leads(package, each, parts[package], reads)]
+                counting = [counts for each in leading if (counts := reads(each, part))]
+                place = part.directory.relative_to(config.root).as_posix()
+                for name in changed:
+                    if any(counts(name) for counts in counting):
+                        yield f"{place}/{name}"
+
+    @cache
+    def reads(package: Package, part: Package) -> Callable[[str], bool] | None:
+        takes_in = targets[package.id.ecosystem].takes_in
+        return None if takes_in is None else takes_in(package, part, own)
+
     names = {
         package: [
-            *_packed(
-                found.get(package, ()),
-                package,
-                targets,
-                below(package.directory, config.root, tracked),
-            ),
+            *packed(package, then),
+            *await asyncio.to_thread(lambda: list(taken_in(package, then))),  # noqa: B023
             *(["what its manifest takes from the workspace"] if package in taken else []),
         ]
-        for package in since
+        for package, then in since.items()
     }
     return {
         package: [
@@ -198,6 +229,31 @@ async def _unbumped(
         for package, changed in names.items()
         if changed
     }
+
+
+def _parts(
+    package: Package, targets: Mapping[str, Target]
+) -> Mapping[Package, Collection[Package]]:
+    compiled_in = targets[package.id.ecosystem].compiled_in
+    return {} if compiled_in is None else compiled_in(package)
+
+
+def _leads(
+    package: Package,
+    taker: Package,
+    takers: Mapping[Package, Collection[Package]],
+    reads: Callable[[Package, Package], object],
+) -> bool:
+    """Whether it is the package, or its sources take it in, or take in what does."""
+    seen, pending = {taker}, [taker]
+    while pending:
+        each = pending.pop()
+        if each == package:
+            return True
+        new = [one for one in takers.get(each, ()) if one not in seen and reads(one, each)]
+        seen.update(new)
+        pending += new
+    return False
 
 
 async def _taken_otherwise(

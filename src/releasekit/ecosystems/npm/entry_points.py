@@ -94,10 +94,10 @@ def _is_there(path: str, extensions: Sequence[str], names: Collection[str]) -> b
 def _named(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     commands = table_in(document, "bin").values()
     yield from (("bin", path) for path in commands if isinstance(path, str))
-    yield from (("exports", path) for path in _targets(document.get("exports")))
+    yield from (("exports", path) for path in entry_points(document.get("exports")))
 
 
-def _targets(exports: object) -> Iterator[str]:
+def entry_points(exports: object) -> Iterator[str]:
     """Everything that others are led to; of a list, the first one that is a path counts."""
     pending = [exports]
     while pending:

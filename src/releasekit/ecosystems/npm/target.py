@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.attesting import NpmAttesting
+from releasekit.ecosystems.npm.bundling import compiled_in, takes_in
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.entry_points import warnings_of
@@ -98,6 +99,8 @@ def target(
             version_at=version_at,
             packs=packs,
             inherited_at=partial(inherited_at, found.found),
+            compiled_in=partial(compiled_in, found.found, found.packages),
+            takes_in=takes_in,
         )
 
     return Discovery.joining(Npm(config, options, services), registry, goes_to)
