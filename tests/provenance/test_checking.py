@@ -28,15 +28,12 @@ from releasekit.http.client import http_client
 from releasekit.http.credentials import Secret
 from releasekit.model import Artifact
 from releasekit.provenance.bundle import Bundle, bundled
-from releasekit.provenance.certificate import certify
-from releasekit.provenance.checking import ISSUER, check, is_ours, require_signer
-from releasekit.provenance.claims import Claims
-from releasekit.provenance.instance import instance_at
+from releasekit.provenance.certificate import Claims, certify
+from releasekit.provenance.checking import ISSUER, _root, check, is_ours, require_signer
 from releasekit.provenance.job import Job
 from releasekit.provenance.log import Signed, record
-from releasekit.provenance.logged import _root
 from releasekit.provenance.statement import PUBLISH, canonical, pae
-from releasekit.provenance.trust import NotVerified, TrustedRoot
+from releasekit.provenance.trust import NotVerified, TrustedRoot, instance_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

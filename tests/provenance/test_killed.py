@@ -13,7 +13,7 @@ import pytest
 from integration.http_server import HangUp
 from integration.tools import require_tool
 from provenance.github import FILES, NODE, PYTHON, serving_all, workspace
-from releasekit.provenance.release import stored_bundles
+from releasekit.provenance.release_statement import stored_bundles
 from workspaces import Program, kill
 
 if TYPE_CHECKING:

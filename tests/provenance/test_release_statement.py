@@ -22,13 +22,16 @@ from releasekit.http.credentials import Credentials, Secret, snapshot
 from releasekit.http.github import GitHub
 from releasekit.http.identity import IdTokens
 from releasekit.model import Artifact
-from releasekit.provenance import release
+from releasekit.provenance import release_statement
 from releasekit.provenance.checking import check
-from releasekit.provenance.github import send_to_github
-from releasekit.provenance.instance import instance_at
-from releasekit.provenance.release import sign_release, stored_bundles, subjects_of
+from releasekit.provenance.release_statement import (
+    send_to_github,
+    sign_release,
+    stored_bundles,
+    subjects_of,
+)
 from releasekit.provenance.signer import Signer
-from releasekit.provenance.trust import trust_at
+from releasekit.provenance.trust import instance_at, trust_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -145,7 +148,9 @@ def test_files_of_one_name_are_told_apart_and_found_again(run: Run, sigstore: Si
 def test_the_official_verifier_takes_it(run: Run, sigstore: Sigstore) -> None:
     run.sign(FILES)
     config = ClientTrustConfig.from_json(sigstore.trust_config.read_text())
-    workflow = "https://github.com/acme/widgets/.github/workflows/release.yml@refs/heads/main"
+    workflow = (
+        "https://github.com/acme/widgets/.github/workflows/release.yml@refs/heads/main"
+    )
     (line,) = run.path.read_bytes().splitlines()
     _, payload = Verifier(trusted_root=config.trusted_root).verify_dsse(
         Bundle.from_json(line), Identity(identity=workflow)
@@ -158,7 +163,7 @@ def test_the_official_verifier_takes_it(run: Run, sigstore: Sigstore) -> None:
 def test_a_large_release_is_several_statements(
     run: Run, sigstore: Sigstore, github: Attestations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release, "MAX_SUBJECTS", 2)
+    monkeypatch.setattr(release_statement, "MAX_SUBJECTS", 2)
     files = [file(f"f{number}.whl") for number in range(5)]
     made = run.publish(files, github)
     assert (made.subjects, len(made.attestations), len(sigstore.entries)) == (5, 3, 3)
@@ -267,7 +272,7 @@ def test_other_files_are_signed_anew(
 def test_of_a_large_release_only_what_has_changed_is_signed_anew(
     run: Run, sigstore: Sigstore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release, "MAX_SUBJECTS", 2)
+    monkeypatch.setattr(release_statement, "MAX_SUBJECTS", 2)
     files = [file(f"f{number}.whl") for number in range(4)]
     run.sign(files)
     run.sign([*files[:3], file("f3.whl", "new")])
@@ -367,7 +372,7 @@ def test_what_is_sent_again_is_not_signed_again(
 def test_of_several_none_is_passed_over_in_silence(
     run: Run, github: Attestations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release, "MAX_SUBJECTS", 2)
+    monkeypatch.setattr(release_statement, "MAX_SUBJECTS", 2)
     github.failing = [422]
     made = run.publish(FILES, github)
     assert len(github.everything) == 1

@@ -18,8 +18,7 @@ from cryptography.x509.oid import NameOID
 from sigstore.models import TrustedRoot as OfficialRoot
 
 from releasekit.errors import ConfigError
-from releasekit.provenance.instance import instance_at
-from releasekit.provenance.trust import PACKAGED, TrustedRoot, Validity, trust_at
+from releasekit.provenance.trust import PACKAGED, TrustedRoot, Validity, instance_at, trust_at
 
 if TYPE_CHECKING:
     from provenance.sigstore_double import Sigstore

@@ -21,11 +21,10 @@ from provenance.signing import SERVER, WHEEL, about, signed
 from provenance.test_directories import npm_package, publish, python_package
 from releasekit.__main__ import main
 from releasekit.errors import ConfigError
-from releasekit.provenance import beside, forms
-from releasekit.provenance.addresses import address_of
-from releasekit.provenance.forms import bundles_of
+from releasekit.provenance import verify_files
 from releasekit.provenance.job import Job
 from releasekit.provenance.statement import SLSA, Subject, canonical, slsa
+from releasekit.provenance.verify_files import address_of, bundles_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -396,7 +395,7 @@ def test_what_cannot_be_read_is_told(verifying: Verifying, monkeypatch: pytest.M
     (verifying.place / f"{WHEEL}.provenance").mkdir()
     assert verifying.verify(WHEEL) == 1
     assert f"FAILED {WHEEL}: {WHEEL}.provenance cannot be read: " in verifying.failures[0]
-    monkeypatch.setattr(beside, "MAX_FILES", 1)
+    monkeypatch.setattr(verify_files, "MAX_FILES", 1)
     assert verifying.verify(verifying.place) == 2
     assert "has more than 1 files; write the path of less" in verifying.error
 
@@ -438,7 +437,7 @@ def test_more_attestations_than_any_release_has_are_refused(
 ) -> None:
     path = verifying.attested()
     text = (verifying.place / f"{WHEEL}.sigstore.json").read_bytes()
-    monkeypatch.setattr(forms, "MAX_BUNDLES", 1)
+    monkeypatch.setattr(verify_files, "MAX_BUNDLES", 1)
     verifying.put(f"{WHEEL}.sigstore.json", text + b"\n" + text)
     assert verifying.verify(path) == 1
     assert "has more than 1 attestations" in verifying.failures[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.model import Outcome
 from releasekit.priority import PriorityQueue
-from releasekit.scheduler.task import Task
+from releasekit.scheduler.result import Task
 from simulation.specification import Pair, World
 
 if TYPE_CHECKING:

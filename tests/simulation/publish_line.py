@@ -28,7 +28,7 @@ from releasekit.plan.provenance import SENT
 from releasekit.release.polling import POLLING
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.sources import Sources
-from releasekit.scheduler.attempts import SPREAD
+from releasekit.scheduler.retries import SPREAD
 from releasekit.state.history import fold
 from releasekit.state.journal import Journal
 from simulation.virtual_loop import VirtualLoop

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.model import Outcome
 from releasekit.scheduler.frontier import Frontier
-from releasekit.scheduler.task import State, Task
+from releasekit.scheduler.result import State, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -10,7 +10,7 @@ import virtual_time
 from releasekit.errors import LeftAlone, Transient
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, http_client, request_with_retry
-from releasekit.scheduler.patience import Patience
+from releasekit.scheduler.retries import Patience
 
 
 def test_it_opens_after_failures_in_a_row_only() -> None:

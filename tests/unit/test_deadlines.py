@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from releasekit.scheduler.deadlines import Deadlines
+from releasekit.scheduler.retries import Deadlines
 from simulation.virtual_loop import run
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import virtual_time
 from releasekit.errors import LeftAlone, Rejected, Transient
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.scheduler import Scheduler, Task
-from releasekit.scheduler.patience import PATIENT, Patience, in_words
+from releasekit.scheduler.retries import PATIENT, Patience, in_words
 
 
 def test_patience_without_limits_is_endless() -> None:

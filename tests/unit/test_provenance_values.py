@@ -10,10 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from releasekit.provenance import forms
+from releasekit.provenance import verify_files
+from releasekit.provenance.checking import is_signed
 from releasekit.provenance.document import Document
-from releasekit.provenance.forms import bundles_of
-from releasekit.provenance.keys import is_signed
+from releasekit.provenance.verify_files import bundles_of
 from releasekit.text.json_text import values_in
 from unit.provenance import bundles
 
@@ -72,17 +72,17 @@ def test_of_a_list_with_one_item_there_is_one() -> None:
 
 def test_attestations_are_not_read_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="has more than"):
-        bundles_of(b" " * (forms.MAX_BYTES + 1))
+        bundles_of(b" " * (verify_files.MAX_BYTES + 1))
 
 
 def test_the_values_and_lines_of_attestations_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
     bundle = json.dumps(bundles.document()).encode()
     assert len(bundles_of(bundle + b"\n\r\n" + bundle)) == 2
-    monkeypatch.setattr(forms, "_MAX_LINES", 1)
+    monkeypatch.setattr(verify_files, "_MAX_LINES", 1)
     with pytest.raises(ValueError, match="and has more than 1 lines"):
         bundles_of(bundle + b"\n\n" + bundle)
     both = b'{"attestations": [%s, %s]}' % (bundle, bundle)
-    monkeypatch.setattr(forms, "MAX_VALUES", values_in(both))
+    monkeypatch.setattr(verify_files, "MAX_VALUES", values_in(both))
     with pytest.raises(ValueError, match="values in its attestations"):
         bundles_of(both)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from releasekit.model import Artifact
-from releasekit.provenance.release import subjects_of
+from releasekit.provenance.release_statement import subjects_of
 
 DIST = Path("/work/.releasekit/dist")
 

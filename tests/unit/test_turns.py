@@ -10,7 +10,7 @@ import pytest
 from releasekit.errors import Transient
 from releasekit.model import Outcome
 from releasekit.scheduler import RunResult, Scheduler, Task
-from releasekit.scheduler.turns import Turns
+from releasekit.scheduler.engine import Turns
 from simulation.virtual_loop import VirtualLoop, run
 
 GROUPS = {"a": "index", "b": "index", "c": "index", "x": "other"}

@@ -38,7 +38,7 @@ from releasekit.problems import Problem
 from releasekit.report.endings import endings_table
 from releasekit.report.review import show_review
 from releasekit.report.text import few, packages
-from releasekit.scheduler.patience import Patience
+from releasekit.scheduler.retries import Patience
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.text.escape import log_line

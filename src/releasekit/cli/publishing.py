@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from releasekit.model import Plan, Result
     from releasekit.release.sources import Sources
     from releasekit.report.progress import Progress
-    from releasekit.scheduler.patience import Patience
+    from releasekit.scheduler.retries import Patience
     from releasekit.state.journal import Journal
 
 

@@ -35,7 +35,7 @@ from releasekit.plan.source import commit_of, is_tracked
 from releasekit.plan.tools import missing_tools
 from releasekit.plan.warnings import with_warnings
 from releasekit.report.redacted import Redacted
-from releasekit.scheduler.patience import Patience
+from releasekit.scheduler.retries import Patience
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.state.seals import seal_for

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Artifact, Plan
-    from releasekit.provenance.instance import Instance
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
+    from releasekit.provenance.trust import Instance
     from releasekit.release.release import ReleaseRun
 
 
@@ -60,8 +60,8 @@ async def _signing(
     server = services.environment.get("GITHUB_SERVER_URL", "https://github.com")
     if obstacle := obstacle_here(services.environment, tokens, server=server, public=public):
         return obstacle
-    from releasekit.provenance.instance import instance_at  # noqa: PLC0415 - only where one signs
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
+    from releasekit.provenance.trust import instance_at  # noqa: PLC0415 - only where one signs
 
     instance = instance_at(config.trust_config)
     signer = await group.enter(
@@ -119,9 +119,12 @@ class JobSigning:
             await asyncio.wait((telling, stopping))
 
     async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
-        from releasekit.http.github import GitHub  # noqa: PLC0415 - only where
-        from releasekit.provenance.github import send_to_github  # noqa: PLC0415 - only where
-        from releasekit.provenance.release import sign_release  # noqa: PLC0415 - one signs
+        # Only where something is signed.
+        from releasekit.http.github import GitHub  # noqa: PLC0415
+        from releasekit.provenance.release_statement import (  # noqa: PLC0415
+            send_to_github,
+            sign_release,
+        )
 
         path, services = directory / RELEASE_STATEMENT, self._services
         try:

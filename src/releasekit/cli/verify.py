@@ -20,19 +20,23 @@ from releasekit.http.download import download
 from releasekit.http.origins import require_safe
 from releasekit.http.traffic import counted
 from releasekit.problems import Problem, mark
-from releasekit.provenance.addresses import Address, address_of, filename_of
-from releasekit.provenance.beside import Folder, bundles_in, file_at
-from releasekit.provenance.covered import (
+from releasekit.provenance.trust import NotVerified, trust_at
+from releasekit.provenance.verify_files import (
     ALGORITHMS,
+    Address,
     File,
+    Folder,
     Outcome,
     Release,
     Signers,
+    address_of,
+    bundles_in,
+    bundles_of,
+    file_at,
+    filename_of,
     outcome,
     unnamed,
 )
-from releasekit.provenance.forms import bundles_of
-from releasekit.provenance.trust import NotVerified, trust_at
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:

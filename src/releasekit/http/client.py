@@ -24,7 +24,7 @@ from releasekit.http.origins import describe_request, is_safe, proxy_of, same_or
 from releasekit.http.pool import PooledClient
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.problems import Problem
-from releasekit.scheduler.patience import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, Patience
 from releasekit.text.escape import bare_urls, clip, visible
 from releasekit.text.json_text import parse_json
 

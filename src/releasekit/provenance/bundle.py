@@ -110,7 +110,7 @@ class Bundle:
         """Who has signed it, as PEP 740's provenance objects have it, and as the certificate says,
         which knows of no environment. Raises ValueError where it says nothing of that kind.
         """
-        from releasekit.provenance.claims import publisher_of  # noqa: PLC0415 - cryptography
+        from releasekit.provenance.certificate import publisher_of  # noqa: PLC0415 - cryptography
 
         repository, workflow = publisher_of(self.certificate)
         return {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Self
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -18,16 +18,17 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from releasekit.errors import Rejected
 from releasekit.http.origins import describe_request
 from releasekit.problems import Problem
-from releasekit.provenance.claims import publisher_of
 from releasekit.provenance.services import ask
+from releasekit.provenance.trust import NotVerified
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import httpx
 
     from releasekit.http.credentials import Secret
+    from releasekit.provenance.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +115,99 @@ def _spki(key: object) -> bytes:
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise TypeError("not a key as ours are")
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+_FULCIO: Final = "1.3.6.1.4.1.57264.1."
+# The first ones are plain text; from here on each is a DER string.
+_FIRST_DER: Final = 8
+_UTF8_STRING: Final = 0x0C
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """The job that signed: `workflow_uri` is the file of its workflow with the ref, which may be
+    elsewhere than the file that has the steps; `repository` is a URL. `event` has started the
+    run, at `ref`.
+    """
+
+    issuer: str
+    repository: str
+    commit: str
+    ref: str
+    event: str
+    workflow_uri: str
+    run_url: str
+
+    @classmethod
+    def of(cls, certificate: bytes) -> Self:
+        """Raises NotVerified for a certificate (DER) of anything but a job of a workflow."""
+        said = said_of_job(certificate)
+        return cls(
+            issuer=_claim(said, 8, "issuer of its identity"),
+            repository=_claim(said, 12, "repository"),
+            commit=_claim(said, 13, "commit"),
+            ref=_claim(said, 14, "ref"),
+            event=_claim(said, 20, "event"),
+            workflow_uri=_claim(said, 18, "workflow"),
+            run_url=said.get(21, ""),
+        )
+
+    @property
+    def workflow(self) -> str:
+        """The path of the file, like .github/workflows/release.yml."""
+        path, _, _ = self.workflow_uri.removeprefix(f"{self.repository}/").partition("@")
+        return path
+
+    def is_of(self, job: Job) -> bool:
+        """Whether another run of the same workflow in the same repository has signed, or this."""
+        return (self.repository, self.workflow) == (job.repository_url, job.workflow_path)
+
+
+def _claim(said: Mapping[int, str], number: int, name: str) -> str:
+    text = said.get(number, "")
+    if not text:
+        raise NotVerified(f"its certificate names no {name}: it is not that of a workflow's job")
+    return text
+
+
+def publisher_of(certificate: bytes) -> tuple[str, str]:
+    """OWNER/NAME, and the name of the workflow's file, like release.yml. Raises ValueError for a
+    certificate (DER) of anything but a job of that repository's workflow.
+    """
+    claims = Claims.of(certificate)
+    repository, workflow = claims.repository, claims.workflow_uri
+    owner, _, name = repository.rpartition("/")
+    if not name or not workflow.startswith(f"{repository}/") or "@" not in workflow:
+        raise ValueError("its certificate names a workflow of another repository, or none")
+    return f"{owner.rpartition('/')[2]}/{name}", claims.workflow.rpartition("/")[2]
+
+
+def said_of_job(der: bytes) -> Mapping[int, str]:
+    """What a certificate says about the job, by the last number of the extension; see the table at
+    its top. Raises ValueError for what is no certificate; who has signed it is not looked at.
+    """
+    try:
+        extensions = x509.load_der_x509_certificate(der).extensions
+    except (x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType) as error:
+        raise ValueError(f"not a certificate that can be read ({error})") from error
+    found = {}
+    for extension in extensions:
+        number = extension.oid.dotted_string.removeprefix(_FULCIO)
+        if number.isdigit() and isinstance(extension.value, x509.UnrecognizedExtension):
+            data = extension.value.value
+            text = _utf8_string(data) if int(number) >= _FIRST_DER else data
+            found[int(number)] = text.decode()
+    return found
+
+
+def _utf8_string(data: bytes) -> bytes:
+    """https://www.itu.int/rec/T-REC-X.690 (8.1.3: lengths)"""
+    if len(data) < 2 or data[0] != _UTF8_STRING:
+        raise ValueError("an extension that is no UTF-8 string")
+    start, size = 2, data[1]
+    if size & 0x80:
+        start += size & 0x7F
+        size = int.from_bytes(data[2:start], "big")
+    if len(data) != start + size:
+        raise ValueError("an extension of another length than it says")
+    return data[start:]

@@ -14,7 +14,7 @@ from releasekit.host import durable
 from releasekit.http.traffic import waited_for
 from releasekit.problems import Problem
 from releasekit.release.spending import ATTEST_SLOTS
-from releasekit.scheduler.patience import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

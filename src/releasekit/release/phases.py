@@ -34,7 +34,7 @@ from releasekit.problems import Problem
 from releasekit.release.delivery import deliver
 from releasekit.release.life import CUT_OFF, fail_together, inseparable, loss, outcome_of
 from releasekit.release.polling import BY_HAND, missing_artifacts
-from releasekit.scheduler.patience import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, Patience
 from releasekit.state.directory import built_directory, first_leaked
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin

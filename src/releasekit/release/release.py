@@ -31,7 +31,7 @@ from releasekit.release.spending import Spending, one_at_a_time, slots_of, spend
 from releasekit.release.tasks import TaskGraph
 from releasekit.release.waits import Waits
 from releasekit.scheduler import Scheduler
-from releasekit.scheduler.patience import Patience
+from releasekit.scheduler.retries import Patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

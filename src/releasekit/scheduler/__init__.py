@@ -1,7 +1,6 @@
 """The public face: a dependency-triggered scheduler that needs only asyncio and a graph."""
 
 from releasekit.scheduler.engine import Scheduler
-from releasekit.scheduler.result import Observer, RunResult
-from releasekit.scheduler.task import Task
+from releasekit.scheduler.result import Observer, RunResult, Task
 
 __all__ = ["Observer", "RunResult", "Scheduler", "Task"]

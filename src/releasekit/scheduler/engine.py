@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
@@ -17,19 +17,24 @@ from releasekit.garbage import gc_paused
 from releasekit.graph import DependencyGraph
 from releasekit.model import Outcome
 from releasekit.priority import K
-from releasekit.scheduler.attempts import SPREAD, Estimates, Policy, outcome_of, per_lane
 from releasekit.scheduler.controls import listening
-from releasekit.scheduler.deadlines import Deadlines
 from releasekit.scheduler.frontier import Frontier
-from releasekit.scheduler.patience import PATIENT, Patience
-from releasekit.scheduler.reasons import Reasons
-from releasekit.scheduler.result import Observer, RunResult
-from releasekit.scheduler.task import State, Task
-from releasekit.scheduler.turns import Turns
+from releasekit.scheduler.result import Observer, Reasons, RunResult, State, Task
+from releasekit.scheduler.retries import (
+    PATIENT,
+    SPREAD,
+    Deadlines,
+    Estimates,
+    Patience,
+    Policy,
+    outcome_of,
+    per_lane,
+)
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+
 
 LANE = "publish"
 Told = ParamSpec("Told")
@@ -396,3 +401,48 @@ def _tell(call: Callable[Told, None], *args: Told.args, **kwargs: Told.kwargs) -
     except (Exception, asyncio.CancelledError):
         # A faulty observer must not end a release.
         logger.exception("an observer of the run failed")
+
+
+class Turns(Generic[K]):
+    """`groups` has the group of each task that has one; any other may always begin."""
+
+    def __init__(self, groups: Mapping[K, str]) -> None:
+        self._groups = groups
+        self._running: dict[str, set[K]] = defaultdict(set)
+        self._waiting: dict[str, list[K]] = {}  # of the groups that go one at a time
+        self._crowd: set[K] = set()  # who was running when it came to that
+
+    def begin(self, name: K) -> bool:
+        """Whether it is its turn; if not, `end` of another one tells that it may try again."""
+        group = self._groups.get(name)
+        if group is None:
+            return True
+        if group in self._waiting and self._running[group]:
+            self._waiting[group].append(name)
+            return False
+        self._running[group].add(name)
+        return True
+
+    def crowded(self, name: K) -> bool:
+        """It failed because of others: from now on its group goes one at a time. False where it
+        had its turn for itself.
+        """
+        group = self._groups.get(name)
+        if group is None:
+            return False
+        if group not in self._waiting:
+            self._waiting[group] = []
+            self._crowd |= self._running[group]
+        return name in self._crowd
+
+    def end(self, name: K) -> list[K]:
+        """Its attempt is over; those that may try to begin now."""
+        group = self._groups.get(name)
+        if group is None:
+            return []
+        self._crowd.discard(name)
+        self._running[group].discard(name)
+        if self._running[group] or group not in self._waiting:
+            return []
+        waiting, self._waiting[group] = self._waiting[group], []
+        return waiting

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Generic
 from releasekit.errors import PlanError, UnknownDependency
 from releasekit.model import Outcome
 from releasekit.priority import K, PriorityQueue
-from releasekit.scheduler.task import State
+from releasekit.scheduler.result import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from releasekit.scheduler.task import Task
+    from releasekit.scheduler.result import Task
 
 BLOCKING = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED})
 

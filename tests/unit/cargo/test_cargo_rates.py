@@ -11,7 +11,7 @@ import virtual_time
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace, plan_note
 from releasekit.errors import Transient
 from releasekit.scheduler import Scheduler, Task
-from releasekit.scheduler.patience import Patience
+from releasekit.scheduler.retries import Patience
 
 
 @pytest.mark.parametrize(

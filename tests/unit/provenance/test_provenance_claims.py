@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from releasekit.provenance.claims import said_of_job
+from releasekit.provenance.certificate import said_of_job
 from unit.provenance.certificates import END, START, made
 
 

@@ -9,8 +9,7 @@ import pytest
 from raising import raises
 from releasekit.errors import ConfigError
 from releasekit.problems import Problem
-from releasekit.provenance.instance import instance_at
-from releasekit.provenance.trust import TrustedRoot
+from releasekit.provenance.trust import TrustedRoot, instance_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,243 @@
+"""How often a task is tried, how long it may take, and how long the run waits for a registry that
+asks for a pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+
+from releasekit.aio import backoff
+from releasekit.errors import ReleasekitError, Transient, Undecided
+from releasekit.model import Outcome
+from releasekit.priority import K
+from releasekit.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from releasekit.scheduler.result import Task
+
+
+V = TypeVar("V")
+
+SPREAD = random.Random()  # noqa: S311 - it spreads retries and guards nothing
+
+# The longest pause that a message names. https://www.rfc-editor.org/rfc/rfc9110
+# sets no limit to Retry-After, and a calendar has one.
+_LONGEST_S: Final = 100 * 365 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """A registry's wish to be asked again later is granted up to `max_wait_s`, and up to `until`,
+    when the loop's clock shows the end of the run, or of a `task-timeout`: `ends_by` is the input
+    that says so.
+    """
+
+    max_wait_s: float = math.inf
+    until: float = math.inf
+    ends_by: str = "deadline"
+
+    @classmethod
+    def from_now(cls, *, max_wait_s: float, deadline_s: float | None) -> Self:
+        """For a run that begins now; inside its loop."""
+        if deadline_s is None:
+            return cls(max_wait_s)
+        return cls(max_wait_s, asyncio.get_running_loop().time() + deadline_s)
+
+    def within(self, until: float, ends_by: str) -> Patience:
+        """For a part of the run that ends no later than that."""
+        return self if self.until <= until else replace(self, until=until, ends_by=ends_by)
+
+    def allows(self, error: BaseException) -> bool:
+        """Whether what `error` asks for is waited for; what asks for nothing is always allowed."""
+        return not self._exceeded_by(error)
+
+    def explain(self, error: BaseException) -> None:
+        """Where `error` asks for too long a wait, have it say, once, when to come back, and which
+        input would have allowed for that.
+        """
+        name = self._exceeded_by(error)
+        if not name or not isinstance(error, Transient) or error.come_back:
+            return
+        wait_s = min(error.retry_after or 0.0, _LONGEST_S)
+        then = datetime.now(UTC) + timedelta(seconds=wait_s)
+        limit = f"the `{name}` ends before"
+        if name == "max-wait":
+            limit = f"`max-wait` is {in_words(self.max_wait_s)}"
+        error.come_back = (
+            f"come back in {in_words(wait_s)}, at {then:%Y-%m-%d %H:%M} UTC ({limit}, so this run "
+            "does not wait)"
+        )
+        error.args = (f"{error}; {error.come_back}",)
+        error.problem = Problem.RATE_LIMITED
+        error.hint = f"Run the same command again then, or raise `{name}`. {error.hint}".rstrip()
+
+    def _exceeded_by(self, error: BaseException) -> str:
+        """The input that does not allow for the wait; empty where there is none."""
+        if not isinstance(error, Transient) or error.retry_after is None:
+            return ""
+        asked_s = error.retry_after if error.asked_s is None else error.asked_s
+        if asked_s > self.max_wait_s:
+            return "max-wait"
+        if self.until == math.inf:
+            return ""
+        # A place in a line of ours that lies behind the end is none's refusal: it ends with the
+        # run, and to run again is enough.
+        over = asyncio.get_running_loop().time() + asked_s > self.until
+        return self.ends_by if over else ""
+
+
+PATIENT: Final = Patience()
+
+
+def in_words(seconds: float) -> str:
+    """The two largest units of it, rounded up to the smaller one."""
+    whole = math.ceil(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s".removesuffix(" 0 s")
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60} min".removesuffix(" 0 min")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """`max_retries` and `task_timeout_s` have an entry for every lane; None is no limit.
+
+    With `any_error`, whatever a task raises ends only that task, and is worth a retry. Without it,
+    only PackageError ends a task, only Transient is retried, and anything else is a bug and ends
+    the run.
+    """
+
+    max_retries: Mapping[str, int]
+    task_timeout_s: Mapping[str, float | None]
+    base_delay_s: float
+    any_error: bool
+    rng: random.Random
+    patience: Patience = PATIENT
+
+    def __post_init__(self) -> None:
+        for lane, retries in self.max_retries.items():
+            if retries < 0:
+                raise ValueError(f"max_retries of lane {lane!r} is {retries}, must be at least 0")
+        for lane, timeout_s in self.task_timeout_s.items():
+            if timeout_s is not None and not timeout_s > 0:
+                raise ValueError(f"task_timeout of lane {lane!r} is {timeout_s}, must be above 0")
+        if not 0 <= self.base_delay_s < math.inf:
+            raise ValueError(f"retry_base_delay is {self.base_delay_s}, must be 0 or more")
+
+    def retries(self, error: BaseException, *, lane: str, attempt: int) -> bool:
+        """Whether another attempt follows the one numbered `attempt`, counted from 1."""
+        allowed = attempt <= self.max_retries[lane] and self.patience.allows(error)
+        return allowed and self.is_passing(error)
+
+    def is_passing(self, error: BaseException) -> bool:
+        """Whether another attempt may succeed."""
+        if isinstance(error, ReleasekitError) or not self.any_error:
+            return isinstance(error, Transient)
+        return True
+
+    def delay_s(self, error: BaseException, *, attempt: int) -> float:
+        """Never less than the `retry_after` of the error."""
+        delay = backoff(attempt - 1, self.base_delay_s, self.rng)
+        asked = getattr(error, "retry_after", None)  # of any class: callers have their own
+        if isinstance(asked, int | float) and math.isfinite(asked):
+            delay = max(delay, float(asked))
+        return delay
+
+
+def per_lane(value: V | Mapping[str, V], lanes: Iterable[str], default: V) -> dict[str, V]:
+    """One value for all lanes, or each lane's own."""
+    if isinstance(value, Mapping):
+        return {lane: value.get(lane, default) for lane in lanes}
+    return dict.fromkeys(lanes, value)
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """The outcome of a task whose last attempt ended with `error`."""
+    return Outcome.UNKNOWN if isinstance(error, Undecided) else Outcome.FAILED
+
+
+class Estimates(Generic[K]):
+    """How long tasks are expected to take: as long as in the last run; otherwise the mean of their
+    lane, or of all lanes, times their own weight; without any durations, their weight.
+    """
+
+    def __init__(self, tasks: Iterable[Task[K]], durations: Mapping[K, float]) -> None:
+        self._known = {name: s for name, s in durations.items() if 0.0 <= s < math.inf}
+        by_lane: dict[str, list[float]] = {}
+        for task in tasks:
+            if task.name in self._known:
+                by_lane.setdefault(task.lane, []).append(self._known[task.name])
+        self._means = {lane: math.fsum(s) / len(s) for lane, s in by_lane.items()}
+        everything = [s for lane in by_lane.values() for s in lane]
+        self._mean = math.fsum(everything) / len(everything) if everything else 1.0
+
+    def weigh(self, task: Task[K]) -> Task[K]:
+        if not self._known:
+            return task
+        seconds = self._known.get(task.name)
+        if seconds is None:
+            seconds = task.weight * self._means.get(task.lane, self._mean)
+        return replace(task, weight=seconds)
+
+
+class Deadlines:
+    """Cancels the tasks that were not stopped within `limit_s`; None is no limit.
+
+    A task is cancelled only once. It may still end well: ask `expired` only if it did not.
+    """
+
+    def __init__(self, limit_s: float | None) -> None:
+        self.limit_s = limit_s
+        self._running: dict[Hashable, tuple[float, asyncio.Task[object]]] = {}  # earliest first
+        self._expired: set[Hashable] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, name: Hashable, task: asyncio.Task[object]) -> None:
+        if self.limit_s is None:
+            return
+        loop = task.get_loop()
+        due = loop.time() + self.limit_s
+        self._expired.discard(name)
+        self._running[name] = (due, task)
+        if self._timer is None:
+            self._timer = loop.call_at(due, self._expire)
+
+    def stop(self, name: Hashable) -> None:
+        self._running.pop(name, None)
+
+    def expired(self, name: Hashable) -> bool:
+        """Since its last `start`."""
+        return name in self._expired
+
+    def passed(self) -> Transient:
+        """What ends an attempt whose time is over."""
+        return Transient(
+            f"not finished within {self.limit_s:g} s",
+            ambiguous=True,
+            problem=Problem.NOT_SENT_IN_TIME,
+        )
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _expire(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        for name, (due, task) in list(self._running.items()):
+            if due > loop.time():
+                self._timer = loop.call_at(due, self._expire)
+                break
+            del self._running[name]
+            self._expired.add(name)
+            task.cancel()
