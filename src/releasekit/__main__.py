@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from releasekit.config.config import Config
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
 
 # The names of a cycle of some hundred packages. Nothing that is longer says more.
 MAX_CHARS: Final = 16_384

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
 
 FOLDERS: Final = (
     *ecosystems.FOLDERS,

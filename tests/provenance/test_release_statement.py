@@ -148,9 +148,7 @@ def test_files_of_one_name_are_told_apart_and_found_again(run: Run, sigstore: Si
 def test_the_official_verifier_takes_it(run: Run, sigstore: Sigstore) -> None:
     run.sign(FILES)
     config = ClientTrustConfig.from_json(sigstore.trust_config.read_text())
-    workflow = (
-        "https://github.com/acme/widgets/.github/workflows/release.yml@refs/heads/main"
-    )
+    workflow = "https://github.com/acme/widgets/.github/workflows/release.yml@refs/heads/main"
     (line,) = run.path.read_bytes().splitlines()
     _, payload = Verifier(trusted_root=config.trusted_root).verify_dsse(
         Bundle.from_json(line), Identity(identity=workflow)

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
+from releasekit.graph import PriorityQueue
 from releasekit.model import Outcome
-from releasekit.priority import PriorityQueue
 from releasekit.scheduler.result import Task
 from simulation.specification import Pair, World
 

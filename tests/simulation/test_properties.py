@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from releasekit.graph import PriorityQueue
 from releasekit.model import Outcome
-from releasekit.priority import PriorityQueue
 from releasekit.scheduler.result import State, Task
 from simulation.specification import Pair
 

@@ -10,9 +10,8 @@ import pytest
 
 import fakes
 from approvals import FakeApproval, recorded
-from releasekit.cli.approve import decide
+from releasekit.cli.approve import Terminal, decide
 from releasekit.cli.session import Session
-from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.errors import ConfigError, MissingCredentials, Transient
 from releasekit.host.runner import Actions
@@ -158,7 +157,7 @@ def test_whose_run_it_is_is_shown_before_anything_is_asked(
         {}, run=A_RUN | {"event": "pull_request", "head_branch": evil, "display_title": evil}
     )
     monkeypatch.setattr(
-        "releasekit.cli.recorded.http_client",
+        "releasekit.cli.result_files.http_client",
         lambda: http_client(transport=httpx.MockTransport(case.answer_as_github)),
     )
     case.answers = [False]

@@ -5,7 +5,7 @@ from functools import partial
 
 import virtual_time
 from approvals import FakeApproval, recorded
-from releasekit.approval.codes import SIGN_IN_S, Codes, NoCode
+from releasekit.approval.decide import SIGN_IN_S, Codes, NoCode
 
 RESULTS = [recorded(name) for name in ("a", "b", "c", "d")]
 
@@ -32,7 +32,7 @@ def approve_all(registry: FakeApproval, given: str, person: Person | None) -> st
         codes = Codes(registry, given, person)
         for waiting in list(registry.held.values()):
             try:
-                await codes.deciding(partial(registry.approve, waiting))
+                await codes.run_with_code(partial(registry.approve, waiting))
             except NoCode as error:
                 return str(error)
         return ""
@@ -97,7 +97,7 @@ def test_whoever_gives_no_code_is_asked_once() -> None:
 
     async def main() -> list[object]:
         codes = Codes(npm, "", person)
-        attempts = [codes.deciding(partial(npm.approve, each)) for each in npm.held.values()]
+        attempts = [codes.run_with_code(partial(npm.approve, each)) for each in npm.held.values()]
         return await asyncio.gather(*attempts, return_exceptions=True)
 
     assert [str(error) for error in virtual_time.run(main())] == ["no code was given"] * 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from approvals import FakeApproval, artifact, recorded
-from releasekit.approval.compare import Examined, differences, examine
+from releasekit.approval.review import Examined, differences, examine
 from releasekit.model import Result, Staged
 
 CORE = recorded("core")

@@ -9,9 +9,17 @@ import pytest
 
 import virtual_time
 from approvals import FakeApproval, recorded
-from releasekit.approval.codes import Codes, NoCode
-from releasekit.approval.compare import Examined, examine
-from releasekit.approval.decide import SCAN_S, Approving, Ending, Terms, reject, units_of
+from releasekit.approval.decide import (
+    SCAN_S,
+    ApprovalPolicy,
+    ApprovalResult,
+    ApprovalRun,
+    Codes,
+    NoCode,
+    group_units,
+    reject,
+)
+from releasekit.approval.review import Examined, examine
 from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
 from releasekit.model import PackageId
 
@@ -40,15 +48,17 @@ class Story:
             for name, on in needs.items()
         }
         self.registry = FakeApproval.holding(self.results.values())
-        self.terms = Terms(visible=visible, max_wait_s=max_wait_s, max_retries=2, base_delay_s=1.0)
+        self.terms = ApprovalPolicy(
+            visible=visible, max_wait_s=max_wait_s, max_retries=2, base_delay_s=1.0
+        )
         self.said: list[str] = []
         self.took_s = 0.0
         self.error: NoCode | None = None
 
-    def approved(self) -> dict[str, Ending]:
+    def approved(self) -> dict[str, ApprovalResult]:
         return virtual_time.run(self._approve())
 
-    def rejected(self) -> dict[str, Ending]:
+    def rejected(self) -> dict[str, ApprovalResult]:
         return virtual_time.run(self._reject())
 
     async def examined(self) -> dict[PackageId, Examined]:
@@ -57,9 +67,9 @@ class Story:
             for each in self.results.values()
         }
 
-    async def _approve(self) -> dict[str, Ending]:
-        run = Approving(
-            units_of(await self.examined(), self.needs),
+    async def _approve(self) -> dict[str, ApprovalResult]:
+        run = ApprovalRun(
+            group_units(await self.examined(), self.needs),
             {"npm": self.registry},
             {"npm": Codes(self.registry, "", None)},
             terms=self.terms,
@@ -73,16 +83,16 @@ class Story:
         self.took_s = asyncio.get_running_loop().time()
         return {name.name: ending for name, ending in run.endings.items()}
 
-    async def _reject(self) -> dict[str, Ending]:
+    async def _reject(self) -> dict[str, ApprovalResult]:
         codes = Codes(self.registry, "", None)
-        endings: dict[str, Ending] = {}
-        for unit in units_of(await self.examined(), self.needs):
+        endings: dict[str, ApprovalResult] = {}
+        for unit in group_units(await self.examined(), self.needs):
             ending = await reject(unit, self.registry, codes, max_retries=2)
             endings |= {name.name: ending for name in unit.names}
         return endings
 
 
-def states(endings: Mapping[str, Ending]) -> dict[str, str]:
+def states(endings: Mapping[str, ApprovalResult]) -> dict[str, str]:
     return {name: ending.state for name, ending in endings.items()}
 
 
@@ -262,11 +272,11 @@ def test_who_may_not_see_what_is_public_holds_back_what_needs_it() -> None:
 def test_whoever_is_stopped_in_the_middle_is_not_told_that_nothing_was_done() -> None:
     """R15"""
 
-    async def main() -> dict[str, Ending]:
+    async def main() -> dict[str, ApprovalResult]:
         story = Story()
         begun = story.registry.stuck = asyncio.Event()
-        run = Approving(
-            units_of(await story.examined(), story.needs),
+        run = ApprovalRun(
+            group_units(await story.examined(), story.needs),
             {"npm": story.registry},
             {"npm": Codes(story.registry, "", None)},
             terms=story.terms,
@@ -319,7 +329,9 @@ def test_what_is_refused_is_neither_rejected_nor_said_to_be(error: PackageError)
     story = Story({"core": ()})
     story.registry.refused = {"core": error}
     endings = story.rejected()
-    assert endings["core"] == Ending(state="failed", reason=str(error), problem=error.problem)
+    assert endings["core"] == ApprovalResult(
+        state="failed", reason=str(error), problem=error.problem
+    )
     assert story.registry.sent == []
 
 

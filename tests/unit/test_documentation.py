@@ -18,7 +18,7 @@ from releasekit.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
 
 # What a page of the site cannot reach by a relative link: it lies outside of docs/.
 OWN_FILES = "https://github.com/org/releasekit-action/blob/main/"

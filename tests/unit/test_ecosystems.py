@@ -14,7 +14,7 @@ from releasekit.config.declaration import declared_by
 from releasekit.ecosystems import ECOSYSTEMS, FOLDERS
 
 if TYPE_CHECKING:
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
 
 
 @pytest.mark.parametrize("ecosystem", ECOSYSTEMS.values(), ids=ECOSYSTEMS)

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from releasekit.garbage import gc_paused
+from releasekit.graph import gc_paused
 
 
 @gc_paused()

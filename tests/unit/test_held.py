@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from approvals import recorded
-from releasekit.approval.held import Held
+from releasekit.approval.review import Held
 from releasekit.errors import ConfigError
 from releasekit.model import Outcome, PackageId, Report, Result
 

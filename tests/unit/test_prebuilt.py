@@ -12,8 +12,7 @@ import pytest
 
 import fakes
 from fakes import FakeRegistry, FakeWorkspace, package, package_id
-from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import EcosystemDeclaration
+from releasekit.config.declaration import Declaration, EcosystemDeclaration
 from releasekit.config.tables import OptionTable
 from releasekit.config.values import Dist
 from releasekit.ecosystems.interface import Contained, Target

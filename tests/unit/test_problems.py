@@ -12,7 +12,7 @@ import pytest
 
 from action.runner import OWN_NAME
 from releasekit import errors
-from releasekit.approval import codes
+from releasekit.approval import decide
 from releasekit.errors import PackageError, ReleasekitError
 from releasekit.model import WarningName
 from releasekit.problems import OWN_REPOSITORY, Problem, mark
@@ -110,7 +110,7 @@ def test_no_id_is_unused() -> None:
     used = named | {warning.name for warning in WarningName} | {Problem.NO_ENVIRONMENT.name}
     assert used == {problem.name for problem in Problem}
     assert Problem.NO_ENVIRONMENT.url in (ROOT / "entrypoint.sh").read_text(encoding="utf-8")
-    assert codes.NoCode.problem is Problem.CODE_WANTED
+    assert decide.NoCode.problem is Problem.CODE_WANTED
 
 
 def test_every_id_has_a_section_and_every_section_an_id() -> None:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from approvals import FakeApproval, recorded
-from releasekit.approval.compare import examine
-from releasekit.approval.held import Held
-from releasekit.approval.review import reviewed
+from releasekit.approval.review import Held, build_review, examine
 from releasekit.ecosystems.approval import Contents
 from releasekit.errors import Denied
 from releasekit.model import PackageId, Report
@@ -172,7 +170,7 @@ def made_of(
             for each in results
         }
         held = Held.of(report, "results.json")
-        return await reviewed(report, held, examined, {"npm": registry}, compare=compare)
+        return await build_review(report, held, examined, {"npm": registry}, compare=compare)
 
     return asyncio.run(main())
 

@@ -19,7 +19,7 @@ from simulation.virtual_loop import VirtualLoop, run
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from releasekit.priority import Key
+    from releasekit.graph import Key
 
     Publish = Callable[[str], Awaitable[object]]
 

@@ -1,5 +1,6 @@
-"""A release that waits, let out in dependency order. No state is kept: each step first asks the
-registry what is true, so whoever is stopped anywhere starts again, and nothing is approved twice.
+"""Approves or rejects a staged release, in dependency order. It keeps no state: each step first
+asks the registry, so that a command stopped anywhere can be repeated, and nothing is approved
+twice.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ import itertools
 from dataclasses import dataclass, replace
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from releasekit.aio import backoff, gather_all, growing_pauses
-from releasekit.approval.codes import NoCode
 from releasekit.errors import (
+    CodeWanted,
     DigestMismatch,
     PackageError,
     PlanError,
     Rejected,
+    ReleasekitError,
     Transient,
     UnderReview,
 )
@@ -26,13 +28,12 @@ from releasekit.report.text import seconds
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from releasekit.approval.codes import Codes
-    from releasekit.approval.compare import Examined
+    from releasekit.approval.review import Examined
     from releasekit.ecosystems.approval import Approval, Waiting
-    from releasekit.errors import ReleasekitError
     from releasekit.model import PackageId
+
 
 # npm looks at a version before and after its approval, for up to 18 minutes by users' accounts.
 # https://github.com/npm/cli/issues/9889
@@ -44,8 +45,8 @@ State = Literal["approved", "published", "rejected", "failed", "unknown", "block
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """What became of one package. `approved` may take its registry a while to show."""
+class ApprovalResult:
+    """What became of one package. The registry may take a while to show what is approved."""
 
     state: State
     reason: str
@@ -58,9 +59,9 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """What is approved by one request: a package, or a deployment of several. `needs` are the
-    packages outside of it that go first; `gates` says whether another unit waits for it.
+class ApprovalUnit:
+    """What one request approves: a package, or a deployment of several. `needs` are the packages
+    outside of it that go first; `gates` says whether another unit waits for it.
     """
 
     id: str
@@ -78,8 +79,8 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """`visible` says whether a dependent waits until everybody sees what it needs."""
+class ApprovalPolicy:
+    """With `visible`, a dependent waits until the registry shows what it needs."""
 
     visible: bool
     max_wait_s: float
@@ -87,20 +88,20 @@ class Terms:
     base_delay_s: float
 
 
-def units_of(
+def group_units(
     examined: Mapping[PackageId, Examined], needs: Mapping[PackageId, frozenset[PackageId]]
-) -> list[Unit]:
-    """In the order of `examined`, which is one with dependencies first. Raises PlanError where two
-    deployments need each other: neither could go first.
+) -> list[ApprovalUnit]:
+    """Units in the order of `examined`, which has dependencies first. Raises PlanError where two
+    deployments need each other.
     """
     groups: dict[tuple[str, str], list[PackageId]] = {}
     for name, each in examined.items():
-        # What waits under no id any more has only its own name.
+        # A version that waits no more has no id; its name stands in for it.
         id_ = each.waiting.id if each.waiting else f"={name}"
         groups.setdefault((name.ecosystem, id_), []).append(name)
     needed = frozenset().union(*needs.values())
     units = [
-        Unit(
+        ApprovalUnit(
             id=id_,
             members=tuple(examined[name] for name in names),
             needs=frozenset().union(*(needs[name] for name in names)) - set(names),
@@ -122,16 +123,16 @@ def units_of(
     return units
 
 
-class Approving:
-    """One release. `codes` and `approvals` are by ecosystem; `say` is told what happens."""
+class ApprovalRun:
+    """Approves one release. `codes` and `approvals` are by ecosystem; `say` gets progress lines."""
 
     def __init__(
         self,
-        units: Sequence[Unit],
+        units: Sequence[ApprovalUnit],
         approvals: Mapping[str, Approval],
         codes: Mapping[str, Codes],
         *,
-        terms: Terms,
+        terms: ApprovalPolicy,
         say: Callable[[str], None],
         rng: random.Random,
     ) -> None:
@@ -141,39 +142,41 @@ class Approving:
         self._terms = terms
         self._say = say
         self._rng = rng
-        self.endings: dict[PackageId, Ending] = {}
-        # Done once it is known whether what needs this package may go on.
+        self.endings: dict[PackageId, ApprovalResult] = {}
+        # Resolved once it is known whether dependents of the package may go on.
         self._passed: dict[PackageId, asyncio.Future[bool]] = {}
         self._over: NoCode | None = None
 
     async def run(self) -> None:
-        """Until nothing can be done any more; `endings` are there also after a cancellation."""
+        """Returns when nothing is left to do; `endings` hold after a cancellation too."""
         loop = asyncio.get_running_loop()
         self._passed = {name: loop.create_future() for unit in self._units for name in unit.names}
         await gather_all(map(self._settle, self._units))
         if self._over is not None:
             raise self._over
 
-    async def _settle(self, unit: Unit) -> None:
+    async def _settle(self, unit: ApprovalUnit) -> None:
         is_through = False
         try:
-            ending = await self._ending(unit)
+            ending = await self._result_of(unit)
             self._end(unit, ending)
-            is_through = ending.is_out and (not unit.gates or await self._lets_on(unit, ending))
+            is_through = ending.is_out and (
+                not unit.gates or await self._release_dependents(unit, ending)
+            )
         finally:
             for name in unit.names:
                 self._passed[name].set_result(is_through)
 
-    def _end(self, unit: Unit, ending: Ending) -> None:
+    def _end(self, unit: ApprovalUnit, ending: ApprovalResult) -> None:
         for name in unit.names:
             self.endings[name] = ending
             told = ending.state if ending.is_out else f"{ending.state}: {ending.reason}"
             self._say(f"{name}: {told}")
 
-    async def _ending(self, unit: Unit) -> Ending:
+    async def _result_of(self, unit: ApprovalUnit) -> ApprovalResult:
         for name in sorted(unit.needs):
             if not await self._passed[name]:
-                return Ending(
+                return ApprovalResult(
                     state="blocked",
                     reason=f"needs {name}, which {self._why(name)}",
                     hint="Run the same command again once that is settled.",
@@ -183,13 +186,13 @@ class Approving:
             return _failed(refused)
         try:
             if all(each.visible for each in unit.members):
-                return Ending(state="published", reason="everybody sees it already")
+                return ApprovalResult(state="published", reason="everybody sees it already")
             if any(each.waiting for each in unit.members):
-                return await self._approved(unit)
-            return await self._gone(unit)
+                return await self._approve(unit)
+            return await self._await_visible(unit)
         except NoCode as error:
             self._over = error
-            return _ending("waiting", error)
+            return _result_of("waiting", error)
         except Transient as error:
             return _unknown(error)
         except PackageError as error:
@@ -199,7 +202,7 @@ class Approving:
         ending = self.endings[name]
         return "is not visible yet" if ending.is_out else f"is {ending.state}"
 
-    async def _approved(self, unit: Unit) -> Ending:
+    async def _approve(self, unit: ApprovalUnit) -> ApprovalResult:
         approval = self._approvals[unit.ecosystem]
         waiting = next(each.waiting for each in unit.members if each.waiting)
         until = asyncio.get_running_loop().time() + self._terms.max_wait_s
@@ -209,17 +212,19 @@ class Approving:
             if self._over is not None:
                 raise self._over
             try:
-                await self._codes[unit.ecosystem].deciding(partial(self._attempt, unit, waiting))
+                await self._codes[unit.ecosystem].run_with_code(
+                    partial(self._attempt, unit, waiting)
+                )
             except UnderReview as error:
                 pause_s = max(next(pauses), error.retry_after or 0.0)
                 if asyncio.get_running_loop().time() + pause_s > until:
-                    return Ending(state="waiting", reason=str(error), hint=_LATER)
+                    return ApprovalResult(state="waiting", reason=str(error), hint=_LATER)
                 self._say(f"{_names(unit)}: still under review; again in {seconds(pause_s)}")
                 await asyncio.sleep(pause_s)
             except PackageError as error:
-                # Whatever was answered, or lost: what counts is whether it still waits.
+                # Whatever the answer was, what counts is whether the version still waits.
                 if await approval.waiting(unit.members[0].recorded) is None:
-                    return await self._gone(unit)
+                    return await self._await_visible(unit)
                 failures += 1
                 if not isinstance(error, Transient) or failures > self._terms.max_retries:
                     raise
@@ -229,22 +234,22 @@ class Approving:
                     raise
                 await asyncio.sleep(delay_s)
             else:
-                return Ending(state="approved", reason="approved")
+                return ApprovalResult(state="approved", reason="approved")
 
-    async def _attempt(self, unit: Unit, waiting: Waiting, code: str) -> None:
+    async def _attempt(self, unit: ApprovalUnit, waiting: Waiting, code: str) -> None:
         try:
             await self._approvals[unit.ecosystem].approve(waiting, code)
         except asyncio.CancelledError:
             self._end(unit, STOPPED)
             raise
 
-    async def _gone(self, unit: Unit) -> Ending:
-        """It waits no more. Somebody has approved it, or this command has and was stopped then, and
-        it may be scanned; or somebody has rejected it.
+    async def _await_visible(self, unit: ApprovalUnit) -> ApprovalResult:
+        """The version waits no more: approved, by this command or another, and perhaps still being
+        scanned; or rejected.
         """
         limit_s = min(SCAN_S, self._terms.max_wait_s)
         if await self._become_visible(unit, limit_s, "it waits no more; watching for it"):
-            return Ending(state="published", reason="approved before")
+            return ApprovalResult(state="published", reason="approved before")
         raise Rejected(
             f"{_names(unit)}: it neither waits any more, nor is it visible after "
             f"{seconds(limit_s)}: it was rejected, or the registry has dropped it",
@@ -252,8 +257,8 @@ class Approving:
             problem=Problem.CANNOT_APPROVE,
         )
 
-    async def _lets_on(self, unit: Unit, ending: Ending) -> bool:
-        """Whether dependents may follow."""
+    async def _release_dependents(self, unit: ApprovalUnit, ending: ApprovalResult) -> bool:
+        """Whether dependents may go on."""
         if not self._terms.visible or ending.state == "published":
             return True
         try:
@@ -266,7 +271,7 @@ class Approving:
             return False
 
     async def _become_visible(
-        self, unit: Unit, limit_s: float, told: str = "waiting until everybody sees it"
+        self, unit: ApprovalUnit, limit_s: float, told: str = "waiting until everybody sees it"
     ) -> bool:
         """Raises DigestMismatch where what is visible is not what was built."""
         until = asyncio.get_running_loop().time() + limit_s
@@ -285,56 +290,58 @@ class Approving:
                 said = True
             await asyncio.sleep(pause_s)
 
-    async def _sees(self, unit: Unit, each: Examined) -> bool:
+    async def _sees(self, unit: ApprovalUnit, each: Examined) -> bool:
         try:
             return await self._approvals[unit.ecosystem].is_visible(each.recorded, each.place)
         except Transient:
-            return False  # asked again, for as long as anybody waits for it
+            return False  # asked again, until the wait is over
 
 
 _LATER: Final = "Run the same command again in a few minutes, or raise `--max-wait`."
 
 
-STOPPED: Final = Ending(
+STOPPED: Final = ApprovalResult(
     state="unknown",
     reason="stopped while it was being decided",
     hint="Run the same command again: it sees whether that was done.",
 )
 
 
-def _failed(error: PackageError) -> Ending:
-    return _ending("failed", error)
+def _failed(error: PackageError) -> ApprovalResult:
+    return _result_of("failed", error)
 
 
-def _ending(state: State, error: ReleasekitError) -> Ending:
-    return Ending(state=state, reason=str(error), hint=error.hint, problem=error.problem)
+def _result_of(state: State, error: ReleasekitError) -> ApprovalResult:
+    return ApprovalResult(state=state, reason=str(error), hint=error.hint, problem=error.problem)
 
 
-def _unknown(error: PackageError) -> Ending:
-    return Ending(state="unknown", reason=str(error), hint=_LATER)
+def _unknown(error: PackageError) -> ApprovalResult:
+    return ApprovalResult(state="unknown", reason=str(error), hint=_LATER)
 
 
-def _names(unit: Unit) -> str:
+def _names(unit: ApprovalUnit) -> str:
     return ", ".join(map(str, unit.names[:3])) + (", …" if len(unit.names) > 3 else "")
 
 
-async def reject(unit: Unit, approval: Approval, codes: Codes, *, max_retries: int) -> Ending:
-    """One unit, taken back, unless it is not what the run has left."""
+async def reject(
+    unit: ApprovalUnit, approval: Approval, codes: Codes, *, max_retries: int
+) -> ApprovalResult:
+    """Reject one unit, unless it is not what the run staged."""
     refused = next((each.refusal for each in unit.members if each.refusal), None)
     if refused is not None:
         return _failed(refused)
     waiting = next((each.waiting for each in unit.members if each.waiting), None)
     if waiting is None:
         if any(each.visible for each in unit.members):
-            return Ending(
+            return ApprovalResult(
                 state="failed",
                 reason="it is published, and cannot be rejected any more",
                 hint="Deprecate it, or publish a version after it.",
             )
-        return Ending(state="rejected", reason="it does not wait any more")
+        return ApprovalResult(state="rejected", reason="it does not wait any more")
     for failures in itertools.count():
         try:
-            await codes.deciding(lambda code: approval.reject(waiting, code))
+            await codes.run_with_code(lambda code: approval.reject(waiting, code))
         except PackageError as error:
             try:
                 if await approval.waiting(unit.members[0].recorded) is None:
@@ -345,4 +352,102 @@ async def reject(unit: Unit, approval: Approval, codes: Codes, *, max_retries: i
                 return _failed(error)
         else:
             break
-    return Ending(state="rejected", reason="rejected")
+    return ApprovalResult(state="rejected", reason="rejected")
+
+
+MOST_REFUSALS: Final = 3
+# Longer than registries wait for a sign-in.
+SIGN_IN_S: Final = 15 * 60.0
+
+
+class Prompter(Protocol):
+    """Asks the person at the terminal."""
+
+    async def code(self, why: str) -> str:
+        """The one-time code that they type; empty to give up."""
+        ...
+
+    def open(self, page: str) -> None:
+        """Ask them to open the page."""
+        ...
+
+
+class NoCode(ReleasekitError):
+    """The registry wants a one-time code and gets none that it accepts."""
+
+    problem = Problem.CODE_WANTED
+
+
+class Codes:
+    """One-time codes for one registry. `given` is the first code, or empty; `person` is None
+    without a terminal.
+    """
+
+    def __init__(self, approval: Approval, given: str, person: Prompter | None) -> None:
+        self._approval = approval
+        self._code = given
+        self._person = person
+        self._was_taken = False
+        self._refusals = 0
+        self._turn = asyncio.Lock()
+        self._over: NoCode | None = None
+
+    async def run_with_code(self, attempt: Callable[[str], Awaitable[None]]) -> None:
+        """Run `attempt` with a code, and with another one while it asks for one; one attempt at a
+        time. Raises NoCode, and what `attempt` raises.
+        """
+        async with self._turn:
+            if self._over is not None:
+                raise self._over
+            while True:
+                try:
+                    await attempt(self._code)
+                except CodeWanted as wanted:
+                    await self._change(wanted)
+                    continue
+                self._was_taken, self._refusals = True, 0
+                return
+
+    async def _change(self, wanted: CodeWanted) -> None:
+        try:
+            self._count_refusal(wanted)
+            if self._code and not wanted.page and self._person is not None:
+                # npm names its sign-in page only in answer to a request without a code.
+                self._code = ""
+            else:
+                await self._renew(wanted)
+        except NoCode as error:
+            self._over = error  # those that wait for their turn do not ask again
+            raise
+
+    def _count_refusal(self, wanted: CodeWanted) -> None:
+        # A code that was accepted before has merely expired.
+        if self._code and not self._was_taken:
+            self._refusals += 1
+        if self._refusals >= MOST_REFUSALS:
+            raise NoCode(
+                f"{self._approval.url} refused {MOST_REFUSALS} codes in a row",
+                hint="See that the clock of the authenticator is right, then run the same command "
+                "again: what is approved by now stays so.",
+            ) from wanted
+
+    async def _renew(self, wanted: CodeWanted) -> None:
+        self._was_taken = False
+        if self._person is None:
+            raise NoCode(str(wanted), hint=wanted.hint) from wanted
+        if wanted.page:
+            self._person.open(wanted.page)
+            try:
+                async with asyncio.timeout(SIGN_IN_S):
+                    self._code = await self._approval.confirmed(wanted)
+            except (Rejected, TimeoutError):
+                # Not signed in in time; the next answer names another page.
+                self._refusals += 1
+                self._code = ""
+            return
+        self._code = await self._person.code(str(wanted))
+        if not self._code:
+            raise NoCode(
+                "no code was given",
+                hint="Run the same command again: what is approved by now stays so.",
+            ) from wanted

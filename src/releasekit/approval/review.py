@@ -1,27 +1,33 @@
-"""What changed since the versions that users have now, of everything that waits."""
+"""Staged versions before a decision: whether each is what the run built, and what changed since the
+version that users have now.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.aio import gather_all, uncancellable
-from releasekit.errors import PackageError
+from releasekit.errors import ConfigError, DigestMismatch, PackageError
+from releasekit.model import Outcome
+from releasekit.problems import Problem
+from releasekit.report.joined import publish_order
 from releasekit.report.review import Change, Review
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from releasekit.approval.compare import Examined
-    from releasekit.approval.held import Held
-    from releasekit.ecosystems.approval import Approval, Contents
-    from releasekit.model import PackageId, Report
+    from releasekit.ecosystems.approval import Approval, Contents, Waiting
+    from releasekit.model import Artifact, PackageId, Report, Result
 
-# Downloads, and archives that are read, at the same time.
+
+# Downloads and archives read at the same time.
 AT_ONCE: Final = 4
 
 
-async def reviewed(
+async def build_review(
     report: Report,
     held: Held,
     examined: Mapping[PackageId, Examined],
@@ -29,8 +35,8 @@ async def reviewed(
     *,
     compare: bool,
 ) -> Review:
-    """To `compare`, it asks the registries for what they published last; where that fails, the
-    review says so.
+    """With `compare`, each version is compared with the last published one; the review says where
+    that fails.
     """
     levels, needed_by = held.levels(), held.needed_by()
     turn = asyncio.Semaphore(AT_ONCE)
@@ -41,7 +47,7 @@ async def reviewed(
         ours, before, note = None, None, ""
         if compare:
             async with turn:
-                ours, before, note = await _compared(each, approvals[package.id.ecosystem])
+                ours, before, note = await _compare(each, approvals[package.id.ecosystem])
         return Change(
             package=package.id,
             version=package.version,
@@ -52,8 +58,8 @@ async def reviewed(
             by=waiting.by if waiting else "",
             before=before.version if before else "",
             size_before=before.size if before else 0,
-            added=_beyond(ours, before),
-            removed=_beyond(before, ours),
+            added=_names_only_in(ours, before),
+            removed=_names_only_in(before, ours),
             scripts=_new_scripts(ours, before),
             needed_by=tuple(needed_by[package.id]),
             note=note,
@@ -87,10 +93,10 @@ def _told(error: PackageError, each: Examined) -> str:
     return str(error).removeprefix(f"{each.recorded.package}: ")
 
 
-async def _compared(
+async def _compare(
     each: Examined, approval: Approval
 ) -> tuple[Contents | None, Contents | None, str]:
-    """What is in it, what was in the version before, and why that is not known."""
+    """Contents of the version and of the one before, and a note where either is not known."""
     try:
         ours = await uncancellable(asyncio.to_thread(approval.contents, each.recorded, each.files))
     except PackageError as error:
@@ -98,12 +104,12 @@ async def _compared(
     try:
         return ours, await approval.last_published(each.recorded, each.place), ""
     except PackageError as error:
-        # With nothing before it, each of its scripts is shown as a new one.
+        # Without a version before, every script counts as new.
         return ours, None, f"not compared with the version before: {error}"
 
 
-def _beyond(one: Contents | None, other: Contents | None) -> tuple[str, ...]:
-    """Names that only the first one has."""
+def _names_only_in(one: Contents | None, other: Contents | None) -> tuple[str, ...]:
+    """Names in `one` that are not in `other`."""
     if one is None or other is None:
         return ()
     return tuple(sorted(one.names - other.names))
@@ -113,3 +119,150 @@ def _new_scripts(ours: Contents | None, before: Contents | None) -> tuple[str, .
     known = before.scripts if before else {}
     found = ours.scripts.items() if ours else ()
     return tuple(f"{name}: {script}" for name, script in found if known.get(name) != script)
+
+
+_FOREIGN = (
+    "Nothing of it was approved. Find out who has staged that; then reject it, and run the release "
+    "again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """`recorded` has the digests of the downloaded files. `waiting` is None for versions that are
+    `visible` or gone; `refusal` is why the version must not be approved. `place` is a directory for
+    further downloads.
+    """
+
+    recorded: Result
+    place: Path
+    waiting: Waiting | None = None
+    visible: bool = False
+    refusal: PackageError | None = None
+    files: tuple[Artifact, ...] = ()
+
+
+async def examine(
+    recorded: Result, approval: Approval, into: Path, *, compare: bool = True
+) -> Examined:
+    """What has become of one package and, with `compare`, whether it is what was built. An answer
+    that cannot be understood is a refusal too: what is unknown is never approved.
+    """
+    found = Examined(recorded=recorded, place=into)
+    try:
+        waiting = await approval.waiting(recorded)
+        if waiting is None:
+            return replace(found, visible=await approval.is_visible(recorded, into))
+        found = replace(found, waiting=waiting)
+        check_staged(recorded, waiting)
+        if not compare:
+            return found
+        files = tuple(await approval.files(recorded, waiting, into))
+        if different := differences(recorded, files):
+            raise DigestMismatch(f"{recorded.package}: {'; '.join(different)}", hint=_FOREIGN)
+    except PackageError as error:
+        return replace(found, refusal=error)
+    built = {artifact.filename: artifact for artifact in recorded.artifacts}
+    compared = tuple(replace(built[file.filename], digests=file.digests) for file in files)
+    return replace(found, recorded=replace(recorded, artifacts=compared), files=files)
+
+
+def check_staged(recorded: Result, waiting: Waiting) -> None:
+    """Raises PackageError unless name, version, id and tag are those that the run staged."""
+    package, staged = recorded.package, recorded.staged
+    wanted = {"name": package.id.name, "version": package.version}
+    if staged is not None and staged.id:
+        wanted["id"] = staged.id
+    if staged is not None and staged.tag:
+        wanted["tag"] = staged.tag
+    for key, ours in wanted.items():
+        theirs = getattr(waiting, key)
+        if theirs != ours:
+            by = f", staged by {waiting.by}" if waiting.by else ""
+            raise PackageError(
+                f"{package}: what waits has the {key} {theirs!r}{by}, and {ours!r} is what the run "
+                "has left",
+                hint=_FOREIGN,
+                problem=Problem.WAITS_DIFFERENT,
+            )
+
+
+def differences(recorded: Result, files: Sequence[Artifact]) -> list[str]:
+    """A sentence for each file that differs from the built one, is missing, or was not built."""
+    built = {artifact.filename: artifact for artifact in recorded.artifacts}
+    found = {artifact.filename: artifact for artifact in files}
+    told = [f"{name} was built, and does not wait" for name in sorted(built.keys() - found.keys())]
+    told += [f"{name} waits, and was not built" for name in sorted(found.keys() - built.keys())]
+    for name in sorted(built.keys() & found.keys()):
+        ours, theirs = built[name], found[name]
+        if (ours.sha256, ours.size) != (theirs.sha256, theirs.size):
+            told.append(
+                f"{name} waits with sha256 {theirs.sha256} ({theirs.size} bytes), and {ours.sha256}"
+                f" ({ours.size} bytes) was built"
+            )
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a run left to be approved, from its results alone. `recorded` are the staged results,
+    dependencies first; `needs` are the edges among them. `behind` maps each blocked package to what
+    it waits for, directly or not; `lacks` maps a staged package to needs that are neither published
+    nor staged.
+    """
+
+    recorded: Mapping[PackageId, Result]
+    needs: Mapping[PackageId, frozenset[PackageId]]
+    behind: Mapping[PackageId, frozenset[PackageId]]
+    lacks: Mapping[PackageId, frozenset[PackageId]]
+
+    @classmethod
+    def of(cls, report: Report, where: str) -> Self:
+        """Raises ConfigError that names `where`, the file, for results with a cycle, or with a
+        staged package whose files are not on record.
+        """
+        results = {result.package.id: result for result in report.results}
+        staged = {name for name, each in results.items() if each.outcome is Outcome.STAGED}
+        for name in sorted(staged):
+            if not results[name].artifacts or results[name].staged is None:
+                raise ConfigError(
+                    f"{where}: {name} is staged, and its files are not on record",
+                    hint="Take the results.json of the run that staged it.",
+                    problem=Problem.RESULTS,
+                )
+        order = publish_order(report.edges, where)
+        reach: dict[PackageId, frozenset[PackageId]] = {}
+        for name in order:
+            needed = report.edges.get(name, frozenset())
+            # Packages between two staged ones order them as well.
+            reach[name] = frozenset().union(
+                *({need} if need in staged else reach.get(need, frozenset()) for need in needed)
+            )
+        absent = {
+            name for name, each in results.items() if not each.outcome.done and name not in staged
+        }
+        lacks = {name: report.edges.get(name, frozenset()) & absent for name in order}
+        return cls(
+            {name: results[name] for name in order if name in staged},
+            {name: reach[name] for name in order if name in staged},
+            {
+                name: reach[name]
+                for name in order
+                if reach[name] and name in results and results[name].outcome is Outcome.BLOCKED
+            },
+            {name: lacks[name] for name in order if name in staged and lacks[name]},
+        )
+
+    def levels(self) -> Mapping[PackageId, int]:
+        """1 for packages that need nothing that waits, and up from there."""
+        found: dict[PackageId, int] = {}
+        for name in self.recorded:
+            found[name] = 1 + max((found[need] for need in self.needs[name]), default=0)
+        return found
+
+    def needed_by(self) -> Mapping[PackageId, Sequence[PackageId]]:
+        """For each package, the waiting packages that need it."""
+        return {
+            name: [other for other, needs in self.needs.items() if name in needs]
+            for name in self.recorded
+        }

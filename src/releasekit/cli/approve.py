@@ -1,32 +1,32 @@
-"""`releasekit approve` and `reject`: from results.json and the registries alone."""
+"""`releasekit approve` and `reject`, which need only results.json and the registries."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from releasekit.aio import Group, gather_all
-from releasekit.approval.codes import Codes, NoCode
-from releasekit.approval.compare import Examined, examine
 from releasekit.approval.decide import (
     STOPPED,
-    Approving,
-    Ending,
-    Terms,
-    Unit,
+    ApprovalPolicy,
+    ApprovalResult,
+    ApprovalRun,
+    ApprovalUnit,
+    Codes,
+    NoCode,
+    group_units,
     reject,
-    units_of,
 )
-from releasekit.approval.held import Held
-from releasekit.approval.review import AT_ONCE, reviewed
+from releasekit.approval.review import AT_ONCE, Examined, Held, build_review, examine
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.recorded import recorded
+from releasekit.cli.result_files import load_recorded
 from releasekit.cli.session import started
 from releasekit.cli.telling import traffic_told
-from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
@@ -41,18 +41,20 @@ from releasekit.report.text import few, packages
 from releasekit.scheduler.retries import Patience
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
-from releasekit.text.escape import log_line
+from releasekit.text.escape import log_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
+    from typing import TextIO
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.ecosystems.approval import Approval
     from releasekit.model import PackageId, Report
 
-_UNDECIDED = Ending(
+
+_UNDECIDED = ApprovalResult(
     state="waiting",
     reason="not decided",
     hint="Run the same command again: it goes on with what still waits.",
@@ -60,10 +62,10 @@ _UNDECIDED = Ending(
 
 
 async def decide(config: Config, session: Session) -> int:
-    """Review what waits, ask once, and do it; a review that nobody answers changes nothing."""
+    """Review what waits, ask once, and do it; without a yes nothing changes."""
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
     with interruption, counted(traffic_told(config, session)):
-        report, where, run = await recorded(config, session)
+        report, where, run = await load_recorded(config, session)
         held = Held.of(report, where)
         if not held.recorded:
             print(f"{log_line(where)}: nothing of this run waits for approval", file=session.out)
@@ -108,7 +110,7 @@ async def _opened(
 
 
 def _check_registry(option: str, report: Report, ecosystem: str, approval: Approval) -> None:
-    """Credentials go where the person says, not where a file does."""
+    """Credentials go only where the user says, never where results.json says."""
     recorded = report.registries.get(ecosystem, "")
     if recorded and recorded.rstrip("/") != approval.url.rstrip("/"):
         raise ConfigError(
@@ -120,7 +122,7 @@ def _check_registry(option: str, report: Report, ecosystem: str, approval: Appro
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """One release, decided about once."""
+    """One decision about one release."""
 
     config: Config
     session: Session
@@ -139,14 +141,14 @@ class _Decision:
         terminal = Terminal.at(session.out, session.credentials.environment)
         examined = await self._examined()
         waiting = [each for each in examined.values() if each.waiting and not each.refusal]
-        review = await reviewed(
+        review = await build_review(
             self.report, self.held, examined, self.approvals, compare=self.approving
         )
         show_review(replace(review, run=self.run), session.out, session.credentials.environment)
         if waiting and not await self._agreed(len(waiting), terminal):
             print("Nothing was decided.", file=session.out)
             return 1
-        units = units_of(examined, self.held.needs)
+        units = group_units(examined, self.held.needs)
         codes = {
             name: Codes(approval, self._given_code(name), terminal)
             for name, approval in self.approvals.items()
@@ -196,13 +198,13 @@ class _Decision:
         return code.reveal() if code else ""
 
     async def _approve(
-        self, units: list[Unit], codes: Mapping[str, Codes]
-    ) -> tuple[dict[PackageId, Ending], bool]:
-        run = Approving(
+        self, units: list[ApprovalUnit], codes: Mapping[str, Codes]
+    ) -> tuple[dict[PackageId, ApprovalResult], bool]:
+        run = ApprovalRun(
             units,
             self.approvals,
             codes,
-            terms=Terms(
+            terms=ApprovalPolicy(
                 visible=self.config.gate == "visible",
                 max_wait_s=self.config.max_wait_s,
                 max_retries=self.config.max_retries,
@@ -221,11 +223,11 @@ class _Decision:
         return run.endings, False
 
     async def _reject(
-        self, units: list[Unit], codes: Mapping[str, Codes]
-    ) -> tuple[dict[PackageId, Ending], bool]:
-        endings: dict[PackageId, Ending] = {}
+        self, units: list[ApprovalUnit], codes: Mapping[str, Codes]
+    ) -> tuple[dict[PackageId, ApprovalResult], bool]:
+        endings: dict[PackageId, ApprovalResult] = {}
         try:
-            # What others need goes last: what is left at any time could be approved.
+            # Dependencies go last, so that what is left can still be approved at any time.
             for unit in reversed(units):
                 endings |= dict.fromkeys(unit.names, STOPPED)
                 ending = await reject(
@@ -247,7 +249,7 @@ class _Decision:
     def _say(self, line: str) -> None:
         print(log_line(self.session.redacted.text(line)), file=self.session.out, flush=True)
 
-    def _tell(self, endings: Mapping[PackageId, Ending], *, interrupted: bool) -> int:
+    def _tell(self, endings: Mapping[PackageId, ApprovalResult], *, interrupted: bool) -> int:
         rows = [
             (str(name), recorded.package.version, endings.get(name, _UNDECIDED))
             for name, recorded in self.held.recorded.items()
@@ -292,5 +294,55 @@ def _lacking(name: PackageId, lacks: Iterable[PackageId]) -> Rejected:
 
 
 def _stay() -> None:
-    """The cancellation has been seen to: what is left is to say how far this has come."""
+    """Clear the cancellation, so that what was done so far can be reported."""
     cast("asyncio.Task[object]", asyncio.current_task()).uncancel()
+
+
+_MAX_ANSWER_BYTES: Final = 4_096
+
+
+class Terminal:
+    """A `Prompter` on stdin and stdout; the event loop goes on while the person thinks."""
+
+    def __init__(self, descriptor: int, out: TextIO) -> None:
+        self._descriptor = descriptor
+        self._out = out
+
+    @classmethod
+    def at(cls, out: TextIO, environment: Mapping[str, str]) -> Self | None:
+        """None unless both stdin and `out` are terminals outside of CI."""
+        given: TextIO | None = sys.stdin  # None where that was closed
+        if given is None or environment.get("CI") or not (given.isatty() and out.isatty()):
+            return None
+        return cls(given.fileno(), out)
+
+    async def ask(self, question: str) -> str:
+        """One stripped line; empty at the end of input."""
+        print(question, end="", file=self._out, flush=True)
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[bytes] = loop.create_future()
+
+        def read() -> None:
+            loop.remove_reader(self._descriptor)
+            answered.set_result(os.read(self._descriptor, _MAX_ANSWER_BYTES))
+
+        # Not in a thread, which cannot be stopped while it reads.
+        loop.add_reader(self._descriptor, read)
+        try:
+            data = await answered
+        finally:
+            loop.remove_reader(self._descriptor)
+        if not data.endswith(b"\n"):
+            print(file=self._out, flush=True)
+        return data.decode(errors="replace").strip()
+
+    async def agrees(self, question: str) -> bool:
+        return (await self.ask(f"{question} [y/N] ")).lower() in {"y", "yes"}
+
+    async def code(self, why: str) -> str:
+        print(visible(why), file=self._out)
+        return await self.ask("One-time code: ")
+
+    def open(self, page: str) -> None:
+        # With its query, which is worth nothing without being signed in.
+        print(f"Confirm it in your browser:\n  {visible(page)}", file=self._out, flush=True)

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING
 from releasekit import report
 from releasekit.aio import Group, uncancellable
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.left_behind import forget_results, refuse_tracked_results
 from releasekit.cli.publishing import Publishing, say, tell, write
-from releasekit.cli.recorded import RESULTS, loaded
+from releasekit.cli.result_files import (
+    RESULTS,
+    forget_results,
+    load_results,
+    refuse_tracked_results,
+)
 from releasekit.cli.session import (
     Session,
     prepared,
@@ -238,7 +242,7 @@ async def join(config: Config, session: Session) -> int:
             "(actions/download-artifact), or name another `state-directory`.",
             problem=Problem.RESULTS,
         )
-    reports = await asyncio.to_thread(loaded, *found)
+    reports = await asyncio.to_thread(load_results, *found)
     planned = PlanFile.read(config.plan_file).plan() if config.plan_file else None
     made = await asyncio.to_thread(report.join, reports, plan=planned)
     table = await asyncio.to_thread(report.results_table, made)

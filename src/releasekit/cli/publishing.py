@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.announce.releases import Assets
-from releasekit.cli.left_behind import page_of, write_page
-from releasekit.cli.recorded import RESULTS
+from releasekit.cli.result_files import RESULTS, page_of, write_page
 from releasekit.cli.telling import is_verbose
 from releasekit.errors import INTERRUPTED, PathError
 from releasekit.host import durable

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from releasekit.announce.post_release import PostRelease
     from releasekit.cli.signing import JobSigning
     from releasekit.config.config import Config
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.origin import Origin
     from releasekit.host.runner import Actions

@@ -13,7 +13,7 @@ from releasekit.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,11 +19,10 @@ from releasekit.config.declaration import (
     REPORTS,
     RUNS,
     VERIFY,
+    Command,
     Declaration,
 )
-from releasekit.config.selection import Selection
 from releasekit.config.values import Directory, PinMode, StageMode, Url
-from releasekit.config.verification import Verification
 from releasekit.host.sandbox import Wanted
 
 STATE_KEY = Declaration.secret(
@@ -37,6 +36,150 @@ FORGE_TOKEN = Declaration.secret(
     "statement, where it has `attestations: write`. Default: the job's own token.",
     default="${{ github.token }}",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What the user chose, with defaults filled in."""
+
+    mode: Annotated[
+        Command,
+        Declaration(
+            "`plan` shows what would be published, `publish` publishes what is missing, "
+            "`report` joins the results of several jobs into one summary.",
+            "choice",
+            choices=("plan", "publish", "report"),
+            commands=frozenset(),
+            places=frozenset({"action"}),
+        ),
+    ] = "plan"
+    working_directory: Annotated[
+        str, Declaration("The root of the workspace.", "path", commands=ALL, places=NOT_IN_FILE)
+    ] = "."
+    config_file: Annotated[
+        str,
+        Declaration(
+            "Default: `releasekit.toml` in the root, if it is there.",
+            "path",
+            commands=ALL,
+            places=NOT_IN_FILE,
+        ),
+    ] = ""
+    ecosystem: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Only these ecosystems, separated by commas or line breaks: "
+            "{ecosystems}. Default: all that are found.",
+            "names",
+            commands=ALL,
+        ),
+    ] = ()
+    packages: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Only packages whose name matches one of these globs, separated by commas or "
+            "line breaks. A dependency that is left out must be on its registry already.",
+            "names",
+        ),
+    ] = ()
+    exclude_packages: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "No package whose name matches one of these globs, separated by commas or line breaks.",
+            "names",
+        ),
+    ] = ()
+    dist: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Directories with package files that were built elsewhere, one per line: wheels, npm "
+            "tarballs, crates, jars. They are checked, completed and published in order.",
+            "lines",
+        ),
+    ] = ()
+    plan_file: Annotated[
+        str,
+        Declaration(
+            "Publish exactly what this plan of an earlier job says; refused when the sources "
+            "differ. With `plan`, where to write it; with `report`, what has to be accounted for.",
+            "path",
+            commands=REPORTS,
+            places=NOT_IN_FILE,
+        ),
+    ] = ""
+    dry_run: Annotated[
+        bool,
+        Declaration(
+            "Everything but the uploads, builds included.",
+            "bool",
+            commands=PUBLISH,
+            places=NOT_IN_FILE,
+        ),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """`files` are paths and URLs. `repository` is OWNER/NAME, and `workflow` the name of a file.
+    `ref` begins with refs/.
+    """
+
+    files: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Files, directories with releases, and addresses of files on registries, one per line.",
+            "lines",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ()
+    repository: Annotated[
+        str,
+        Declaration(
+            "The repository, OWNER/NAME at github.com, whose workflows must have signed; required.",
+            "text",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    workflow: Annotated[
+        str,
+        Declaration(
+            "The workflow of that repository that must have signed (`release.yml`). Default: any.",
+            "text",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    ref: Annotated[
+        str,
+        Declaration(
+            "The branch or tag whose run must have signed, in full: `refs/heads/main`, "
+            "`refs/tags/v1.2` (`main` could be either). Default: any, but none of a pull request.",
+            "text",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    event: Annotated[
+        str,
+        Declaration(
+            "The event that must have started the run that signed (`push`). Default: any, but "
+            "none of a pull request.",
+            "text",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    bundle: Annotated[
+        str,
+        Declaration(
+            "The attestations, in place of what lies beside the files or on the registry.",
+            "path",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, kw_only=True)

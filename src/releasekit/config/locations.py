@@ -21,8 +21,7 @@ from releasekit.text.escape import clip
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.config.declaration import Declaration
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import Declaration, EcosystemDeclaration
     from releasekit.config.inputs import Inputs
 
 # What Linux, macOS and Windows take in one component; and of a path, Linux takes 4,095 bytes, of

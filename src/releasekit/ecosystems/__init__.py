@@ -9,7 +9,7 @@ from releasekit.ecosystems.folders import table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
 
 FOLDERS: Final = (
     "releasekit.ecosystems.pypi",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from releasekit.config.config import Config
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.tables import OptionTable
     from releasekit.ecosystems.approval import Approval
     from releasekit.ecosystems.directory import Layout

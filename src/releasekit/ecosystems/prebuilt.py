@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from releasekit.config.config import Config
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.dist_files import DistFile
     from releasekit.ecosystems.interface import (
         Built,

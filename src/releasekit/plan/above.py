@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from releasekit.config.config import Config
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
 
 
 def refuse_member(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from releasekit.config.config import Config
-    from releasekit.config.ecosystem import EcosystemDeclaration, Manifests
+    from releasekit.config.declaration import EcosystemDeclaration, Manifests
     from releasekit.ecosystems.interface import Membership, Roots, Target
     from releasekit.host.process import Processes
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.config.ecosystem import EcosystemDeclaration
+    from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
     from releasekit.plan.below import Below
     from releasekit.state.journal import History, HistoryEntry

@@ -6,7 +6,7 @@ import heapq
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from releasekit.garbage import gc_paused
+from releasekit.graph import gc_paused
 from releasekit.model import Outcome
 from releasekit.scheduler import Task
 from releasekit.scheduler.frontier import Frontier

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
 from releasekit.aio import Group
 from releasekit.errors import LeftAlone, PackageError, PlanError, Transient
-from releasekit.garbage import gc_paused
-from releasekit.graph import DependencyGraph
+from releasekit.graph import DependencyGraph, K, gc_paused
 from releasekit.model import Outcome
-from releasekit.priority import K
 from releasekit.scheduler.controls import listening
 from releasekit.scheduler.frontier import Frontier
 from releasekit.scheduler.result import Observer, Reasons, RunResult, State, Task

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
 
 from releasekit.errors import PlanError, UnknownDependency
+from releasekit.graph import K, PriorityQueue
 from releasekit.model import Outcome
-from releasekit.priority import K, PriorityQueue
 from releasekit.scheduler.result import State
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from releasekit.graph import K, Key
 from releasekit.model import Outcome
-from releasekit.priority import K, Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

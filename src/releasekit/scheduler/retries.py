@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from releasekit.aio import backoff
 from releasekit.errors import ReleasekitError, Transient, Undecided
+from releasekit.graph import K
 from releasekit.model import Outcome
-from releasekit.priority import K
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ A small ecosystem that is not part of the product. Tests add it to the others.
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
-from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import EcosystemDeclaration
+from releasekit.config.declaration import Declaration, EcosystemDeclaration
 from releasekit.config.tables import OptionTable
 from releasekit.host.scrub import ToolVariables
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import Demo, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
-from releasekit.config.declaration import Declaration
-from releasekit.config.ecosystem import EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests
 from releasekit.config.tables import OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.cli.left_behind import write_page
+from releasekit.cli.result_files import write_page
 from sample_runs import partial_report
 
 if TYPE_CHECKING:

@@ -1,0 +1,130 @@
+"""results.json and report.html: where a run leaves them, and reading them back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from releasekit.approval.workflow_run import WorkflowRun
+from releasekit.cli.session import refuse_tracked
+from releasekit.errors import ConfigError, PathError
+from releasekit.host import durable
+from releasekit.host.files import read_file
+from releasekit.host.outlet import require_free, trouble_at
+from releasekit.http.client import RetryPolicy, http_client
+from releasekit.problems import Problem
+from releasekit.report import join, load_all
+from releasekit.report.record import MAX_BYTES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.model import Report
+
+
+PAGE: Final = "report.html"
+
+
+async def refuse_tracked_results(config: Config, session: Session) -> None:
+    """Raises ConfigError where results-file, or the page beside it, is tracked by git."""
+    results = config.results_file
+    await refuse_tracked(results, "results-file", config, session)
+    page = results.with_name(PAGE) if results else None
+    if page is not None and _may_be_replaced(page):
+        await refuse_tracked(page, "results-file", config, session)
+
+
+def _may_be_replaced(page: Path) -> bool:
+    """Whether the file is a report page of ours; one that cannot be read stays."""
+    with contextlib.suppress(OSError):
+        return page.is_file() and not trouble_at(page, page=True)
+    return False
+
+
+def forget_results(config: Config) -> None:
+    """Durably remove the results of an earlier run: if this one ends early, later steps must not
+    take those for its own.
+    """
+    for path in {config.state_directory / RESULTS, config.results_file}:
+        if path is None:
+            continue
+        if path == config.results_file:
+            require_free(path, "results-file")
+        try:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                durable.remove(path)
+        except OSError as error:
+            raise PathError(f"{path}: cannot be removed: {error.strerror}") from error
+    for path in {config.state_directory / RESULTS, config.results_file}:
+        if path is not None:
+            _forget_page(path.with_name(PAGE))
+
+
+def _forget_page(path: Path) -> None:
+    """Remove an old page of ours, so that it does not pass for one of this run."""
+    with contextlib.suppress(OSError):
+        if not trouble_at(path, page=True):
+            durable.remove(path)
+
+
+def page_of(made: Report) -> bytes:
+    # Only a run that has ended needs it.
+    from releasekit.report.page import report_page  # noqa: PLC0415
+
+    return report_page(made).encode()
+
+
+def write_page(made: Report, results: Path) -> str:
+    """Write the report page beside `results`. Where something is in the way, the run goes on
+    without a page; returns the warning, else "".
+    """
+    path = results.with_name(PAGE)
+    try:
+        if trouble := trouble_at(path, page=True):
+            return f"warning: {path} {trouble}; this run has no report page"
+        durable.replace(path, page_of(made))
+    except OSError as error:
+        return f"warning: {path} cannot be written: {error.strerror}; this run has no report page"
+    return ""
+
+
+RESULTS: Final = "results.json"
+
+
+def load_results(*paths: Path) -> list[Report]:
+    """The reports in these files. Raises ConfigError that names the file."""
+    return load_all((str(path), read_file(path, max_bytes=MAX_BYTES)) for path in paths)
+
+
+async def load_recorded(config: Config, session: Session) -> tuple[Report, str, dict[str, str]]:
+    """The results to decide about, where they were found, and a description of the run. Results of
+    several jobs are joined.
+    """
+    if not config.run:
+        path = config.results_file or config.state_directory / RESULTS
+        try:
+            (report,) = await asyncio.to_thread(load_results, path)
+        except ConfigError as error:
+            error.hint = error.hint or "Name the results.json of the run, or its page with --run."
+            raise
+        said = {"page, as the file says": report.run_url} if report.run_url else {}
+        return report, str(path), said
+    if config.results_file:
+        raise ConfigError(
+            "RESULTS and --run both name results; write one of them", problem=Problem.COMMAND_LINE
+        )
+    run = WorkflowRun.named(config.run, session.credentials.get)
+    policy = RetryPolicy(
+        config.max_retries,
+        config.retry_base_delay_s,
+        deadline_s=config.task_timeout_s,
+        redact=session.credentials.redact,
+    )
+    async with http_client() as http:
+        described = await run.describe(http, policy)
+        found = await run.results(http, policy)
+    reports = await asyncio.to_thread(load_all, found)
+    return (reports[0] if len(reports) == 1 else join(reports)), config.run, described
