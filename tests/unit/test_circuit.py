@@ -2,15 +2,27 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import httpx
 import pytest
 
+import fakes
 import virtual_time
+from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.maven.access import ANSWERS
+from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import LeftAlone, Transient
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, http_client, request_with_retry
+from releasekit.http.credentials import Credentials, snapshot
 from releasekit.scheduler.retries import Patience
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.host.process import Processes
 
 
 def test_it_opens_after_failures_in_a_row_only() -> None:
@@ -126,8 +138,10 @@ def test_a_registry_that_limits_rates_is_asked_as_fast_as_it_takes(
         async with http_client(64, transport=limited) as client:
             await asyncio.gather(
                 *(
-                    request_with_retry(client, "GET", "https://registry.example/", policy=policy)
-                    for _ in range(packages)
+                    request_with_retry(
+                        client, "GET", f"https://registry.example/{number}", policy=policy
+                    )
+                    for number in range(packages)
                 )
             )
         return limited.requests, virtual_time.now()
@@ -135,3 +149,75 @@ def test_a_registry_that_limits_rates_is_asked_as_fast_as_it_takes(
     requests, lasted_s = virtual_time.run(main())
     assert requests - packages < 64
     assert lasted_s < 2 * packages / 10 + 5
+
+
+class Refusing(httpx.AsyncBaseTransport):
+    """Takes all requests but those for one page, which it answers with `status` for good."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.refused = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(0.05)
+        if request.url.path != "/refused":
+            return httpx.Response(200)
+        self.refused += 1
+        return httpx.Response(self.status)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_one_page_that_is_always_refused_is_no_limit_of_the_registry(status: int) -> None:
+    """R12: it ends after some attempts, whatever else gets through, and slows nothing down."""
+
+    async def main() -> tuple[int, float, float]:
+        refusing = Refusing(status)
+        policy = RetryPolicy(3, 1.0, circuit=Circuit("registry"), rng=random.Random(0))
+
+        async def others() -> None:
+            for number in range(300):
+                await request_with_retry(
+                    client, "GET", f"https://registry.example/{number}", policy=policy
+                )
+
+        async with http_client(transport=refusing) as client:
+            busy = asyncio.ensure_future(others())
+            with pytest.raises(Transient, match=f"HTTP {status}"):
+                await request_with_retry(
+                    client, "GET", "https://registry.example/refused", policy=policy
+                )
+            refused_s = virtual_time.now()
+            await busy
+        return refusing.refused, refused_s, virtual_time.now()
+
+    requests, refused_s, lasted_s = virtual_time.run(main())
+    assert requests == 4
+    assert refused_s < 10
+    assert lasted_s < 2 * 300 * 0.05
+
+
+def test_each_attempt_at_an_upload_slows_down_no_further(tmp_path: Path) -> None:
+    """R12: a file that is always refused, and a package that is tried again because of it."""
+
+    async def main() -> tuple[int, float]:
+        refusing = Refusing(503)
+        config = fakes.config(tmp_path, max_retries=3)
+        async with http_client(transport=refusing) as client:
+            taken = snapshot({})
+            given = Services(
+                taken.environment,
+                client,
+                cast("Processes", None),
+                Credentials(taken, mask=lambda _: None),
+                fakes.logs(tmp_path),
+            )
+            server = Server(httpx.URL("https://registry.example/"), ANSWERS, config, given)
+            for _ in range(4):
+                await server.read(server.at("page"))
+                make_request = partial(client.build_request, "PUT", server.at("refused"))
+                assert (await server.send_paced(make_request)).status_code == 503
+        return refusing.refused, virtual_time.now()
+
+    requests, lasted_s = virtual_time.run(main())
+    assert requests == 4 + 3
+    assert lasted_s < 15

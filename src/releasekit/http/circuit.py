@@ -22,7 +22,10 @@ PATIENCE_S: Final = 300.0
 # so that a limit is met again after dozens of requests, and costs one of them.
 FIRST_GAP_S: Final = 0.05
 MAX_GAP_S: Final = 5.0
+MAX_HOLD_S: Final = 10.0  # after a refusal
 SHORTER: Final = 0.98
+# What is refused more often, while other requests get through, is refused for itself.
+MOST_REFUSALS: Final = 3
 
 
 class Circuit:
@@ -32,7 +35,8 @@ class Circuit:
 
     One that answers that there were too many requests gets them one after the other, with a gap
     that doubles each time. `refusals` counts such answers since the last success; requests that
-    were under way at the time of one count no more.
+    were under way at the time of one count no more. A kind of request that is refused time and
+    again while others get through slows nothing down.
     """
 
     def __init__(self, name: str, *, failures: int = 5, pause_s: float = 5.0) -> None:
@@ -52,6 +56,8 @@ class Circuit:
         self._gap_s = 0.0
         self._slowed_s = -1.0
         self._next_s = 0.0
+        # Of each kind that has not got through since: how often, and the gap before the first.
+        self._refused: dict[str, tuple[int, float]] = {}
 
     def check(self) -> None:
         """While the circuit is open, raises LeftAlone, with the time left as `retry_after`; and
@@ -104,16 +110,26 @@ class Circuit:
                         self._next_s = clock() + self._gap_s
             yield clock()
 
-    def slow_down(self, sent_s: float) -> None:
-        """What was sent at `sent_s` was one request too many."""
+    def slow_down(self, asked: str, sent_s: float) -> bool:
+        """A request of the kind `asked` that was sent at `sent_s` is refused: whether as one too
+        many.
+        """
+        times, gap_s = self._refused.get(asked, (0, self._gap_s))
+        if times >= MOST_REFUSALS and times > self.refusals:  # others got through in between
+            self._gap_s = min(self._gap_s, gap_s)
+            return False
         if sent_s <= self._slowed_s:
-            return
+            return True
+        self._refused[asked] = (times + 1, gap_s)
         self.refusals += 1
         self._slowed_s = asyncio.get_running_loop().time()
         self._gap_s = min(max(2 * self._gap_s, FIRST_GAP_S), MAX_GAP_S)
-        self._next_s = self._slowed_s + min(self._gap_s * 2**self.refusals, MAX_PAUSE_S)
+        self._next_s = self._slowed_s + min(self._gap_s * 2**self.refusals, MAX_HOLD_S)
+        return True
 
-    def speed_up(self) -> None:
+    def speed_up(self, asked: str) -> None:
+        """A request of the kind `asked` got through."""
+        self._refused.pop(asked, None)
         self.refusals = 0
         self._gap_s *= SHORTER
         if self._gap_s < FIRST_GAP_S / 4:

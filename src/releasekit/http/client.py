@@ -228,11 +228,13 @@ async def send(
                 circuit.failed(_describe(trouble))
             raise
         circuit.reached = True
+        # Servers refuse by names, as that of a page that lists all versions of an artifact.
+        asked = f"{request.method} {request.url.path.rstrip('/').rpartition('/')[2]}"
         if response.status_code in _TOO_MANY:
-            circuit.slow_down(sent_s)
-            response.extensions["slowed_down"] = True
+            if circuit.slow_down(asked, sent_s):
+                response.extensions["slowed_down"] = True
         elif response.status_code < 500:
-            circuit.speed_up()
+            circuit.speed_up(asked)
         if response.status_code >= 500 and not is_crowded(response):
             circuit.failed(f"HTTP {response.status_code}")
         else:
