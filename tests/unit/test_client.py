@@ -481,6 +481,24 @@ def test_a_proxy_that_is_none_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -
         http_client()
 
 
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "all_proxy"])
+def test_a_proxy_whose_port_does_not_exist_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """R34, R40: neither httpx nor the socket says so but by a bug of theirs."""
+    monkeypatch.setenv(variable, "me:hunter2@127.0.0.1:99999")
+    name = variable.upper()
+    with raises(Problem.NETWORK_SETTINGS, match="99999 is no port") as caught:
+        http_client()
+    assert str(caught.value) == (
+        f"{name} = http://127.0.0.1:99999: 99999 is no port: they end at 65535"
+    )
+    assert caught.value.hint == (
+        f"Write the address of an HTTP proxy: {name}=http://proxy.example:3128"
+    )
+    assert caught.value.exit_code == 2
+
+
 def test_a_socks_proxy_is_refused_in_plain_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
     with pytest.raises(ConfigError, match="it names a SOCKS proxy") as caught:

@@ -20,7 +20,13 @@ from releasekit.aio import backoff
 from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Rejected, Transient
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
-from releasekit.http.origins import describe_request, is_safe, proxy_of, same_origin
+from releasekit.http.origins import (
+    check_proxies,
+    describe_request,
+    is_safe,
+    proxy_of,
+    same_origin,
+)
 from releasekit.http.pool import PooledClient
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.problems import Problem
@@ -73,6 +79,7 @@ def http_client(
     Raises ConfigError for a proxy, or certificates, that cannot be used.
     """
     try:
+        check_proxies()
         return _http_client(pool_size, transport)
     except (ValueError, httpx.InvalidURL, ImportError) as error:
         # httpx imports what speaks SOCKS only where a proxy does.

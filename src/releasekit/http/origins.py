@@ -13,7 +13,7 @@ from releasekit.problems import Problem
 from releasekit.text.escape import bare_urls, clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 MAX_PORT: Final = 65_535
 
@@ -97,14 +97,29 @@ def proxy_of(url: httpx.URL) -> Proxy | None:
 
     https://www.python-httpx.org/environment_variables/#proxies
     """
-    proxies = getproxies()
-    for scheme in (url.scheme, "all"):
-        if address := proxies.get(scheme):
-            if proxy_bypass(url.host):
-                return None
-            whole = httpx.URL(address if "://" in address else f"http://{address}")
-            return Proxy(str(whole.copy_with(userinfo=b"")), f"{scheme.upper()}_PROXY")
+    for proxy in _proxies(url.scheme, "all"):
+        return None if proxy_bypass(url.host) else proxy
     return None
+
+
+def check_proxies() -> None:
+    """Raises ConfigError for the first whose port does not exist."""
+    for address, variable in _proxies("http", "https", "all"):
+        if not has_port(url := httpx.URL(address)):
+            raise ConfigError(
+                f"{variable} = {clip(visible(address), 200)}: {url.port} is no port: they end at "
+                f"{MAX_PORT}",
+                hint=f"Write the address of an HTTP proxy: {variable}=http://proxy.example:3128",
+                problem=Problem.NETWORK_SETTINGS,
+            )
+
+
+def _proxies(*schemes: str) -> Iterator[Proxy]:
+    addresses = getproxies()
+    for scheme in schemes:
+        if address := addresses.get(scheme):
+            whole = httpx.URL(address if "://" in address else f"http://{address}")
+            yield Proxy(str(whole.copy_with(userinfo=b"")), f"{scheme.upper()}_PROXY")
 
 
 def describe_request(request: httpx.Request) -> str:
