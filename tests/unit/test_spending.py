@@ -319,8 +319,8 @@ def test_builds_are_answered_by_more_slots_up_to_the_cpus(
     ("words", "told"),
     [
         ("five an hour", "five an hour"),
-        ("", "a registry asked for it (`Retry-After`)"),
-        (remedy(429), "a registry asked for it (`Retry-After`)"),
+        ("", "a registry wanted no more requests for a while (429, 503 or `Retry-After`)"),
+        (remedy(429), "a registry wanted no more requests for a while (429, 503 or `Retry-After`)"),
     ],
 )
 def test_of_a_rate_limit_is_said_what_it_is(bench: Bench, words: str, told: str) -> None:

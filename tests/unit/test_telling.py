@@ -98,7 +98,9 @@ def test_every_request_is_told_without_a_secret() -> None:
 
 def test_a_log_tells_of_long_pauses_alone() -> None:
     seen = (EXCHANGE, delay(4.0), delay(30.0, end=True), delay(30.0))
-    line = "     1.0 s    pypi:core  asks again in 30 s as its server asks (Retry-After)\n"
+    line = (
+        "     1.0 s    pypi:core  asks again in 30 s: its server wants no more requests for now\n"
+    )
     assert told(config(), {"CI": "true"}, *seen) == line
     assert told(config(), {}, *seen, out=Terminal()) == ""
 

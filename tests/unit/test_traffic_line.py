@@ -48,7 +48,7 @@ GET = Exchange(
         ),
         (
             Delay(package="pypi:core", cause="rate-limit", at_s=1.25, lasted_s=30),
-            "pypi:core  asks again in 30 s as its server asks (Retry-After)",
+            "pypi:core  asks again in 30 s: its server wants no more requests for now",
         ),
         (
             Delay(package="pypi:core", cause="retry", at_s=1.25, lasted_s=1),

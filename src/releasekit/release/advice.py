@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from releasekit.release.timesheet import Piece, Timesheet
     from releasekit.spent import RunSpent, Wait
 
+# Not every server names a time; those that do may answer with any status.
+_NO_MORE: Final = "a registry wanted no more requests for a while (429, 503 or `Retry-After`)"
 _LEAST_SHARE: Final = 0.1
 _LEAST_S: Final = 1.0
 # Of so many tasks, a run on paper takes some hundredths of a second.
@@ -66,7 +68,7 @@ class _Case:
         """What saves too little may be left out, where that is plain without a run on paper."""
         asked_for_s = self._on_chain("rate-limit")
         if asked_for_s:
-            named = few(self._limits.words, 2) or "a registry asked for it (`Retry-After`)"
+            named = few(self._limits.words, 2) or _NO_MORE
             yield _Change(asked_for_s, f"{self._waited('rate-limit', 'rate limits')}: {named}")
         complete = all(life.attempts for life in self._sheet.lives.values())
         if complete and not self._limits.sequential and len(self._sheet.lives) <= _MOST_TASKS:

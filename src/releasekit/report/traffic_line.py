@@ -39,5 +39,5 @@ def _delay(seen: Delay) -> str:
     lasts = seconds(seen.lasted_s)
     if seen.end:
         return f"waited {lasts} for {seen.what or _WAITED_FOR.get(seen.cause, seen.cause)}"
-    asked = " as its server asks (Retry-After)" if seen.cause == "rate-limit" else ""
+    asked = ": its server wants no more requests for now" if seen.cause == "rate-limit" else ""
     return f"asks again in {lasts}{asked}"
