@@ -57,12 +57,12 @@ async def _signing(
         return NO_JOB
     tokens = IdTokens(services.credentials, services.http)
     public = config.trust_config is None
-    server = services.environment.get("GITHUB_SERVER_URL", "https://github.com")
-    if obstacle := obstacle_here(services.environment, tokens, server=server, public=public):
+    if obstacle := obstacle_here(services.environment, tokens, public=public):
         return obstacle
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
     from releasekit.provenance.trust import instance_at  # noqa: PLC0415 - only where one signs
 
+    server = services.environment.get("GITHUB_SERVER_URL", "https://github.com")
     instance = instance_at(config.trust_config)
     signer = await group.enter(
         Signer(instance, tokens, services.http, credentials=services.credentials, server=server)

@@ -10,6 +10,7 @@ import json
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import urlsplit
 
 from actions_toolkit.command import Command  # type: ignore[import-untyped]
 from actions_toolkit.file_command import (  # type: ignore[import-untyped]
@@ -33,11 +34,17 @@ MAX_OUTPUT_BYTES: Final = 1024 * 1024
 MAX_ANNOTATIONS: Final = 10
 MAX_MESSAGE_CHARS: Final = 4096
 MIN_SECRET_CHARS: Final = 4
+GITHUB_HOST: Final = "github.com"
 _CUT: Final = "\n\n_Cut here: a job summary holds 1 MiB. The results file has everything._\n"
 
 
 def on_actions(environment: Mapping[str, str]) -> bool:
     return environment.get("GITHUB_ACTIONS") == "true"
+
+
+def server_of(environment: Mapping[str, str]) -> str:
+    """The host of the server whose job this is: other servers, as Gitea, run actions too."""
+    return urlsplit(environment.get("GITHUB_SERVER_URL", f"https://{GITHUB_HOST}")).hostname or ""
 
 
 class Actions:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from releasekit.attested import Obstacle
 from releasekit.errors import Rejected
-from releasekit.host.runner import on_actions
+from releasekit.host.runner import GITHUB_HOST, on_actions, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,25 +23,22 @@ NO_PERMISSION: Final = Obstacle(
     condition="this job has no `id-token: write` permission",
     cure="Give the job that publishes `permissions: { contents: read, id-token: write }`.",
 )
-_PUBLIC_SERVER: Final = "github.com"
 
 
 def obstacle_here(
-    environment: Mapping[str, str], tokens: IdTokens, *, server: str, public: bool
+    environment: Mapping[str, str], tokens: IdTokens, *, public: bool
 ) -> Obstacle | None:
     """What keeps this process from asking who it is; None where it may ask. `public` says that
     Sigstore's public instance is to know it.
     """
     if not on_actions(environment):
         return NO_JOB
-    if not tokens.offered:
-        return NO_PERMISSION
-    if public and (host := urlsplit(server).hostname) != _PUBLIC_SERVER:
+    if public and (host := server_of(environment)) != GITHUB_HOST:
         return Obstacle(
             condition=f"Sigstore's public instance knows jobs of github.com, and this is {host}",
             cure="Name an instance that knows it with `trust-config`, or set `attestations: off`.",
         )
-    return None
+    return None if tokens.offered else NO_PERMISSION
 
 
 async def signing_job(signer: Signer, *, public: bool) -> Job | Obstacle:

@@ -88,6 +88,27 @@ def _services(root: Path, environ: dict[str, str]) -> Services:
     return Services(taken.environment, httpx.AsyncClient(), processes, credentials, logs)
 
 
+@pytest.mark.parametrize("ecosystem", ["pypi", "npm", "cargo"])
+def test_only_jobs_of_github_are_told_of_a_permission(tmp_path: Path, ecosystem: str) -> None:
+    """R38: a registry knows no job of another server that runs actions, as Gitea does."""
+    config, trusted = fakes.config(tmp_path), Given(Secret("exchanged"))
+    wanted = TokenInput(ecosystem=ecosystem, registry=Url("https://r.example/"), kind="a token")
+
+    def said(server: str, config: Config = config) -> str:
+        environ = {"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": server}
+        chosen = choose_login(config, _services(tmp_path, environ), wanted, trusted=trusted)
+        with pytest.raises(MissingCredentials) as caught:
+            chosen.check()
+        return f"{caught.value} {caught.value.hint}"
+
+    assert "id-token: write" in said("https://github.com")
+    elsewhere = said("https://git.example")
+    assert "id-token" not in elsewhere
+    assert f"Set the input `{ecosystem}-token` to a token" in elsewhere
+    always = replace(config, trusted_publishing="always")
+    assert "id-token: write" in said("https://git.example", always)
+
+
 def test_a_password_goes_where_an_input_says() -> None:
     """R37"""
     login = access.Login(PLACE, "ci", Secret("hunter2"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.declaration import PREFIX
 from releasekit.errors import MissingCredentials, Transient, UnnamedRegistry
 from releasekit.host.files import read_head
+from releasekit.host.runner import GITHUB_HOST, server_of
 from releasekit.http.client import RetryPolicy, check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
 from releasekit.problems import Problem
@@ -213,7 +214,9 @@ def choose_login(
     if trusted is not None and IdTokens(services.credentials, services.http).offered:
         return withhold(wanted.ecosystem, wanted.registry) or trusted
     environment = services.credentials.environment
-    return Missing(wanted.missing(environment, trusting=trusted is not None))
+    # "auto" asks registries that know jobs of github.com alone; no permission helps another's.
+    known = config.trusted_publishing == "always" or server_of(environment) == GITHUB_HOST
+    return Missing(wanted.missing(environment, trusting=trusted is not None and known))
 
 
 def withhold(ecosystem: str, registry: Url) -> Missing | None:
