@@ -431,6 +431,8 @@ def test_a_refused_upload_may_be_there_all_the_same(line: Line) -> None:
     assert warning.name == "refused-but-there"
     assert "403: the tag is not yours" in warning.message
     assert results["app"].warnings == ()
+    failed = [event.phase for event in line.events if event.state == "ended" and event.detail]
+    assert failed == ["upload"]  # and nothing that follows
 
 
 def test_what_is_missing_beside_the_files_is_made_by_another_attempt(line: Line) -> None:

@@ -222,12 +222,13 @@ class Phases:
                 raise
             if all(there):
                 self._tell_refusal(runs)
-            if self._config.gate == "accepted" and not all(there):
+            elif self._config.gate == "accepted":
                 raise Undecided(runs[0].ambiguity) from error
 
     def _tell_refusal(self, runs: Sequence[PackageRun]) -> None:
         """Of what the registry shows all the same: something beside the files may be missing."""
         for run in runs:
+            run.error = None  # nothing that follows has failed
             if run.refusal:
                 lacks = run.published.lacks if run.published else ""
                 message = f"{f'{lacks}: ' if lacks else ''}{run.refusal}"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.interface import Registry
     from releasekit.host.process import Processes
+    from releasekit.model import Published
 
 T = TypeVar("T")
 PACKAGE = package()
@@ -434,6 +435,36 @@ def test_a_prerelease_is_never_sent_as_latest(
     artifact = tarball(tmp_path, target)
     using(server, lambda registry: registry.upload(target, [artifact]))
     assert sent(server)["dist-tags"] == {tag: version}
+
+
+ADD_TAG = "npm dist-tag add @acme/core@1.0.0 release-1.x"
+
+
+@pytest.mark.parametrize(
+    ("tags", "lacks"),
+    [
+        ({"latest": "2.0.0"}, f"there is no dist-tag release-1.x (`{ADD_TAG}` makes it)"),
+        ({"latest": "2.0.0", "release-1.x": "1.0.0"}, ""),
+    ],
+)
+def test_a_dist_tag_that_a_refusal_has_left_out_is_told(
+    tmp_path: Path, tags: dict[str, str], lacks: str
+) -> None:
+    """R57: a registry may store a version, then answer 400 for its tag."""
+    before = {"dist-tags": {"latest": "2.0.0"}, "versions": {}}
+    after = {"dist-tags": tags, **VERSIONS}
+    refusal = httpx.Response(400, json={"error": "The tag name is invalid"})
+    server = Server({f"PUT {ALL}": refusal, f"GET {ALL}": [before, after], f"GET {ONE}": DIST})
+
+    async def use(registry: Registry) -> list[Published | None]:
+        with pytest.raises(Rejected, match="tag name is invalid"):
+            await registry.upload(PACKAGE, [artifact])
+        return [await registry.lookup(PACKAGE) for _ in range(2)]
+
+    artifact = tarball(tmp_path, PACKAGE)
+    for found in using(server, use):
+        assert found is not None
+        assert found.lacks == lacks
 
 
 def test_nothing_is_sent_where_latest_cannot_be_told(tmp_path: Path) -> None:

@@ -28,10 +28,14 @@ class Packument:
 
     asked_s: float
     exists: bool = False
-    latest: str = ""
+    tags: Mapping[str, Any] = field(default_factory=dict)
     etag: str = ""
     aged: bool = False
     entries: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> str:
+        return str(self.tags.get(document.LATEST, ""))
 
     @classmethod
     def from_response(cls, response: httpx.Response, version: str, *, asked_s: float) -> Packument:
@@ -41,7 +45,7 @@ class Packument:
         return cls(
             asked_s=asked_s,
             exists=True,
-            latest=str(table_in(found, "dist-tags").get(document.LATEST, "")),
+            tags=table_in(found, "dist-tags"),
             etag=etag if len(etag) <= _MAX_ETAG_CHARS else "",
             aged=is_aged(response),
             entries=table_in(found, "versions"),

@@ -30,7 +30,7 @@ from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.login import Given
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, Server
-from releasekit.errors import Denied, Rejected, StageOnly, Transient
+from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
 from releasekit.http.origins import require_safe
 from releasekit.model import Published
 from releasekit.problems import Problem
@@ -79,6 +79,8 @@ class NpmRegistry:
         self._asked: dict[str, Packument] = {}
         # What the registry said when it refused to let this token publish.
         self._stage_only = ""
+        # The dist-tag of each package whose upload was refused.
+        self._refused: dict[str, str] = {}
 
     @property
     def is_npmjs(self) -> bool:
@@ -123,7 +125,20 @@ class NpmRegistry:
                 "bytes it holds",
                 problem=Problem.STRANGE_ANSWER,
             )
-        return Published(files={filename(package): digest}, url=self._page_url(package))
+        found = Published(files={filename(package): digest}, url=self._page_url(package))
+        tag = self._refused.get(package.id.name)
+        return replace(found, lacks=await self._lacks(package, tag)) if tag else found
+
+    async def _lacks(self, package: Package, tag: str) -> str:
+        """What the refusal of an upload has left out: a registry may store, then refuse the tag."""
+        try:
+            known = await self._packument(package)
+        except PackageError:
+            return ""  # the refusal itself is told anyway
+        if tag in known.tags:
+            return ""
+        add = f"npm dist-tag add {package.id.name}@{package.version} {tag}"
+        return f"there is no dist-tag {tag} (`{add}` makes it)"
 
     async def _seen_first(self, package: Package) -> object:
         try:
@@ -156,7 +171,7 @@ class NpmRegistry:
     async def _store(self, package: Package, artifact: Artifact) -> None:
         if self._stage_only:
             raise StageOnly(f"{package}: {self._stage_only}", hint=STAGES_ONLY)
-        response = (await self.send(package, artifact, "publish")).response
+        response, tag = await self.send(package, artifact, "publish")
         words = self.server.words(response)
         if response.status_code in {403, 409} and is_held_already(words):
             with stored_perhaps():
@@ -167,10 +182,11 @@ class NpmRegistry:
         else:
             try:
                 self.server.accept(response, str(package))
-            except Denied as error:
-                if not may_only_stage(response, package.id.name):
-                    raise
-                raise self._stage_only_for(package, response, error) from error
+            except Rejected as error:
+                if isinstance(error, Denied) and may_only_stage(response, package.id.name):
+                    raise self._stage_only_for(package, response, error) from error
+                self._refused[package.id.name] = tag
+                raise
 
     async def send(self, package: Package, artifact: Artifact, command: Command) -> Sent:
         """Whatever the registry answers."""
