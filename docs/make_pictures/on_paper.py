@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Package, PackageId
     from releasekit.release.advice import Limits
-    from releasekit.release.life import PackageRun
+    from releasekit.release.package_run import PackageRun
     from releasekit.release.timesheet import Timesheet
 
 

@@ -26,7 +26,7 @@ from make_pictures.workspaces import (
 )
 from releasekit.model import Action, Node, Package, PackageId, PlannedPackage, Published, Report
 from releasekit.release.advice import Limits
-from releasekit.release.life import PackageRun, results_of
+from releasekit.release.package_run import PackageRun, results_of
 from releasekit.release.timesheet import timesheet
 
 if TYPE_CHECKING:

@@ -26,10 +26,10 @@ from releasekit.model import (
     Result,
 )
 from releasekit.plan.make import make_plan
-from releasekit.release.batches import batches_of
-from releasekit.release.others import OtherJobs
 from releasekit.release.release import ReleaseRun
+from releasekit.release.sibling_jobs import OtherJobs
 from releasekit.release.sources import Sources
+from releasekit.release.tasks import batches_of
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import History, Journal
 from simulation import virtual_loop

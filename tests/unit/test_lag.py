@@ -9,9 +9,8 @@ import fakes
 import virtual_time
 from releasekit.aio import growing_pauses
 from releasekit.release.events import Events
-from releasekit.release.lag import Lag
-from releasekit.release.life import PackageRun
-from releasekit.release.polling import POLLING, Lookups
+from releasekit.release.package_run import PackageRun
+from releasekit.release.polling import POLLING, Lag, Lookups
 
 if TYPE_CHECKING:
     from pathlib import Path

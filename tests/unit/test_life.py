@@ -19,7 +19,7 @@ from releasekit.errors import (
     Transient,
 )
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
-from releasekit.release.life import CUT_OFF, PackageRun, companions, result_of, results_of
+from releasekit.release.package_run import CUT_OFF, PackageRun, companions, result_of, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -44,7 +44,7 @@ from releasekit.model import (
     Staged,
 )
 from releasekit.release.events import Events
-from releasekit.release.life import PackageRun, outcome_of, results_of
+from releasekit.release.package_run import PackageRun, outcome_of, results_of
 from releasekit.release.polling import POLLING, Lookups
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources

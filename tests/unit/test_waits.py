@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from fakes import package_id
 from releasekit.model import Node, Phase
-from releasekit.release.waits import Waits
+from releasekit.release.events import Waits
 from releasekit.scheduler import Task
 
 

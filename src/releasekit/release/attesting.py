@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.job import Job
     from releasekit.release.events import Events
-    from releasekit.release.life import PackageRun
+    from releasekit.release.package_run import PackageRun
     from releasekit.state.journal import Journal
 
 

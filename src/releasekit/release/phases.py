@@ -31,8 +31,14 @@ from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import pin_manifest
 from releasekit.plan.warnings import WAY_OUT
 from releasekit.problems import Problem
-from releasekit.release.delivery import deliver
-from releasekit.release.life import CUT_OFF, fail_together, inseparable, loss, outcome_of
+from releasekit.release.package_run import (
+    CUT_OFF,
+    deliver,
+    fail_together,
+    inseparable,
+    loss,
+    outcome_of,
+)
 from releasekit.release.polling import BY_HAND, missing_artifacts
 from releasekit.scheduler.retries import PATIENT, Patience
 from releasekit.state.directory import built_directory, first_leaked
@@ -47,7 +53,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Target, Workspace
     from releasekit.model import Artifact, Package, PackageId, Staged
     from releasekit.release.events import Events
-    from releasekit.release.life import PackageRun
+    from releasekit.release.package_run import PackageRun
     from releasekit.release.polling import Lookups
     from releasekit.release.sources import Sources
     from releasekit.state.journal import Journal

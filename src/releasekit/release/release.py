@@ -11,25 +11,23 @@ from releasekit.errors import PackageError
 from releasekit.model import Action, Event, Node, Outcome
 from releasekit.problems import Problem
 from releasekit.release.attesting import Attestations
-from releasekit.release.delivery import hold_back
-from releasekit.release.events import Events
-from releasekit.release.foreign import Foreign
-from releasekit.release.life import (
+from releasekit.release.events import Events, Waits
+from releasekit.release.package_run import (
     CUT_OFF,
     DRY_RUN,
     Ending,
     PackageRun,
+    block_on_staged,
     companions,
     loss,
     result_of,
     results_of,
 )
-from releasekit.release.others import OtherJobs
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
+from releasekit.release.sibling_jobs import ExternalPackages, OtherJobs
 from releasekit.release.spending import Spending, one_at_a_time, slots_of, spending
 from releasekit.release.tasks import TaskGraph
-from releasekit.release.waits import Waits
 from releasekit.scheduler import Scheduler
 from releasekit.scheduler.retries import Patience
 
@@ -102,7 +100,7 @@ class ReleaseRun:
             limit_s=config.task_timeout_s,
             patience=self._patience,
         )
-        self._foreign = Foreign(
+        self._foreign = ExternalPackages(
             plan,
             self._runs,
             wait_s=config.wait_s,
@@ -272,7 +270,7 @@ class ReleaseRun:
         runs = [self._runs[package] for package in batch.packages]
         if not self._config.dry_run:
             absent = [self._runs[on] for on in batch.absent & self._runs.keys()]
-            hold_back(runs, absent, mode="never")
+            block_on_staged(runs, absent, mode="never")
         await self._phases.build(runs, self._plan.versions[node.package.ecosystem])
 
     async def _upload(self, node: Node) -> None:
@@ -285,7 +283,7 @@ class ReleaseRun:
                 run.error = run.error or loss(run, self._runs.values())
         needs = [self._runs[on] for run in runs for on in edges[run.id]]
         if all(run.error is None for run in runs):
-            hold_back(runs, needs, mode=self._graph.staging_mode(node.package))
+            block_on_staged(runs, needs, mode=self._graph.staging_mode(node.package))
         await self._phases.upload(
             runs,
             companions=lambda run: companions(run, self._runs.values(), edges),

@@ -90,7 +90,7 @@ class Attempt(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class TaskTimes:
     """One task. `ready_ms` is None where it never was; it has settled at the `place` among all
     moments.
     """
@@ -108,7 +108,7 @@ class Timesheet:
     """
 
     tasks: Mapping[Node, Task[Node]]
-    lives: Mapping[Node, Life]
+    lives: Mapping[Node, TaskTimes]
     chains: Mapping[PackageId, Sequence[Node]]
     pauses: Mapping[Node, Sequence[Piece]] = field(default_factory=dict)
     lanes: Mapping[str, str] = field(default_factory=dict)
@@ -136,7 +136,7 @@ class Timesheet:
             now = max(now, life.settled_ms)
         return {on: ms for on, ms in found.items() if ms}
 
-    def _of_task(self, node: Node, life: Life, now: int) -> Iterator[Piece]:
+    def _of_task(self, node: Node, life: TaskTimes, now: int) -> Iterator[Piece]:
         """From `now` on, when the task before it has ended, to its end."""
         end = life.settled_ms
         ready = end if life.ready_ms is None else life.ready_ms
@@ -235,7 +235,7 @@ def timesheet(
         ready_ms = max((settled.get(on, (end, 0))[0] for on in task.after), default=0)
         known = attempts.get(name) or all(on in settled for on in task.after)
         ready = min(ready_ms, settled_ms) if known else None
-        lives[name] = Life(ready, tuple(attempts.get(name, ())), settled_ms, place)
+        lives[name] = TaskTimes(ready, tuple(attempts.get(name, ())), settled_ms, place)
     pieces = {
         node: [Piece(each.cause, _ms(each.start_s), _ms(each.end_s)) for each in found]
         for node, found in (pauses or {}).items()
