@@ -206,6 +206,47 @@ def test_dynamic_versions_of_hatchling_and_setuptools(tmp_path: Path) -> None:
     assert status(root) == "!! .releasekit/\n"
 
 
+FROM_GIT = {
+    "hatch-vcs": '[build-system]\nrequires = ["hatchling", "hatch-vcs"]\n'
+    'build-backend = "hatchling.build"\n'
+    '[tool.hatch.version]\nsource = "vcs"\nraw-options = {root = ".."}\n',
+    "setuptools-scm": '[build-system]\nrequires = ["setuptools", "setuptools-scm>=9.2"]\n'
+    'build-backend = "setuptools.build_meta"\n[tool.setuptools_scm]\nroot = ".."\n',
+    "pdm": '[build-system]\nrequires = ["pdm-backend"]\nbuild-backend = "pdm.backend"\n'
+    '[tool.pdm.version]\nsource = "scm"\n',
+}
+
+
+@pytest.mark.parametrize("backend", FROM_GIT.values(), ids=FROM_GIT.keys())
+def test_a_version_from_git_stays_while_manifests_are_pinned(tmp_path: Path, backend: str) -> None:
+    root = tmp_path.resolve() / "root"
+    for name, needs in (("acme-a", '"acme-b"'), ("acme-b", "")):
+        package = root / name / "src" / name.replace("-", "_")
+        package.mkdir(parents=True)
+        (package / "__init__.py").touch()
+        (root / name / "pyproject.toml").write_text(
+            f'{backend}[project]\nname = "{name}"\ndynamic = ["version"]\n'
+            f'requires-python = ">=3.11"\ndependencies = [{needs}]\n'
+        )
+    (root / "pyproject.toml").write_text('[tool.uv.workspace]\nmembers = ["acme-*"]\n')
+    commit(root)
+    subprocess.run(["git", "tag", "v1.0.0"], cwd=root, check=True)
+
+    async def main() -> dict[str, tuple[Artifact, ...]]:
+        async with opened(root) as workspace:
+            assert {package.version for package in workspace.packages} == {"1.0.0"}
+            manifest = root / "acme-a" / "pyproject.toml"
+            manifest.write_text(workspace.pin(manifest.read_text(), {"acme-b": "1.0.0"}))
+            return await build_all(workspace, workspace.packages, tmp_path / "state")
+
+    built = asyncio.run(main())
+    assert "acme-b==1.0.0" in (root / "acme-a" / "pyproject.toml").read_text()
+    assert {name: files[0].filename for name, files in built.items()} == {
+        "acme-a": "acme_a-1.0.0.tar.gz",
+        "acme-b": "acme_b-1.0.0.tar.gz",
+    }
+
+
 @pytest.mark.parametrize("backend", [HATCHLING, SETUPTOOLS], ids=["hatchling", "setuptools"])
 def test_the_state_directory_never_gets_into_an_sdist(tmp_path: Path, backend: str) -> None:
     """Hatchling is told to leave it out; what another backend packs is not published."""

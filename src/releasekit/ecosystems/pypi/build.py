@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from packaging.tags import sys_tags
 
-from releasekit.ecosystems.pypi.discover import build_closure
+from releasekit.ecosystems.pypi.discover import build_closure, is_draft
 from releasekit.ecosystems.pypi.distribution import unusual
 from releasekit.ecosystems.pypi.environment import Requirements
 from releasekit.ecosystems.pypi.simple_index import release_of
@@ -78,6 +78,7 @@ class Builder:
             sdists = [name for name in names if not name.endswith(".whl")]
             built = [name for name in names if name.endswith(".whl")]
             request = self._request("sdist", project, into=partial)
+            request |= {"environment": {**self.environment, **_version_of_commit(project)}}
             answer: dict[str, Any] = {}
             if not sdists:
                 request |= {"alone": bool(built)}
@@ -164,6 +165,21 @@ class Builder:
             f"{what} needs ever more build requirements: {', '.join(installed)}",
             problem=Problem.BUILD_REQUIREMENTS,
         )
+
+
+def _version_of_commit(project: PyProject) -> dict[str, str]:
+    """What keeps the planned version while pinned manifests make the tree differ from its commit:
+    both backends drop GIT_INDEX_FILE, as all that begins with GIT_.
+
+    https://setuptools-scm.readthedocs.io/en/latest/overrides/
+    https://backend.pdm-project.org/metadata/#dynamic-version-from-scm
+    """
+    if "version" not in project.dynamic or not project.version or is_draft(project):
+        return {}
+    return {
+        "SETUPTOOLS_SCM_PRETEND_METADATA": "{dirty=false}",
+        "PDM_BUILD_SCM_VERSION": project.version,
+    }
 
 
 def _check(filename: str, kind: str, project: PyProject) -> None:

@@ -241,7 +241,7 @@ def between_tags(
     https://setuptools-scm.readthedocs.io/en/latest/usage/#default-versioning-scheme
     """
     public = [project for project in projects if not project.unpublishable]
-    drafts = {project.name for project in public if _is_draft(project)}
+    drafts = {project.name for project in public if is_draft(project)}
     if all(project.name in drafts for project in [*filter(chosen, public)] or public):
         return [*projects]
     return [
@@ -257,7 +257,8 @@ def between_tags(
     ]
 
 
-def _is_draft(project: PyProject) -> bool:
+def is_draft(project: PyProject) -> bool:
+    """Whether a build computes its version, and that is a development or local one."""
     if "version" not in project.dynamic or not project.version:
         return False
     version = Version(project.version)
