@@ -77,7 +77,8 @@ class Package:
     `unpublishable` holds the reason, as a sentence for the user, why this package never leaves the
     repository; it is empty for everything that is published. `elsewhere` are requirements on
     packages of this workspace that exclude the version it has: whoever installs the package gets
-    another one from the registry, so these are no edges. `inherits` are the files outside
+    another one from the registry, so these are no edges; one without `requirement` takes any.
+    `inherits` are the files outside
     `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
     what kind of file it mainly is, where that differs from package to package, as in Maven.
     `set_aside` are dependencies that do not order the release. `doubt` says what makes it unlikely

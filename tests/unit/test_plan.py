@@ -8,14 +8,19 @@ import pytest
 
 import fakes
 from fakes import FakeRegistry, FakeWorkspace, config, package, package_id, target
+from raising import raises
 from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
 from releasekit.model import Action, DependencyKind, Package, Plan
 from releasekit.plan.make import discover, make_plan
+from releasekit.problems import Problem
 from releasekit.state.journal import History
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from releasekit.model import PackageId
 
 CORE = package("core")
 APP = package("app", "core")
@@ -23,13 +28,18 @@ CLI = package("cli", "app")
 
 
 def plan_of(
-    root: Path, *packages: Package, registry: FakeRegistry | None = None, **changes: object
+    root: Path,
+    *packages: Package,
+    registry: FakeRegistry | None = None,
+    is_new: Callable[[PackageId], bool] | None = None,
+    **changes: object,
 ) -> Plan:
     placed = [replace(p, manifest=root / p.id.name, directory=root) for p in packages]
     for p in placed:
         if not p.manifest.exists():
             p.manifest.write_text(f"{p.id.name} needs @core\n")
-    targets = target(FakeWorkspace(packages=placed), registry or FakeRegistry())
+    workspace = FakeWorkspace(packages=placed)
+    targets = {"fake": Target(workspace, registry or FakeRegistry(), is_new=is_new)}
     settings = config(root, **changes)
     return asyncio.run(make_plan(settings, targets, History(), commit="c0ffee"))
 
@@ -153,6 +163,27 @@ def test_needing_a_private_package_is_an_error(tmp_path: Path, kind: DependencyK
     private = package("tools", unpublishable="it says so")
     with pytest.raises(PlanError, match=r"app needs tools .*never published: it says so"):
         plan_of(tmp_path, package("app", "tools", kind=kind), private)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_no_run_publishes_has_to_be_on_the_registry(tmp_path: Path, there: bool) -> None:
+    """R48: between two tags, a sibling is taken from the registry, if that has any version."""
+    draft = package("core", version="1.1.dev0", unpublishable="it is between two tags")
+    app = replace(package("app"), elsewhere=APP.dependencies)
+
+    def planned(registry: FakeRegistry) -> list[str]:
+        return names(plan_of(tmp_path, app, draft, registry=registry, is_new=lambda _: not there))
+
+    if not there:
+        with raises(
+            Problem.NEEDS_LEFT_OUT,
+            match="app needs core, which is left out and not published yet: it is between",
+        ):
+            planned(FakeRegistry())
+        # What is published is so for good.
+        assert planned(registry_with("app")) == ["app"]
+    else:
+        assert planned(FakeRegistry()) == ["app"]
 
 
 def test_an_optional_private_dependency_is_dropped(tmp_path: Path) -> None:

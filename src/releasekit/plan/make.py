@@ -100,7 +100,8 @@ async def make_plan(
     chosen = map_all(partial(without_private, everything=everything), select(public, config))
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
-    asked = with_dependencies(ordered, public)
+    unreleased = unreleased_needs(ordered, everything, targets)
+    asked = [*with_dependencies(ordered, public), *unreleased]
     checks = {
         each.id.ecosystem: targets[each.id.ecosystem].registry.check_credentials for each in asked
     }
@@ -135,6 +136,7 @@ async def make_plan(
     planned, left_out = without_unplanned(seen, config)
     ordered = [each.package for each in planned]
     foreign = refuse_left_out(ordered, published, config)
+    refuse_unreleased(planned, unreleased, targets)
     versions = planned_versions(public.values())
     # Parses whole manifests, which may be long.
     await asyncio.to_thread(check_pins, planned, versions, targets)
@@ -319,6 +321,56 @@ def refuse_left_out(
 
     needs = [(package, dependency) for package in chosen for dependency in package.asked_for]
     return sorted({need.on for _, need in compress(needs, map_all(is_foreign, needs))})
+
+
+def unreleased_needs(
+    chosen: Sequence[Package],
+    everything: Mapping[PackageId, Package],
+    targets: Mapping[str, Target],
+) -> list[Package]:
+    """What the chosen packages take from a registry that tells new names, and no run publishes."""
+    needs = {
+        need.on: everything[need.on]
+        for package in chosen
+        if targets[package.id.ecosystem].is_new is not None
+        for need in package.elsewhere
+        if need.on in everything and need.kind is not DependencyKind.DEV
+    }
+    return [package for package in needs.values() if package.unpublishable]
+
+
+def refuse_unreleased(
+    planned: Sequence[PlannedPackage], unreleased: Sequence[Package], targets: Mapping[str, Target]
+) -> None:
+    """Raises PlanError for a package that goes out and needs one of which its registry has no
+    version at all.
+    """
+    new = {
+        package.id: package
+        for package in unreleased
+        if (is_new := targets[package.id.ecosystem].is_new) is not None and is_new(package.id)
+    }
+
+    def refuse(needs: tuple[Package, Dependency]) -> None:
+        package, need = needs
+        raise PlanError(
+            f"{package.id} needs {need.on.name}, which is left out and not published yet: "
+            f"{new[need.on].unpublishable}",
+            hint=f"Publish a version of {need.on.name} first, drop the dependency, or leave "
+            f"{package.id.name} out with `exclude-packages`.",
+            problem=Problem.NEEDS_LEFT_OUT,
+        )
+
+    map_all(
+        refuse,
+        [
+            (each.package, need)
+            for each in planned
+            if each.action in SENT
+            for need in each.package.elsewhere
+            if need.on in new and need.kind is not DependencyKind.DEV
+        ],
+    )
 
 
 def waiting_elsewhere(

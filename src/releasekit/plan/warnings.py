@@ -148,12 +148,13 @@ def _of_siblings(planned: PlannedPackage, new: Collection[PackageId]) -> Iterato
 
 def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterator[PackageWarning]:
     """Nobody here can say whether the registry has a version that fits."""
-    if planned.action is Action.KEEP or not planned.package.elsewhere:
+    ranged = [need for need in planned.package.elsewhere if need.requirement]
+    if planned.action is Action.KEEP or not ranged:
         return
     needs = [
         f"{need.on.name} {need.requirement.removeprefix(need.on.name).strip()}"
         + (f" (here {versions[need.on.name]})" if need.on.name in versions else "")
-        for need in planned.package.elsewhere
+        for need in ranged
     ]
     yield PackageWarning(
         name=WarningName.EXCLUDED_SIBLING,

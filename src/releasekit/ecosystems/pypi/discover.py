@@ -309,9 +309,8 @@ def packages(
             ),
             # Without a range, whatever version users get is one that it asks for.
             elsewhere=tuple(
-                _edge(each.name, each.kind, each.text)
+                _edge(each.name, each.kind, each.text if each.requirement.specifier else "")
                 for each in project.elsewhere
-                if each.requirement.specifier
             ),
             unpublishable=project.unpublishable,
         )
