@@ -165,6 +165,19 @@ def test_needing_a_private_package_is_an_error(tmp_path: Path, kind: DependencyK
         plan_of(tmp_path, package("app", "tools", kind=kind), private)
 
 
+def test_one_run_names_all_that_has_to_be_left_out(tmp_path: Path) -> None:
+    """R40: a chain took one run for each of its packages."""
+    chain = [package(f"p{number}", f"p{number - 1}") for number in range(1, 5)]
+    with raises(Problem.NEEDS_PRIVATE, match="p1 needs p0") as caught:
+        plan_of(tmp_path, package("p0", unpublishable="it says so"), package("alone"), *chain)
+    assert (
+        "leave p1 and what needs it (p2, p3, p4) out with `exclude-packages`" in caught.value.hint
+    )
+    with raises(Problem.NEEDS_LEFT_OUT, match="p2 needs p1") as caught:
+        plan_of(tmp_path, package("p1"), *chain[1:], exclude_packages=("p1",))
+    assert "or leave p2 and what needs it (p3, p4) out" in caught.value.hint
+
+
 @pytest.mark.parametrize("there", [False, True])
 def test_what_no_run_publishes_has_to_be_on_the_registry(tmp_path: Path, there: bool) -> None:
     """R48: between two tags, a sibling is taken from the registry, if that has any version."""

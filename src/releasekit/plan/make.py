@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
@@ -15,7 +16,7 @@ import httpx
 from releasekit.aio import gather_all
 from releasekit.config.choice import concerns, select, with_extra
 from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all
-from releasekit.graph import DependencyGraph, levels_above
+from releasekit.graph import DependencyGraph, levels_above, reachable
 from releasekit.host.files import read_file, read_text
 from releasekit.http.origins import is_insecure
 from releasekit.model import (
@@ -67,6 +68,8 @@ class Around:
 NOTHING_AROUND: Final = Around({})
 # What is about the bytes of an earlier run, whatever the registry shows.
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
+# How many dependents a message names, which all go into `exclude-packages` with one.
+_NAMED: Final = 50
 
 
 async def discover(root: Path, discoveries: Mapping[str, Discovery]) -> dict[str, Target]:
@@ -97,7 +100,8 @@ async def make_plan(
     public, order_notes = without_soft_cycles(
         {p.id: p for p in everything.values() if not p.unpublishable}
     )
-    chosen = map_all(partial(without_private, everything=everything), select(public, config))
+    selected = select(public, config)
+    chosen = map_all(partial(without_private, everything=everything, beside=selected), selected)
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
     unreleased = unreleased_needs(ordered, everything, targets)
@@ -257,7 +261,9 @@ def packages_of(
     return list(seen.values())
 
 
-def without_private(package: Package, everything: Mapping[PackageId, Package]) -> Package:
+def without_private(
+    package: Package, everything: Mapping[PackageId, Package], beside: Sequence[Package]
+) -> Package:
     """`package` without dependencies that are never published, and that nobody has to install.
 
     Raises PlanError when it cannot be installed or built without one that is never published.
@@ -270,8 +276,9 @@ def without_private(package: Package, everything: Mapping[PackageId, Package]) -
             raise PlanError(
                 f"{package.manifest}: {package.id.name} needs {name} "
                 f"({dependency.kind}), which is never published: {reason}",
-                hint=f"Publish {name} too, drop the dependency, or leave {package.id.name} out "
-                "with `exclude-packages`, or its ecosystem with `ecosystem`.",
+                hint=f"Publish {name} too, drop the dependency, or leave "
+                f"{with_dependents(package.id, beside)} out with `exclude-packages`, or its "
+                "ecosystem with `ecosystem`.",
                 problem=Problem.NEEDS_PRIVATE,
             )
         return not reason
@@ -315,7 +322,7 @@ def refuse_left_out(
         name = named(dependency.on, beside=package.id)
         raise PlanError(
             f"{package.id} needs {name}, which is left out and not published yet",
-            hint=way_out(dependency.on, name, config),
+            hint=way_out(dependency.on, name, with_dependents(package.id, chosen), config),
             problem=Problem.NEEDS_LEFT_OUT,
         )
 
@@ -351,13 +358,15 @@ def refuse_unreleased(
         if (is_new := targets[package.id.ecosystem].is_new) is not None and is_new(package.id)
     }
 
+    chosen = [each.package for each in planned]
+
     def refuse(needs: tuple[Package, Dependency]) -> None:
         package, need = needs
         raise PlanError(
             f"{package.id} needs {need.on.name}, which is left out and not published yet: "
             f"{new[need.on].unpublishable}",
             hint=f"Publish a version of {need.on.name} first, drop the dependency, or leave "
-            f"{package.id.name} out with `exclude-packages`.",
+            f"{with_dependents(package.id, chosen)} out with `exclude-packages`.",
             problem=Problem.NEEDS_LEFT_OUT,
         )
 
@@ -389,19 +398,31 @@ def waiting_notes(foreign: Sequence[PackageId]) -> list[str]:
     return [f"waits for what other jobs publish: {few(list(map(str, foreign)))}"] * bool(foreign)
 
 
-def way_out(left_out: PackageId, name: str, config: Config) -> str:
+def way_out(left_out: PackageId, name: str, dependents: str, config: Config) -> str:
     if left_out in config.not_to_publish:
         return f"The plan file does not publish {name}: plan again with it."
     if concerns(config, left_out.ecosystem):
         return (
             f"Add {name} to `packages` (or take it out of `exclude-packages`), publish it first, "
-            "or let this job `wait` for the one that does."
+            f"let this job `wait` for the one that does, or leave {dependents} out."
         )
     together = ",".join(sorted({*config.ecosystems, left_out.ecosystem}))
     return (
         f"Publish both in one run (`ecosystem: {together}`), or let this job `wait` for the one "
         f"that publishes {left_out.ecosystem}."
     )
+
+
+def with_dependents(package: PackageId, chosen: Sequence[Package]) -> str:
+    """Its name, and those of what needs it: whoever leaves out one of them has to leave out all."""
+    above: defaultdict[PackageId, list[PackageId]] = defaultdict(list)
+    for each in chosen:
+        for need in each.asked_for:
+            if need.kind is not DependencyKind.DEV:
+                above[need.on].append(each.id)
+    others = sorted(reachable([package], lambda each: above[each]) - {package})
+    names = [named(each, beside=package) for each in others]
+    return f"{package.name} and what needs it ({few(names, _NAMED)})" if names else package.name
 
 
 def named(package: PackageId, *, beside: PackageId) -> str:
