@@ -283,6 +283,7 @@ def packaged(
     search: str,
     edges: Mapping[str, list[str]],
     demanding: bool = False,
+    lost: dict[str, BuildFailed] | None = None,
 ) -> dict[str, Built]:
     """What a packager makes of them all that has the programs on `search`, a PATH."""
 
@@ -296,6 +297,7 @@ def packaged(
                 logs=fakes.logs(scratch),
                 environment={},
                 demanding=demanding,
+                lost={} if lost is None else lost,
             )
             return await packager.package({name: scratch / name for name in edges})
 
@@ -369,6 +371,43 @@ def test_what_cargo_does_not_find_is_cured_where_it_is_written(
     assert isinstance(error, BuildFailed)
     assert error.hint == hint
     assert error.premature
+
+
+def test_what_one_call_did_not_find_the_next_does_not_look_for(tmp_path: Path) -> None:
+    """R6: each call named it once more, with a log of its own."""
+    program = tmp_path / "bin" / "cargo"
+    program.parent.mkdir()
+    said = "   Packaging a v1.0.0 (/w/a)\nerror: failed\n\nCaused by:\n  no matching package named"
+    program.write_text(f"#!/bin/sh\nprintf '%s `gone` found\\n' '{said}' >&2\nexit 101\n")
+    program.chmod(0o755)
+
+    search = f"{program.parent}:/usr/bin:/bin"
+    crates = [crate(tmp_path, name, by_version("gone")) for name in ("a", "b")]
+    lost: dict[str, BuildFailed] = {}
+    (first,) = packaged(tmp_path, crates[0], search=search, edges={"a": []}, lost=lost).values()
+    program.write_text("#!/bin/sh\nexit 0\n")
+    (second,) = packaged(tmp_path, *crates, search=search, edges={"b": []}, lost=lost).values()
+    assert isinstance(first, BuildFailed)
+    assert isinstance(second, BuildFailed)
+    assert str(second) == str(first).replace("cargo:a", "cargo:b")
+    assert (second.log, second.hint) == (first.log, first.hint)
+
+
+def test_what_needs_one_that_lacks_the_same_is_not_tried_again(tmp_path: Path) -> None:
+    """R6: that packaged the other one once more, which got a log of its own."""
+    program = tmp_path / "bin" / "cargo"
+    program.parent.mkdir()
+    said = "   Packaging a v1.0.0 (/w/a)\nerror: failed\n\nCaused by:\n  no matching package named"
+    program.write_text(f"#!/bin/sh\nprintf '%s `gone` found\\n' '{said}' >&2\nexit 101\n")
+    program.chmod(0o755)
+
+    search = f"{program.parent}:/usr/bin:/bin"
+    gone = by_version("gone")
+    crates = [crate(tmp_path, "a", gone), crate(tmp_path, "b", gone), crate(tmp_path, "c")]
+    edges: dict[str, list[str]] = {"a": [], "b": [], "c": ["b"]}
+    built = packaged(tmp_path, *crates, search=search, edges=edges)
+    assert str(built["c"]).endswith(": b, which it needs, could not be packaged")
+    assert len({getattr(error, "hint", "") for error in built.values()}) == 1
 
 
 def test_a_trouble_that_is_no_crates_own_ends_them_all(tmp_path: Path) -> None:

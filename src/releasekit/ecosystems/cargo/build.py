@@ -129,6 +129,15 @@ class Packager:
         for name in names:
             if culprits := sorted(self.lost.keys() & self._closure(name)):
                 batch.failed[name] = _without(name, culprits[0], self.lost[culprits[0]].hint)
+        # Of those that one call has lost, any tells what it did not find.
+        calls = {error.log: (name, error) for name, error in self.lost.items()}
+        for culprit, error in calls.values():
+            for name in self._lacking_the_same(culprit, "\n".join(error.log), batch):
+                batch.failed[name] = BuildFailed(
+                    f"cargo:{name}{str(error).removeprefix(f'cargo:{culprit}')}",
+                    log=error.log,
+                    hint=error.hint,
+                )
         try:
             async with self._mirror(batch) as mirror:
                 while batch.left and not await self._packaged(batch, mirror):
@@ -250,16 +259,17 @@ class Packager:
             for name in batch.left:
                 batch.failed[name] = self._failure(name, words, log, tail)
             return
-        absent = {culprit} & batch.beside
-        reason = f"{culprit}, which it needs, could not be packaged"
-        if absent:
-            reason = f"{culprit}, which it needs, is not there, and could not be packaged beside it"
-        for name in (culprit, *self._lacking_the_same(culprit, text, batch)):
+        broken = [culprit, *self._lacking_the_same(culprit, text, batch)]
+        for name in broken:
             batch.failed[name] = self._failure(name, words.partition(_ASKED_BY)[0], log, tail)
+        absent = {culprit} & batch.beside
         batch.beside -= absent
         for name in batch.left:
-            if culprit in self._closure(name):
-                batch.failed[name] = self._failure(name, reason, log, (), absent)
+            closure = self._closure(name)
+            for needed in [each for each in broken if each in closure][:1]:
+                beside = ("is not there, and ", " beside it") if needed in absent else ("", "")
+                reason = f"{needed}, which it needs, {'could not be packaged'.join(beside)}"
+                batch.failed[name] = self._failure(name, reason, log, (), absent & {needed})
 
     def _lacking_the_same(self, culprit: str, text: str, batch: Batch) -> list[str]:
         """Those that need what cargo does not find for one of them: it names them one by one."""
