@@ -132,6 +132,19 @@ def test_everything_goes_out_in_one_push(place: Place) -> None:
     assert [len(push) for push in place.forge.pushes()] == [0, 3]
 
 
+def test_tags_tell_whether_what_is_hardly_meant_is_new(place: Place) -> None:
+    git(place.forge.bare, "tag", "core/v0.9.0", "main")
+
+    async def use(target: Target, packages: list[Package]) -> list[str]:
+        assert target.is_new is not None
+        for package in packages:
+            doubt = "" if short(package) == "lone" else "lies in a directory called `examples`"
+            assert await target.registry.lookup(replace(package, doubt=doubt)) is None
+        return [short(package) for package in packages if target.is_new(package.id)]
+
+    assert place.run(use) == ["text"]
+
+
 def test_as_many_go_out_in_one_push_as_start_workflows(place: Place) -> None:
     """GitHub starts none for more than three."""
 

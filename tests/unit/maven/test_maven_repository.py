@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import httpx
@@ -116,6 +117,25 @@ def test_one_request_tells_that_a_version_is_not_there(root: Path) -> None:
     server = Server()
     assert lookup(server, root) is None
     assert asked(server) == ["GET a-1.0.pom"]
+
+
+@pytest.mark.parametrize(("doubt", "there", "new"), [("it", 0, 1), ("it", 1, 0), ("", 0, 0)])
+def test_the_name_of_what_is_hardly_meant_is_asked_for(
+    root: Path, doubt: str, there: int, new: int
+) -> None:
+    server = Server()
+    if there:
+        server.files[METADATA] = b"<metadata/>"
+
+    async def use(target: Target, package: Package) -> bool:
+        assert target.is_new is not None
+        for _ in range(2):
+            assert await target.registry.lookup(replace(package, doubt=doubt)) is None
+        return target.is_new(package.id)
+
+    assert using(server, root, use, max_retries=0) is bool(new)
+    asked = [request.url.path for request in server.requests]
+    assert asked.count(METADATA) == bool(doubt)
 
 
 def test_what_was_built_here_tells_which_files_there_are(root: Path) -> None:

@@ -51,6 +51,7 @@ class TagRegistry(Resource):
         self._remote = Remote(
             options.remote, self._top or config.root, services.processes, services.environment
         )
+        self._new: set[PackageId] = set()
         # Begun after the push, for the next look at each.
         self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
 
@@ -60,6 +61,10 @@ class TagRegistry(Resource):
             raise MissingCredentials(
                 "go: git is not installed, and tags are pushed by it", hint=HINT
             )
+
+    def is_new(self, package: PackageId) -> bool:
+        """Whether the last lookup of one that is hardly meant found no tag of any version."""
+        return package in self._new
 
     async def lookup(self, package: Package) -> Published | None:
         look = self._looks.pop(package.id, None)
@@ -71,9 +76,13 @@ class TagRegistry(Resource):
         return await self._look(package)
 
     async def _look(self, package: Package) -> Published | None:
-        tag = (await self._remote.tags()).get(self._tag(package))
+        name, tags = self._tag(package), await self._remote.tags()
+        tag = tags.get(name)
         if tag is None:
             # Nothing is asked of a proxy that could remember the answer.
+            before = f"{name.removesuffix(package.version)}v"
+            if package.doubt and not any(each.startswith(before) for each in tags):
+                self._new.add(package.id)
             return None
         names = filenames(package.version)
         if self._proxy is None:

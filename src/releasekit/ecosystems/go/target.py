@@ -39,6 +39,7 @@ def target(
         whole=False,
         builds_on_published=True,
         own_tag=tags.own_tag,
+        is_new=tags.is_new,
         packs=packs,
     )
     return Discovery.joining(ecosystem, tags, target)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import Url
     from releasekit.ecosystems.shared.server import Server
     from releasekit.http.credentials import Credentials, Secret
-    from releasekit.model import Package
+    from releasekit.model import Package, PackageId
 
 ANSWERS: Final = Answers(
     # 409 is GitHub Packages' and GitLab's word for a file that is there; WebDAV's other meaning of
@@ -121,6 +121,11 @@ class Reader:
         self._server = server
         self._login = login
         self._state = state_directory
+        self._new: dict[PackageId, bool] = {}
+
+    def is_new(self, package: PackageId) -> bool:
+        """Whether no version of one that is hardly meant was there at its first lookup."""
+        return self._new.get(package, False)
 
     async def lookup(self, package: Package) -> Published | None:
         """The files of a release: the POM, the main artifact, and whatever else was built here;
@@ -139,6 +144,10 @@ class Reader:
         else:
             files = await self._found(package)
         if not files:
+            if package.doubt and package.id not in self._new:
+                # One request more, which all others are spared.
+                metadata = layout.artifact_directory(package) / layout.METADATA
+                self._new[package.id] = await self.is_absent(metadata)
             return None
         complete = layout.is_complete(package, files)
         url = f"{self._server.at(str(layout.version_directory(package)))}/"

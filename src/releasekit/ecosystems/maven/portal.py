@@ -79,7 +79,8 @@ class Portal:
         )
         # It is public, and the credentials are not for it.
         repository = Server(where, ANSWERS, config, services)
-        self.lookup = Reader(repository, None, config.state_directory).lookup
+        reader = Reader(repository, None, config.state_directory)
+        self.lookup, self.is_new = reader.lookup, reader.is_new
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """What a release takes of the files that Maven Central counts."""

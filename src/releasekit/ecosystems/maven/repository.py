@@ -61,6 +61,7 @@ class Repository:
         self._login = login_for(config, services.credentials, registry)
         self.check_credentials = self._login.check
         self._reader = Reader(self._server, self._login, config.state_directory)
+        self.is_new = self._reader.is_new
         self._checksums = options.checksums
         self._looks_first = not options.immutable
         # A package takes one upload slot and has many files: with as many requests as slots there

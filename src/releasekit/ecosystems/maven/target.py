@@ -17,11 +17,14 @@ from releasekit.errors import ConfigError
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Registry, Staging
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
+    from releasekit.model import PackageId
 
 
 def layout(_config: Config, _options: Options) -> Layout:
@@ -41,7 +44,9 @@ def target(
         portal = Portal(registry, options, config=config, services=services)
         staging = PortalStaging(portal, options.stage or config.stage)
         return Discovery.joining(
-            ecosystem, portal, partial(_joined, portal=portal, staging=staging)
+            ecosystem,
+            portal,
+            partial(_joined, portal=portal, staging=staging, is_new=portal.is_new),
         )
     if options.stage == "always":
         raise ConfigError(
@@ -50,7 +55,7 @@ def target(
             problem=Problem.REGISTRY_SETTINGS,
         )
     repository = Repository(registry, options, config=config, services=services)
-    return Discovery.joining(ecosystem, repository, _joined)
+    return Discovery.joining(ecosystem, repository, partial(_joined, is_new=repository.is_new))
 
 
 def _joined(
@@ -58,6 +63,7 @@ def _joined(
     there: Registry,
     portal: Portal | None = None,
     staging: Staging | None = None,
+    is_new: Callable[[PackageId], bool] | None = None,
 ) -> Target:
     return Target(
         found,
@@ -65,6 +71,7 @@ def _joined(
         portal,
         prebuilt=MavenFiles(found),
         staging=staging,
+        is_new=is_new,
         # One upload waits for all builds anyway.
         singly=found.singly if portal is None else None,
         plan_notes=portal.plan_notes if portal else None,
