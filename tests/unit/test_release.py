@@ -17,8 +17,8 @@ from fakes import (
     package,
     package_id,
     plan,
-    target,
 )
+from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, LeftAlone, Transient
 from releasekit.model import (
     Action,
@@ -38,7 +38,7 @@ from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import HistoryEntry, Journal, read_history
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from releasekit.errors import BuildFailed
     from releasekit.model import Artifact, PackageId
@@ -83,6 +83,7 @@ class Line:
     courses: list[Course] = field(default_factory=list)
     during: Callable[[ReleaseRun], None] = lambda release: None
     polling: Polling = AT_ONCE
+    differing: Callable[[Package, Artifact], Awaitable[list[str]]] | None = None
 
     def run(self, made: Plan, **changes: object) -> dict[str, Result]:
         return asyncio.run(self._run(made, **changes))
@@ -107,7 +108,7 @@ class Line:
         )
         release = ReleaseRun(
             made,
-            target(self.workspace, self.registry),
+            {"fake": Target(self.workspace, self.registry, differing=self.differing)},
             config=settings,
             journal=journal,
             watch=self.events.append,
@@ -362,6 +363,24 @@ def test_what_was_sent_before_a_registry_went_down_is_not_sent_again(line: Line)
     result = line.run(plan(CORE))["core"]
     assert (result.outcome, result.attempts) == (Outcome.ALREADY_PUBLISHED, 1)
     assert line.registry.uploads == ["core"]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [(["a", "b", "c", "d"], "a, b, c and 1 more"), ([], "")]
+)
+def test_what_differs_in_other_bytes_is_named(line: Line, names: list[str], words: str) -> None:
+    async def differing(_: Package, ours: Artifact) -> list[str]:
+        assert ours.filename == "core-1.0.pkg"
+        return names
+
+    line.differing = differing
+    line.registry.on_upload = lambda name: line.registry.files.update(
+        {name: {"core-1.0.pkg": "sha256:00"}}
+    )
+    result = line.run(plan(CORE))["core"]
+    assert result.outcome is Outcome.FAILED
+    assert "the registry holds core-1.0.pkg with sha256:00" in result.reason
+    assert result.reason.partition("They differ in ")[2] == words
 
 
 def test_a_run_that_ends_waits_for_no_registry(line: Line) -> None:

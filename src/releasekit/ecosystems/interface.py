@@ -262,11 +262,13 @@ class Target:
     sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
     comes after a package is confirmed; nobody waits for it. `warnings_of` reads what was built of a
     package, which blocks, for what its users would regret. `is_new` says of one that was looked up
-    whether its registry has no package of that name; None where that tells nobody anything. Without
-    `prebuilt`, it has no files that could have been built elsewhere; without `staging`, its
-    registry needs nobody to show what it accepts. It may take `shows_within_s` for that, where that
-    is longer than the time for a package. `singly` takes the place of the workspace's `batches`
-    where nothing of another ecosystem is built: those that wait for one tool then take all slots.
+    whether its registry has no package of that name; None where that tells nobody anything.
+    `differing` names what is not the same in a file of ours and in the published one of that name,
+    as far as that can be told. Without `prebuilt`, it has no files that could have been built
+    elsewhere; without `staging`, its registry needs nobody to show what it accepts. It may take
+    `shows_within_s` for that, where that is longer than the time for a package. `singly` takes the
+    place of the workspace's `batches` where nothing of another ecosystem is built: those that wait
+    for one tool then take all slots.
     Where it `builds_on_published` dependencies, the registry has to show those that another job
     publishes before a dependent is built. `missing_tool` says why none of some packages could be
     built on this machine, with the version wanted and what to do, without starting anything.
@@ -294,6 +296,7 @@ class Target:
     follow_up: FollowUp | None = None
     warnings_of: Callable[[Package, Sequence[Artifact]], Iterable[PackageWarning]] | None = None
     is_new: Callable[[PackageId], bool] | None = None
+    differing: Callable[[Package, Artifact], Awaitable[list[str]]] | None = None
     prebuilt: Prebuilt | None = None
     staging: Staging | None = None
     shows_within_s: float = 0.0

@@ -15,6 +15,7 @@ from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transie
 from releasekit.http.traffic import billed_to
 from releasekit.plan.decision import compare, mismatch
 from releasekit.problems import Problem
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -170,13 +171,26 @@ class Lookups:
         target = self._targets[run.id.ecosystem]
         with billed_to(run.id):
             run.published = await target.registry.lookup(run.planned.package)
-        missing = missing_artifacts(run)
+        try:
+            missing = missing_artifacts(run)
+        except DigestMismatch as error:
+            raise await _compared(target, run, error) from error
         # Of what nothing vouches for, no file is known to be ours.
         complete = run.published is not None and run.published.complete
         run.visible = not missing and (bool(run.artifacts) or complete)
         if run.visible:
             run.pending_follow_up = _pending_follow_up(target, run)
         return missing
+
+
+async def _compared(target: Target, run: PackageRun, error: DigestMismatch) -> DigestMismatch:
+    """With the files that differ in the first one with other bytes, where somebody can tell."""
+    other = compare(run.artifacts, run.published).differing[0]
+    ours = next(artifact for artifact in run.artifacts if artifact.filename == other)
+    if target.differing is None:
+        return error
+    names = await target.differing(run.planned.package, ours)
+    return DigestMismatch(f"{error}. They differ in {few(names, 3)}") if names else error
 
 
 def missing_artifacts(run: PackageRun) -> list[Artifact]:

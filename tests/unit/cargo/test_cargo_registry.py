@@ -162,6 +162,37 @@ def test_what_else_is_said(
     assert hint in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("dl", "body", "names"),
+    [
+        ("https://dl.example/crates", crate({"Cargo.toml": MANIFEST, "a": "1"}), ["a"]),
+        ("https://dl.example/{crate}/{version}", crate({"Cargo.toml": ""}), ["Cargo.toml"]),
+        ("https://dl.example/crates", b"not an archive", []),
+        ("https://dl.example/crates", b"", []),
+        ("http://dl.example/crates", crate({}), []),
+    ],
+)
+def test_what_differs_from_a_published_crate_is_named(
+    tmp_path: Path, artifact: Artifact, dl: str, body: bytes, names: list[str]
+) -> None:
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/config.json"):
+            return httpx.Response(200, json={"dl": dl, "api": "https://crates.example"})
+        asked.append(request)
+        return httpx.Response(200, content=body) if body else httpx.Response(404)
+
+    async def use(target: Target) -> list[str]:
+        assert target.differing is not None
+        return await target.differing(package(), artifact)
+
+    assert using(tmp_path, use, answer) == names
+    assert all("Authorization" not in request.headers for request in asked)
+    wanted = {"/crates/demo/1.0.0/download", "/demo/1.0.0"} if dl.startswith("https") else set()
+    assert {request.url.path for request in asked} <= wanted
+
+
 def test_what_is_no_crate_of_this_package_is_never_sent(tmp_path: Path) -> None:
     contents = {
         "other": crate({"Cargo.toml": MANIFEST.replace("demo", "evil")}),

@@ -50,6 +50,15 @@ def read_crate(file: IO[bytes], name: str, version: str) -> CrateFile:
     return CrateFile(manifest, None if text is None else text.decode("utf-8", "replace"))
 
 
+def differing(ours: IO[bytes], theirs: IO[bytes]) -> list[str]:
+    """The files in which two .crates of a package differ, sorted. Raises ValueError; blocks."""
+    digests = []
+    for file in (ours, theirs):
+        with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+            digests.append({member.name.partition("/")[2]: member.sha256() for member in members})
+    return sorted({name for name, _ in digests[0].items() ^ digests[1].items()})
+
+
 def _checked(manifest: Mapping[str, Any], name: str, version: str) -> Mapping[str, Any]:
     package = table_in(manifest, "package")
     if (package.get("name"), package.get("version")) != (name, version):

@@ -7,6 +7,8 @@ https://doc.rust-lang.org/cargo/reference/registry-index.html
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +20,14 @@ from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
-from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
-from releasekit.errors import ConfigError, Rejected, Transient
+from releasekit.ecosystems.shared.server import (
+    MAX_FILE_BYTES,
+    MAX_PAGE_BYTES,
+    UPLOAD_TIMEOUT,
+    Server,
+    below,
+)
+from releasekit.errors import ConfigError, PackageError, Rejected, Transient
 from releasekit.host import contents
 from releasekit.http.origins import require_safe
 from releasekit.model import Action
@@ -83,6 +91,8 @@ ANSWERS: Final = Answers(
     moved="`api` in config.json of the index",
     said=login.said,
 )
+# A message that tells more is worth no longer wait.
+_COMPARING_S: Final = 30.0
 _UPLOADED: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _UNLIMITED: Final = Limit(0, 0.0)
 # The largest file of crates.io's index is under 2 MB, nearly all are below 100 kB.
@@ -172,6 +182,28 @@ class SparseRegistry(Resource):
             raise Transient(
                 f"{what}: not a file of a sparse index ({error})", problem=Problem.STRANGE_ANSWER
             ) from error
+
+    async def differing(self, package: Package, artifact: Artifact) -> list[str]:
+        """The files in which ours differs from the crate that everybody may download; none where
+        that cannot be told.
+        """
+        with contextlib.suppress(PackageError, ConfigError, OSError, ValueError, httpx.InvalidURL):
+            if (await self._asked(str(package))).private:
+                return []
+            document = await self._index.document(
+                await self._get("config.json", token=None), str(package)
+            )
+            url = require_safe(
+                sparse_index.download_url(str(document.get("dl") or ""), package),
+                name=f"{self.url}config.json: dl",
+                insecure=self._insecure,
+            )
+            async with asyncio.timeout(_COMPARING_S):
+                response = await self._index.read(url, max_bytes=MAX_FILE_BYTES)
+            theirs = io.BytesIO(self._index.explain(response, str(package)).content)
+            with contents.opened(artifact) as file, file.raw() as raw:
+                return await uncancellable(asyncio.to_thread(crate_file.differing, raw, theirs))
+        return []
 
     def _show(self, path: str, body: bytes | None) -> None:
         url = f"{self._destination.index}{path}"

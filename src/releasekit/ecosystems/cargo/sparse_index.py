@@ -39,6 +39,18 @@ def index_path(name: str) -> str:
             return f"{lower[:2]}/{lower[2:4]}/{lower}"
 
 
+def download_url(template: str, package: Package) -> str:
+    """Where the `dl` of a config.json says that a crate is; those with other markers than the usual
+    ones lead to nothing.
+
+    https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration
+    """
+    if "{" not in template:
+        template += "/{crate}/{version}/download"
+    named = template.replace("{crate}", package.id.name).replace("{version}", package.version)
+    return named.replace("{lowerprefix}", index_path(package.id.name).rpartition("/")[0])
+
+
 def parse_lines(body: bytes) -> Iterator[dict[str, Any]]:
     """The lines of one file, each as it is. Raises ValueError for what is no such file."""
     for text in io.BytesIO(body):

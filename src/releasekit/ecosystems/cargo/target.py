@@ -14,14 +14,14 @@ from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.interface import Discovery, Services, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.ecosystem import CargoWorkspace
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Registry
-    from releasekit.model import PackageId
+    from releasekit.model import Artifact, Package, PackageId
 
 
 def layout(_config: Config, options: Options) -> Layout:
@@ -39,7 +39,12 @@ def target(
     if directory is not None:
         return Discovery.joining(ecosystem, directory, _joined)
     registry = SparseRegistry(config, services, destination, shown)
-    joined = partial(_joined, plan_notes=registry.plan_notes, is_new=registry.is_new)
+    joined = partial(
+        _joined,
+        plan_notes=registry.plan_notes,
+        is_new=registry.is_new,
+        differing=registry.differing,
+    )
     return Discovery.joining(ecosystem, registry, joined)
 
 
@@ -48,12 +53,14 @@ def _joined(
     there: Registry,
     plan_notes: Callable[..., str] | None = None,
     is_new: Callable[[PackageId], bool] | None = None,
+    differing: Callable[[Package, Artifact], Awaitable[list[str]]] | None = None,
 ) -> Target:
     return Target(
         found,
         there,
         plan_notes=plan_notes,
         is_new=is_new,
+        differing=differing,
         prebuilt=Crates(found),
         version_at=version_at,
         packs=packs,

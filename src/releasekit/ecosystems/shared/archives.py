@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import struct
 import tarfile
@@ -78,6 +79,15 @@ class Member:
         assert file is not None  # noqa: S101 (a regular file)
         # Room is made beforehand for as many bytes as are asked for.
         return file.read(min(max_bytes, self.size))
+
+    def sha256(self) -> str:
+        """Of all of it; only until the next member is asked for."""
+        file = self._archive.extractfile(self._entry)
+        assert file is not None  # noqa: S101 (a regular file)
+        digest = hashlib.sha256()
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+        return digest.hexdigest()
 
     def repack(self, into: tarfile.TarFile, data: bytes | None = None) -> None:
         """As it is, or with this in it; only until the next member is asked for."""
