@@ -50,6 +50,9 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: expect lint types ## lint, types and all tests, with coverage: 15 to 25 minutes on 2 CPUs
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
+unit: .venv ## the tests that need neither network nor tools
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit
+
 expect: # what `make test` is about to fetch and to leave out, and how long it takes
 	@test -e $(BIN)/.complete || echo "make test: fetches 85 MB of Python packages from PyPI into .venv"
 	@echo "make test: lint, types and all tests take 15 to 25 minutes on 2 CPUs; of tools that are" \
@@ -140,4 +143,4 @@ $(BIN)/actionlint: $(BIN)/.complete
 	test -x $@ || (set -x; GOBIN="$(CURDIR)/$(BIN)" GOFLAGS=-modcacherw \
 		$$go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)) && touch $@
 
-.PHONY: help demo test expect lint types pictures act proofs soak bench lock docs site .venv
+.PHONY: help demo test unit expect lint types pictures act proofs soak bench lock docs site .venv
