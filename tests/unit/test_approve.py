@@ -51,7 +51,7 @@ class Case:
         case = self
 
         class Answering(Terminal):
-            async def agrees(self, question: str) -> bool:
+            async def confirm(self, question: str) -> bool:
                 print(question, file=case.out)
                 return case.answers.pop(0)
 

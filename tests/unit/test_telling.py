@@ -9,8 +9,8 @@ import pytest
 
 import fakes
 import virtual_time
+from releasekit.cli.request_log import is_verbose, request_logger
 from releasekit.cli.session import Session
-from releasekit.cli.telling import is_verbose, traffic_told
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.spent import Delay, Exchange
@@ -59,7 +59,7 @@ def told(
     session = Session(credentials, Actions({}, stream), {}, stream)
 
     async def main() -> None:
-        tell = traffic_told(config, session)
+        tell = request_logger(config, session)
         for each in seen if tell else ():
             assert tell is not None
             tell(each)

@@ -57,7 +57,7 @@ def test_one_line_is_the_answer(
 def test_only_yes_is_yes(typed: bytes, yes: bool, ends: tuple[int, int]) -> None:
     ours, theirs = ends
     os.write(ours, typed)
-    assert asyncio.run(Terminal(theirs, Screen()).agrees("Approve?")) is yes
+    assert asyncio.run(Terminal(theirs, Screen()).confirm("Approve?")) is yes
 
 
 def test_a_question_can_be_cancelled(ends: tuple[int, int]) -> None:

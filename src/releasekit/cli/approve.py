@@ -24,9 +24,9 @@ from releasekit.approval.decide import (
 )
 from releasekit.approval.review import AT_ONCE, Examined, Held, build_review, examine
 from releasekit.cli.interruption import Interruption
+from releasekit.cli.request_log import request_logger
 from releasekit.cli.result_files import load_recorded
-from releasekit.cli.session import started
-from releasekit.cli.telling import traffic_told
+from releasekit.cli.session import start_processes
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
@@ -64,24 +64,24 @@ _UNDECIDED = ApprovalResult(
 async def decide(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; without a yes nothing changes."""
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
-    with interruption, counted(traffic_told(config, session)):
+    with interruption, counted(request_logger(config, session)):
         report, where, run = await load_recorded(config, session)
         held = Held.of(report, where)
         if not held.recorded:
             print(f"{log_line(where)}: nothing of this run waits for approval", file=session.out)
             return 0
         async with Group() as group:
-            approvals = await _opened(group, report, held, config, session)
+            approvals = await _open_ecosystems(group, report, held, config, session)
             checks = {name: each.check_credentials for name, each in approvals.items()}
             refuse_unnamed(find_unnamed(checks))
             for approval in approvals.values():
                 approval.check_credentials()
             into = await group.enter(scratch(session.credentials.environment))
             decision = _Decision(config, session, report, run, held, approvals, into)
-            return await decision.made()
+            return await decision.decide()
 
 
-async def _opened(
+async def _open_ecosystems(
     group: Group, report: Report, held: Held, config: Config, session: Session
 ) -> dict[str, Approval]:
     credentials = session.credentials
@@ -90,7 +90,7 @@ async def _opened(
     services = Services(
         credentials.environment,
         http,
-        await started(group, config, session, ()),
+        await start_processes(group, config, session, ()),
         credentials,
         Logs(config.state_directory, run_logs.name_of("decide", datetime.now(UTC)), redact),
         Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=None),
@@ -136,16 +136,16 @@ class _Decision:
     def approving(self) -> bool:
         return self.config.mode == "approve"
 
-    async def made(self) -> int:
+    async def decide(self) -> int:
         session = self.session
         terminal = Terminal.at(session.out, session.credentials.environment)
-        examined = await self._examined()
+        examined = await self._examine_all()
         waiting = [each for each in examined.values() if each.waiting and not each.refusal]
         review = await build_review(
             self.report, self.held, examined, self.approvals, compare=self.approving
         )
         show_review(replace(review, run=self.run), session.out, session.credentials.environment)
-        if waiting and not await self._agreed(len(waiting), terminal):
+        if waiting and not await self._ask(len(waiting), terminal):
             print("Nothing was decided.", file=session.out)
             return 1
         units = group_units(examined, self.held.needs)
@@ -159,7 +159,7 @@ class _Decision:
             endings, interrupted = await self._reject(units, codes)
         return self._tell(endings, interrupted=interrupted)
 
-    async def _examined(self) -> dict[PackageId, Examined]:
+    async def _examine_all(self) -> dict[PackageId, Examined]:
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def one(number: int, name: PackageId) -> Examined:
@@ -173,7 +173,7 @@ class _Decision:
                     compare=self.approving,
                 )
             lacks = self.held.lacks.get(name) if self.approving and found.waiting else None
-            return replace(found, refusal=_lacking(name, lacks)) if lacks else found
+            return replace(found, refusal=_missing_needs(name, lacks)) if lacks else found
 
         names = list(self.held.recorded)
         if self.approving:
@@ -181,7 +181,7 @@ class _Decision:
         found = await gather_all(one(number, name) for number, name in enumerate(names))
         return dict(zip(names, found, strict=True))
 
-    async def _agreed(self, count: int, terminal: Terminal | None) -> bool:
+    async def _ask(self, count: int, terminal: Terminal | None) -> bool:
         if self.config.yes:
             return True
         verb = "Approve" if self.approving else "Reject"
@@ -191,7 +191,7 @@ class _Decision:
                 hint="Run it in a terminal, or add --yes once you have read this.",
                 problem=Problem.APPROVAL,
             )
-        return await terminal.agrees(f"{verb} {packages(count)}?")
+        return await terminal.confirm(f"{verb} {packages(count)}?")
 
     def _given_code(self, ecosystem: str) -> str:
         code = self.session.credentials.get(f"RELEASEKIT_{ecosystem.upper()}_OTP")
@@ -216,7 +216,7 @@ class _Decision:
         try:
             await run.run()
         except asyncio.CancelledError:
-            _stay()
+            _clear_cancellation()
             return run.endings, True
         except NoCode as error:
             self._say(str(error))
@@ -239,7 +239,7 @@ class _Decision:
                 endings |= dict.fromkeys(unit.names, ending)
                 self._say(f"{', '.join(map(str, unit.names))}: {ending.state}")
         except asyncio.CancelledError:
-            _stay()
+            _clear_cancellation()
             return endings, True
         except NoCode as error:
             endings = {name: each for name, each in endings.items() if each is not STOPPED}
@@ -284,7 +284,7 @@ class _Decision:
         return "Approved. There is nothing left to do for this release."
 
 
-def _lacking(name: PackageId, lacks: Iterable[PackageId]) -> Rejected:
+def _missing_needs(name: PackageId, lacks: Iterable[PackageId]) -> Rejected:
     names = few([*map(str, sorted(lacks))], 3)
     return Rejected(
         f"{name}: needs {names}, which was neither published nor staged",
@@ -293,7 +293,7 @@ def _lacking(name: PackageId, lacks: Iterable[PackageId]) -> Rejected:
     )
 
 
-def _stay() -> None:
+def _clear_cancellation() -> None:
     """Clear the cancellation, so that what was done so far can be reported."""
     cast("asyncio.Task[object]", asyncio.current_task()).uncancel()
 
@@ -336,7 +336,7 @@ class Terminal:
             print(file=self._out, flush=True)
         return data.decode(errors="replace").strip()
 
-    async def agrees(self, question: str) -> bool:
+    async def confirm(self, question: str) -> bool:
         return (await self.ask(f"{question} [y/N] ")).lower() in {"y", "yes"}
 
     async def code(self, why: str) -> str:

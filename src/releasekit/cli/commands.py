@@ -13,6 +13,7 @@ from releasekit import report
 from releasekit.aio import Group, uncancellable
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.publishing import Publishing, say, tell, write
+from releasekit.cli.request_log import request_logger
 from releasekit.cli.result_files import (
     RESULTS,
     forget_results,
@@ -21,12 +22,11 @@ from releasekit.cli.result_files import (
 )
 from releasekit.cli.session import (
     Session,
-    prepared,
+    find_seal,
+    prepare,
     refuse_elsewhere,
     refuse_tracked,
-    sealing,
 )
-from releasekit.cli.telling import traffic_told
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
 from releasekit.errors import ConfigError
@@ -92,24 +92,24 @@ async def plan(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_elsewhere, config, session)
     await refuse_tracked(config.plan_file, "plan-file", config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
-    seal = sealing(session, make=False)
+    seal = find_seal(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
     history = await asyncio.to_thread(as_taken_back, config.state_directory, history)
     session.actions.watch_files()  # build backends may have to tell versions
-    with Interruption(), counted(traffic_told(config, session)):
+    with Interruption(), counted(request_logger(config, session)):
         async with Group() as group:
-            ready = await prepared(group, config, session, history, run_id=uuid.uuid4().hex)
+            ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
     session.actions.restore_files(for_good=True)
     made = await asyncio.to_thread(
         with_shards, ready.plan, config, ready.targets, history.durations
     )
     _write_plan(made, config, session)
-    print(_shown(made, config).rstrip("\n"), file=session.out, flush=True)
+    print(_render_plan(made, config).rstrip("\n"), file=session.out, flush=True)
     refuse_errors(made)
     return 0
 
 
-def _shown(made: Plan, config: Config) -> str:
+def _render_plan(made: Plan, config: Config) -> str:
     match config.format:
         case "table":
             return report.plan_table(made)
@@ -150,13 +150,13 @@ async def publish(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_elsewhere, config, session)
     await refuse_tracked_results(config, session)
     session.actions.watch_files()
-    with Interruption() as interruption, counted(traffic_told(config, session)) as book:
+    with Interruption() as interruption, counted(request_logger(config, session)) as book:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
             say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
             forget_results(config)
-            seal = sealing(session, make=True) or Seal.for_one_run()
+            seal = find_seal(session, make=True) or Seal.for_one_run()
             for path in pins.recover(
                 config.state_directory, ecosystems, root=config.root, seal=seal
             ):
@@ -174,9 +174,9 @@ async def publish(config: Config, session: Session) -> int:
             )
             await group.enter(contextlib.closing(journal))
             say(seal.note, session)
-            say(await _without_unsealed(config, journal.history, ecosystems), session)
+            say(await _quarantine_unsealed(config, journal.history, ecosystems), session)
             say(doctor.uncertain_uploads(journal.history, ecosystems), session)
-            ready = await prepared(
+            ready = await prepare(
                 group,
                 config,
                 session,
@@ -189,7 +189,7 @@ async def publish(config: Config, session: Session) -> int:
                 planned.check(made)
             refuse_errors(made)
             if not config.dry_run:
-                check_credentials(uploading(made), ready.targets)
+                check_credentials(ecosystems_to_upload(made), ready.targets)
             sources = Sources.in_checkout(made, config.root, ready.processes)
             run = Publishing(
                 run_id,
@@ -206,7 +206,9 @@ async def publish(config: Config, session: Session) -> int:
             return await run.carry_out(ready.targets, sources, interruption)
 
 
-async def _without_unsealed(config: Config, history: History, ecosystems: Collection[str]) -> str:
+async def _quarantine_unsealed(
+    config: Config, history: History, ecosystems: Collection[str]
+) -> str:
     """What is said of built files that are not trusted; they are not there any more."""
     # A thread cannot be cancelled, and the locks must be held until it has ended.
     aside = await uncancellable(
@@ -221,7 +223,7 @@ async def _without_unsealed(config: Config, history: History, ecosystems: Collec
     )
 
 
-def uploading(made: Plan) -> set[str]:
+def ecosystems_to_upload(made: Plan) -> set[str]:
     """The ecosystems of which something will have to be uploaded."""
     return {
         planned.package.id.ecosystem
@@ -254,7 +256,7 @@ async def join(config: Config, session: Session) -> int:
 async def examine(config: Config, session: Session) -> int:
     """Say what earlier runs left behind, and repair it where `fix` asks for that."""
     if config.fix:
-        seal = sealing(session, make=False) or Seal.for_one_run()
+        seal = find_seal(session, make=False) or Seal.for_one_run()
         fixed = await asyncio.to_thread(
             doctor.fix, config.state_directory, root=config.root, seal=seal
         )

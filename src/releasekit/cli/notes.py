@@ -11,7 +11,7 @@ from releasekit.aio import Group
 from releasekit.announce.notes import existing_commit, write_notes
 from releasekit.announce.tag_names import is_shared, previous_tag, tag_name
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.session import explored, refuse_elsewhere
+from releasekit.cli.session import list_packages, refuse_elsewhere
 from releasekit.errors import CommandFailed, ConfigError, did_you_mean
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
@@ -43,8 +43,8 @@ async def notes(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_elsewhere, config, session)
     with Interruption("cancelled"):
         async with Group() as group:
-            packages, processes = await explored(group, config, session)
-            package = replace(_named(name, packages), version=version)
+            packages, processes = await list_packages(group, config, session)
+            package = replace(_find_package(name, packages), version=version)
             top = repository_of(config.root)
             if top is None:
                 raise ConfigError(
@@ -53,14 +53,16 @@ async def notes(config: Config, session: Session) -> int:
                     hint="Run it in a clone of the repository.",
                 )
             try:
-                text = await _text(package, packages, Commits(top, processes), config, session)
+                text = await _write_text(
+                    package, packages, Commits(top, processes), config, session
+                )
             except CommandFailed as error:
                 raise ConfigError(f"the history cannot be read: {error}") from error
     print(session.actions.log_text(text), file=session.out)
     return 0
 
 
-async def _text(
+async def _write_text(
     package: Package,
     packages: Sequence[Package],
     commits: Commits,
@@ -87,7 +89,7 @@ async def _text(
     )
 
 
-def _named(name: str, packages: Sequence[Package]) -> Package:
+def _find_package(name: str, packages: Sequence[Package]) -> Package:
     """By the whole id, or by a name that one package alone has. Raises ConfigError."""
     ids = {str(each.id): each for each in packages}
     if name in ids:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.announce.releases import Assets
+from releasekit.cli.request_log import is_verbose
 from releasekit.cli.result_files import RESULTS, page_of, write_page
-from releasekit.cli.telling import is_verbose
 from releasekit.errors import INTERRUPTED, PathError
 from releasekit.host import durable
 from releasekit.host.outlet import require_free
@@ -118,7 +118,7 @@ class Publishing:
             with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
                 await release.run()
                 statement = await signed
-                results = await self._followed(release, statement, told, progress)
+                results = await self._run_post_release(release, statement, told, progress)
         finally:
             signed.cancel()
             await asyncio.wait((signed,))
@@ -134,7 +134,7 @@ class Publishing:
         code = report.exit_code(made)
         return INTERRUPTED if code and interruption.happened else code
 
-    async def _followed(
+    async def _run_post_release(
         self,
         release: ReleaseRun,
         statement: ReleaseStatement | None,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from releasekit.aio import Group
 from releasekit.announce.post_release import plan_post_release
 from releasekit.cli.preload import load_everything
-from releasekit.cli.signing import with_signing
+from releasekit.cli.signing import plan_signing
 from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Url
@@ -102,7 +102,7 @@ class Prepared:
     post_release: PostRelease | None
 
 
-async def prepared(
+async def prepare(
     group: Group,
     config: Config,
     session: Session,
@@ -120,7 +120,7 @@ async def prepared(
     limit = asyncio.timeout_at(None if config.deadline_s is None else patience.until)
     try:
         async with limit:
-            return await _prepared(
+            return await _prepare(
                 group,
                 config,
                 session,
@@ -154,7 +154,7 @@ def _nothing_done(message: str, config: Config, session: Session) -> str:
     return f"Nothing was published. {given} the same command again when the server answers."
 
 
-async def _prepared(
+async def _prepare(
     group: Group,
     config: Config,
     session: Session,
@@ -164,17 +164,17 @@ async def _prepared(
     inherit_fds: Collection[int],
     patience: Patience,
 ) -> Prepared:
-    processes = await started(group, config, session, inherit_fds)
+    processes = await start_processes(group, config, session, inherit_fds)
     signs = session.credentials.get("ACTIONS_ID_TOKEN_REQUEST_URL") is not None
     loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
-    config, around = await _looked_around(config, session, processes)
+    config, around = await _survey(config, session, processes)
     dist = [place.path for place in config.dist]
     looked_up = group.start(commit_of(config.root, processes, beside=dist))
     credentials = session.credentials
     http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
     services = Services(credentials.environment, http, processes, credentials, logs, patience)
     await loaded
-    discoveries = await _opened(group, config, session, services)
+    discoveries = await _open_ecosystems(group, config, session, services)
     commit = await looked_up  # before anybody's tools, which may write something there
     try:
         targets = await discover(config.root, discoveries)
@@ -189,26 +189,26 @@ async def _prepared(
     plan, post_release = await plan_post_release(
         plan, config, targets, services, repository=session.origin(config).repository
     )
-    plan, signing = await with_signing(plan, group, config, services, targets)
+    plan, signing = await plan_signing(plan, group, config, services, targets)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
     plan = session.redacted.plan(plan)
     return Prepared(plan, config, targets, processes, patience, signing, post_release)
 
 
-async def explored(
+async def list_packages(
     group: Group, config: Config, session: Session
 ) -> tuple[Sequence[Package], Processes]:
     """All packages of the workspace, of which no registry is asked, and what starts children, for
     as long as `group` is open.
     """
-    processes = await started(group, config, session, ())
-    config, _ = await _looked_around(config, session, processes)
+    processes = await start_processes(group, config, session, ())
+    config, _ = await _survey(config, session, processes)
     http = await group.enter(http_client(pool_size=CONNECTIONS))
     logs = _logs(config, session, "notes")
     credentials = session.credentials
     services = Services(credentials.environment, http, processes, credentials, logs)
-    discoveries = await _opened(group, config, session, services)
+    discoveries = await _open_ecosystems(group, config, session, services)
     targets = await discover(config.root, discoveries)
     return [each for one in targets.values() for each in one.workspace.packages], processes
 
@@ -231,7 +231,7 @@ def refuse_elsewhere(config: Config, session: Session) -> None:
     refuse_member(config, session.ecosystems, home=home)
 
 
-def sealing(session: Session, *, make: bool) -> Seal | None:
+def find_seal(session: Session, *, make: bool) -> Seal | None:
     """What built files are sealed with; raises ConfigError for a `state-key` that is too short."""
     given = session.credentials.get(STATE_KEY.variable)
     environment = session.credentials.environment
@@ -244,11 +244,11 @@ async def refuse_tracked(path: Path | None, label: str, config: Config, session:
     if path is None or repository is None:
         return
     async with Group() as group:
-        if await is_tracked(path, repository, await started(group, config, session, ())):
+        if await is_tracked(path, repository, await start_processes(group, config, session, ())):
             raise PathError(f"{label}: {path} is a file that git tracks; write the path of another")
 
 
-async def started(
+async def start_processes(
     group: Group, config: Config, session: Session, inherit_fds: Collection[int]
 ) -> Processes:
     """What all children of a command are started by, for as long as `group` is open.
@@ -290,16 +290,14 @@ def _caches(config: Config, session: Session) -> list[Cache]:
     ]
 
 
-async def _looked_around(
-    config: Config, session: Session, processes: Processes
-) -> tuple[Config, Around]:
+async def _survey(config: Config, session: Session, processes: Processes) -> tuple[Config, Around]:
     """What lies below the root, and the config with what of it is planned all the same."""
     found = await below.found_below(config, session.ecosystems, processes)
     config, note = below.taking_in(config, session.ecosystems, found)
     return config, Around(session.ecosystems, found, note)
 
 
-async def _opened(
+async def _open_ecosystems(
     group: Group, config: Config, session: Session, services: Services
 ) -> Mapping[str, Discovery]:
     """The chosen ecosystems and those to be consulted, not yet discovered; open for as long as

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from releasekit.release.release import ReleaseRun
 
 
-async def with_signing(
+async def plan_signing(
     plan: Plan,
     group: Group,
     config: Config,

@@ -12,7 +12,7 @@ import httpx
 
 from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.telling import traffic_told
+from releasekit.cli.request_log import request_logger
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError, PackageError, PathError, Rejected
 from releasekit.http.client import RetryPolicy, check, http_client, request_with_retry, retry
@@ -72,12 +72,12 @@ async def verify(config: Config, session: Session) -> int:
             problem=Problem.COMMAND_LINE,
         )
     interruption = Interruption("cancelled; nothing was changed")
-    with interruption, counted(traffic_told(config, session)):
+    with interruption, counted(request_logger(config, session)):
         async with Group() as group:
             into = await group.enter(scratch(session.credentials.environment))
             http = await group.enter(http_client())
             question = _Question(config, session, signers, http, into)
-            return await question.answered()
+            return await question.run()
 
 
 def _signers(config: Config) -> Signers:
@@ -145,8 +145,8 @@ class _Question:
     http: httpx.AsyncClient
     into: Path
 
-    async def answered(self) -> int:
-        given = await asyncio.to_thread(self._given)
+    async def run(self) -> int:
+        given = await asyncio.to_thread(self._load_given)
         if given is None:
             # Nothing is told of the first file where the last is a mistake.
             for place in self.config.files:
@@ -154,14 +154,14 @@ class _Question:
                     address_of(require_safe(place.text, name="files"))
         outcomes = list(given.broken) if given else []
         for each in outcomes:
-            self._say(_told(each))
+            self._say(_outcome_line(each))
         for number, place in enumerate(self.config.files):
             if isinstance(place, Path):
-                found = await asyncio.to_thread(self._in_place, place, given)
+                found = await asyncio.to_thread(self._verify_path, place, given)
             else:
-                found = [await self._served(place.text, self.into / str(number), given)]
+                found = [await self._verify_url(place.text, self.into / str(number), given)]
             for each in found:
-                self._say(_told(each))
+                self._say(_outcome_line(each))
             outcomes += found
         bad = sum(each.verified is None for each in outcomes)
         self._say(f"{len(outcomes) - bad} of {len(outcomes)} verified")
@@ -169,13 +169,13 @@ class _Question:
             print(f"  {Problem.NOT_VERIFIED.url}", file=self.session.out, flush=True)
         return 1 if bad else 0
 
-    def _given(self) -> Release | None:
+    def _load_given(self) -> Release | None:
         """What `--bundle` names, in place of what lies elsewhere. Blocks."""
         path = self.config.bundle
         if path is None:
             return None
         try:
-            return self._judged(path, bundles_in(path))
+            return self._judge(path, bundles_in(path))
         except FileNotFoundError as error:
             raise PathError(f"--bundle: {path} is not there; write its path") from error
         except ValueError as error:
@@ -183,7 +183,7 @@ class _Question:
                 f"--bundle: {path} {error}; write the path of a file of attestations"
             ) from error
 
-    def _in_place(self, place: Path, given: Release | None) -> list[Outcome]:
+    def _verify_path(self, place: Path, given: Release | None) -> list[Outcome]:
         """Blocks."""
         if not place.is_dir():
             file = file_at(place, place.name, alone=given is not None)
@@ -203,7 +203,7 @@ class _Question:
         broken: list[Outcome] = []
         for path in folder.statements:
             try:
-                found = self._judged(path, bundles_in(path))
+                found = self._judge(path, bundles_in(path))
             except FileNotFoundError:
                 found = Release(broken=(Outcome(path.name, reason="it is a link to nothing"),))
             except ValueError as error:
@@ -212,7 +212,7 @@ class _Question:
             broken += found.broken
         return Release(tuple(sound), tuple(broken))
 
-    def _judged(self, path: Path, bundles: Sequence[Bundle]) -> Release:
+    def _judge(self, path: Path, bundles: Sequence[Bundle]) -> Release:
         sound, broken = [], []
         for number, each in enumerate(bundles, start=1):
             try:
@@ -222,18 +222,18 @@ class _Question:
                 broken.append(Outcome(which, reason=str(error)))
         return Release(tuple(sound), tuple(broken))
 
-    async def _served(self, url: str, into: Path, given: Release | None) -> Outcome:
+    async def _verify_url(self, url: str, into: Path, given: Release | None) -> Outcome:
         place = require_safe(url, name="files")
         address = address_of(place) if given is None else None
         name = filename_of(place)
         try:
-            digests = await self._downloaded(place, into)
-            bundles = tuple(await self._asked(address)) if address else ()
+            digests = await self._download(place, into)
+            bundles = tuple(await self._fetch_attestations(address)) if address else ()
         except (PackageError, ValueError) as error:
             return Outcome(name, reason=str(error))
         return outcome(File(name, digests, bundles), self.signers, given or Release())
 
-    async def _downloaded(self, url: httpx.URL, into: Path) -> dict[str, str]:
+    async def _download(self, url: httpx.URL, into: Path) -> dict[str, str]:
         async def attempt() -> dict[str, str]:
             found = await download(
                 self.http,
@@ -254,7 +254,7 @@ class _Question:
         await asyncio.to_thread(into.unlink)
         return digests
 
-    async def _asked(self, address: Address) -> list[Bundle]:
+    async def _fetch_attestations(self, address: Address) -> list[Bundle]:
         url = address.attestations
         answer = await request_with_retry(
             self.http,
@@ -285,7 +285,7 @@ class _Question:
         print(log_line(self.session.redacted.text(line)), file=self.session.out, flush=True)
 
 
-def _told(found: Outcome) -> str:
+def _outcome_line(found: Outcome) -> str:
     verified = found.verified
     if verified is None:
         return f"FAILED {found.name}: {found.reason}{mark(Problem.NOT_VERIFIED)}"

@@ -27,7 +27,7 @@ def is_verbose(config: Config, environment: Mapping[str, str]) -> bool:
     return config.verbose or environment.get("RUNNER_DEBUG") == "1"
 
 
-def traffic_told(config: Config, session: Session) -> Callable[[Exchange | Delay], None] | None:
+def request_logger(config: Config, session: Session) -> Callable[[Exchange | Delay], None] | None:
     """For `counted`: everything where that was asked for, else, in a log, long pauses."""
     environment = session.credentials.environment
     verbose = is_verbose(config, environment)
