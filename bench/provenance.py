@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.release.measure import PROJECT
-from bench.release.place import STATE
+from bench.release.place import PROJECT, STATE
 from bench.release.shape import shape
 from bench.release.workspaces import write
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.release.measure import PROJECT, Scenario, Spent, spending
+from bench.release.measure import Spent, spending
+from bench.release.place import PROJECT, Scenario
 from bench.release.rounds import INDEX_S
 from bench.release.ways import placed
 

@@ -22,20 +22,6 @@ class Tool:
     slots: int = 16
 
 
-def environment(origin: str) -> dict[str, str]:
-    """No daemons, which would go on with the work of one round in the next; no telemetry."""
-    return {
-        "YARN_NPM_REGISTRY_SERVER": origin,
-        "YARN_NPM_AUTH_TOKEN": "bench",
-        "YARN_UNSAFE_HTTP_WHITELIST": "127.0.0.1",
-        "YARN_ENABLE_TELEMETRY": "0",
-        "YARN_ENABLE_IMMUTABLE_INSTALLS": "0",
-        "NX_DAEMON": "false",
-        "NX_NO_CLOUD": "true",
-        "CI": "true",
-    }
-
-
 def _lerna(*flags: str) -> Callable[[Place], list[list[str | Path]]]:
     return lambda place: [
         [*place.peers.js("lerna", "dist/cli.js"), "publish", "from-package", "--yes", *flags]

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from bench.release.place import Scenario, Server
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from bench.release.place import Place
 
-PROJECT: Final = Path(__file__).resolve().parents[2]
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-
-
-class Scenario(NamedTuple):
-    """`latency_s` is what a request takes, `read_latency_s` what one takes that only reads, where
-    that is something else, `lag_s` what an index lags behind, `slots` how many
-    packages may be uploaded at once by those that can be told.
-    """
-
-    ecosystem: str
-    packages: int
-    latency_s: float
-    lag_s: float = 0.0
-    index_latency_s: float | None = None
-    read_latency_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -57,37 +42,6 @@ class Cost:
 
 class WrongResult(Exception):
     """A way that failed, or that published less than it should have."""
-
-
-class Server:
-    """A registry in a process of its own."""
-
-    def __init__(self, scenario: Scenario, *options: str) -> None:
-        argv = [sys.executable, "-m", "bench.release.servers", scenario.ecosystem, *options]
-        argv += ["--latency", str(scenario.latency_s), "--lag", str(scenario.lag_s)]
-        for name, value in {
-            "--index-latency": scenario.index_latency_s,
-            "--read-latency": scenario.read_latency_s,
-        }.items():
-            argv += [] if value is None else [name, str(value)]
-        self._process = subprocess.Popen(
-            argv, cwd=PROJECT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        self.origin = f"http://127.0.0.1:{int(self._line())}"
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline()
-
-    def seen(self) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        seen: dict[str, Any] = json.loads(self._line())
-        return seen
-
-    def close(self) -> None:
-        self._process.communicate()
 
 
 @contextlib.contextmanager

@@ -2,23 +2,67 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from bench.release import javascript
-from bench.release.measure import PROJECT
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from bench.release.measure import Scenario, Server
     from bench.release.peers import Peers
 
+PROJECT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
 STATE: Final = str(Path.home() / ".local/state/releasekit-bench")
 # It is taken out of all output, so it must not be a word of it.
 _TOKEN: Final = "token-for-measuring"
+
+
+class Scenario(NamedTuple):
+    """`latency_s` is what a request takes, `read_latency_s` what one takes that only reads, where
+    that is something else, `lag_s` what an index lags behind, `slots` how many
+    packages may be uploaded at once by those that can be told.
+    """
+
+    ecosystem: str
+    packages: int
+    latency_s: float
+    lag_s: float = 0.0
+    index_latency_s: float | None = None
+    read_latency_s: float | None = None
+
+
+class Server:
+    """A registry in a process of its own."""
+
+    def __init__(self, scenario: Scenario, *options: str) -> None:
+        argv = [sys.executable, "-m", "bench.release.servers", scenario.ecosystem, *options]
+        argv += ["--latency", str(scenario.latency_s), "--lag", str(scenario.lag_s)]
+        for name, value in {
+            "--index-latency": scenario.index_latency_s,
+            "--read-latency": scenario.read_latency_s,
+        }.items():
+            argv += [] if value is None else [name, str(value)]
+        self._process = subprocess.Popen(
+            argv, cwd=PROJECT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.origin = f"http://127.0.0.1:{int(self._line())}"
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def seen(self) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        seen: dict[str, Any] = json.loads(self._line())
+        return seen
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +110,20 @@ class Place:
         return [[sys.executable, "-m", "bench.release.limit", *arguments]]
 
 
+def _environment_of_javascript(origin: str) -> dict[str, str]:
+    """No daemons, which would go on with the work of one round in the next; no telemetry."""
+    return {
+        "YARN_NPM_REGISTRY_SERVER": origin,
+        "YARN_NPM_AUTH_TOKEN": "bench",
+        "YARN_UNSAFE_HTTP_WHITELIST": "127.0.0.1",
+        "YARN_ENABLE_TELEMETRY": "0",
+        "YARN_ENABLE_IMMUTABLE_INSTALLS": "0",
+        "NX_DAEMON": "false",
+        "NX_NO_CLOUD": "true",
+        "CI": "true",
+    }
+
+
 def _npm(place: Place) -> dict[str, str]:
     settings = place.directory / "npmrc"
     host = place.server.origin.removeprefix("http:")
@@ -75,7 +133,7 @@ def _npm(place: Place) -> dict[str, str]:
         "NPM_CONFIG_CACHE": str(place.directory / "npm-cache"),
         "NPM_CONFIG_UPDATE_NOTIFIER": "false",
         "RELEASEKIT_NPM_TOKEN": _TOKEN,
-        **javascript.environment(place.server.origin),
+        **_environment_of_javascript(place.server.origin),
     }
 
 

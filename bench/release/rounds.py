@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.release.measure import Cost, Scenario, WrongResult
+from bench.release.measure import Cost, WrongResult
+from bench.release.place import Scenario
 from bench.release.ways import ACCEPTED, BOTH, PEERS, Way, once
 
 if TYPE_CHECKING:

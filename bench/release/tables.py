@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from bench.release.further import Figure
-    from bench.release.measure import Scenario
+    from bench.release.place import Scenario
     from bench.release.rounds import Row
 
 BEGIN: Final = "<!-- begin: written by bench/release -->"

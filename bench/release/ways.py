@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from bench.release import javascript
-from bench.release.measure import PROJECT, Cost, Scenario, WrongResult, released, serving
-from bench.release.place import Place
+from bench.release.measure import Cost, WrongResult, released, serving
+from bench.release.place import PROJECT, Place, Scenario
 from bench.release.shape import VERSION, shape
 from bench.release.workspaces import git, write
 

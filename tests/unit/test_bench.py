@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from bench.release.measure import Cost, Scenario, idle_share, too_early
+from bench.release.measure import Cost, idle_share, too_early
+from bench.release.place import Scenario
 from bench.release.rounds import Measured, medians
 from bench.release.shape import levels_of, shape
 from bench.release.tables import between_marks
