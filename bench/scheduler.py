@@ -37,7 +37,7 @@ from bench.scheduler_references import (
 
 from releasekit.graph import DependencyGraph
 from releasekit.scheduler import Scheduler
-from releasekit.scheduler.result import State
+from releasekit.scheduler.frontier import State
 from simulation.virtual_loop import VirtualLoop, run
 
 if TYPE_CHECKING:

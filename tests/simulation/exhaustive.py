@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.graph import PriorityQueue
 from releasekit.model import Outcome
-from releasekit.scheduler.result import Task
+from releasekit.scheduler.frontier import Task
 from simulation.specification import Pair, World
 
 if TYPE_CHECKING:

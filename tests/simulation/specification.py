@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from releasekit.model import Outcome
-from releasekit.scheduler.frontier import Frontier
-from releasekit.scheduler.result import State, Task
+from releasekit.scheduler.frontier import Frontier, State, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from releasekit.graph import PriorityQueue
 from releasekit.model import Outcome
-from releasekit.scheduler.result import State, Task
+from releasekit.scheduler.frontier import State, Task
 from simulation.specification import Pair
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import pytest
 
 from releasekit.errors import PlanError, UnknownDependency
 from releasekit.model import Outcome
-from releasekit.scheduler.frontier import Frontier
-from releasekit.scheduler.result import State, Task
+from releasekit.scheduler.frontier import Frontier, State, Task
 
 LANES: dict[str, int | None] = {"publish": 2}
 

@@ -16,8 +16,8 @@ from releasekit.errors import LeftAlone, PackageError, PlanError, Transient
 from releasekit.graph import DependencyGraph, K, gc_paused
 from releasekit.model import Outcome
 from releasekit.scheduler.controls import listening
-from releasekit.scheduler.frontier import Frontier
-from releasekit.scheduler.result import Observer, Reasons, RunResult, State, Task
+from releasekit.scheduler.frontier import Frontier, State, Task
+from releasekit.scheduler.result import Observer, Reasons, RunResult
 from releasekit.scheduler.retries import (
     PATIENT,
     SPREAD,

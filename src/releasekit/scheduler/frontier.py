@@ -6,20 +6,45 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import dataclass
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic
 
 from releasekit.errors import PlanError, UnknownDependency
 from releasekit.graph import K, PriorityQueue
 from releasekit.model import Outcome
-from releasekit.scheduler.result import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from releasekit.scheduler.result import Task
 
 BLOCKING = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED})
+
+
+@dataclass(frozen=True, slots=True)
+class Task(Generic[K]):
+    """`after` names the tasks that must be done first; `weight` is in any unit, usually seconds.
+
+    A task takes a slot of its `lane` while an attempt at it runs, and at no other time. Tasks of
+    one `group` go one at a time once an attempt has failed because of others beside it.
+    """
+
+    name: K
+    lane: str = "publish"
+    after: frozenset[K] = frozenset()
+    weight: float = 1.0
+    group: str = ""
+
+
+class State(Enum):
+    """Where a task is in its life. Only `SETTLED` is final and has an outcome."""
+
+    PENDING = auto()  # waits for dependencies
+    READY = auto()
+    RUNNING = auto()  # holds a slot
+    WAITING = auto()  # backs off before another attempt
+    SETTLED = auto()
 
 
 # Before Python 3.12 it takes longer to look a member up in its class than to compare it.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from releasekit.graph import K, Key
@@ -72,31 +71,6 @@ class RunResult(Generic[K]):
 
     def _names(self, outcomes: set[Outcome]) -> list[K]:
         return [name for name, outcome in self.outcomes.items() if outcome in outcomes]
-
-
-@dataclass(frozen=True, slots=True)
-class Task(Generic[K]):
-    """`after` names the tasks that must be done first; `weight` is in any unit, usually seconds.
-
-    A task takes a slot of its `lane` while an attempt at it runs, and at no other time. Tasks of
-    one `group` go one at a time once an attempt has failed because of others beside it.
-    """
-
-    name: K
-    lane: str = "publish"
-    after: frozenset[K] = frozenset()
-    weight: float = 1.0
-    group: str = ""
-
-
-class State(Enum):
-    """Where a task is in its life. Only `SETTLED` is final and has an outcome."""
-
-    PENDING = auto()  # waits for dependencies
-    READY = auto()
-    RUNNING = auto()  # holds a slot
-    WAITING = auto()  # backs off before another attempt
-    SETTLED = auto()
 
 
 class Reasons(Generic[K]):

@@ -21,7 +21,7 @@ from releasekit.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from releasekit.scheduler.result import Task
+    from releasekit.scheduler.frontier import Task
 
 
 V = TypeVar("V")

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from releasekit.aio import uncancellable
+from releasekit.attested import Obstacle
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
-from releasekit.ecosystems.pypi.attesting import attested_form_of
+from releasekit.ecosystems.pypi.distribution import form_of
 from releasekit.ecosystems.pypi.sending import Gathered, first_alone, side_by_side
 from releasekit.ecosystems.shared.login import Trusted, pair
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from releasekit.host.contents import Contents
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
+    from releasekit.provenance.job import Job
+
 
 PYPI: Final = "https://upload.pypi.org/legacy/"
 _INDEXES: Final = {
@@ -256,3 +260,60 @@ def _published(response: httpx.Response, package: Package, *, url: str) -> Publi
 
 def _is_devpi(response: httpx.Response) -> bool:
     return "X-DEVPI-API-VERSION" in response.headers
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAttesting:
+    """Implements `interface.Attesting`; without an `index`, for a directory. `private` says that a
+    Sigstore instance of the user's own signs.
+    """
+
+    index: PackageIndex | None = None
+    private: bool = False
+
+    def obstacle(self, package: Package, job: Job) -> Obstacle | None:  # noqa: ARG002 (as all)
+        # What others than PyPI ask for, nobody knows.
+        if self.index is None or not self.index.is_pypi:
+            return None
+        if self.private:
+            return Obstacle(
+                condition="PyPI takes attestations of Sigstore's public instance only, and "
+                "`trust-config` names another one",
+                cure="Leave out `trust-config`, or set `attestations: off`.",
+            )
+        if not self.index.is_trusting:
+            return Obstacle(
+                condition="PyPI takes attestations with trusted publishing only, and this run "
+                "does not use it",
+                cure="Register this workflow as the project's trusted publisher, and leave out "
+                "`pypi-token`: https://docs.pypi.org/trusted-publishers/adding-a-publisher/",
+            )
+        if job.is_reusable:
+            return Obstacle(
+                condition="PyPI takes no attestations from a reusable workflow",
+                cure=f"Move the job that publishes into {job.workflow_name}, which calls it, and "
+                "register that one as the trusted publisher.",
+            )
+        return None
+
+    def wish(self, package: Package) -> bool | None:  # noqa: ARG002 (no manifest says anything)
+        return None
+
+    def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:  # noqa: ARG002
+        """About the name that it is uploaded under, which PyPI compares as it reads file names:
+        https://github.com/pypi/warehouse/issues/18128
+        """
+        from releasekit.provenance.statement import Subject, publish  # noqa: PLC0415 - likewise
+
+        return publish(Subject(name=artifact.filename, digests={"sha256": artifact.sha256}))
+
+
+def attested_form_of(contents: Contents) -> Form:
+    """`form_of`, with the attestation of the file if there is one."""
+    form = form_of(contents)
+    attestation = contents.artifact.attestation
+    if attestation is not None:
+        from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
+
+        form["attestations"] = json.dumps([read(attestation).pep740()])
+    return form

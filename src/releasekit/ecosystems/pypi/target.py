@@ -6,13 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.interface import Discovery, Services, Target
-from releasekit.ecosystems.pypi.attesting import IndexAttesting
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.examined import warnings_of
 from releasekit.ecosystems.pypi.history import packs, version_at
 from releasekit.ecosystems.pypi.prebuilt import PythonFiles
-from releasekit.ecosystems.pypi.registry import PackageIndex
+from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 
 if TYPE_CHECKING:
     from releasekit.config.config import Config
