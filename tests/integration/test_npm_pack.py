@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import random
@@ -317,6 +318,25 @@ def test_what_is_packed_is_what_npm_packs_to_the_byte(tmp_path: Path) -> None:
     for number, name in enumerate(CORPUS):
         directory = root / "packages" / f"{number:02}"
         assert uncounted(directory, theirs / filename_of(name, f"1.0.{number}")) == [], name
+
+
+def test_licenses_of_the_workspace_go_into_a_package_of_any_size(tmp_path: Path) -> None:
+    """More files than node-tar reads at a time, and more licenses."""
+    require_tool("npm")
+    licenses = {f"LICENSE.{number}": NOISE[: 40_000 + number] for number in range(6)}
+    files = {f"{number}.txt": NOISE[number : number + 300_000] for number in range(6)}
+    core = {"package.json": json.dumps({"name": "core", "version": "1.0.0"}), **files}
+    root = tmp_path / "a workspace"
+    write(root, {"pnpm-workspace.yaml": "packages: ['packages/*']\n", "package.json": "{}"})
+    write(root, {**licenses, **{f"packages/core/{name}": text for name, text in core.items()}})
+    subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
+    made = asyncio.run(asyncio.wait_for(packed(root.resolve(), tmp_path / "ours"), timeout=60))
+    tarball = made["core"]
+    assert isinstance(tarball, bytes)
+    with tarfile.open(fileobj=io.BytesIO(tarball)) as archive:
+        files_in = {it.name: archive.extractfile(it) for it in archive}
+        held = {name: file.read().decode() for name, file in files_in.items() if file}
+    assert held == {f"package/{name}": text for name, text in {**core, **licenses}.items()}
 
 
 def uncounted(directory: Path, tarball: Path) -> list[str]:

@@ -121,8 +121,10 @@ async function pack (request, run) {
     await packAsNpm(request, place)
   } else {
     const files = await packlist(await treeOf(place, manifest), listed(request, place))
-    const sync = isSmall(place, files)
     const given = await givenLicenses(request, files)
+    // While other files wait, node-tar waits for an archive forever, or loses entries of it.
+    // https://github.com/isaacs/node-tar/blob/main/src/pack.ts
+    const sync = given.length > 0 || isSmall(place, files)
     const all = [...files, ...given.map((archive) => `@${archive}`)]
     await tar.create({ ...tarOptions(manifest), cwd: place, file: request.into, sync }, all)
     given.forEach((archive) => fs.unlinkSync(archive))
