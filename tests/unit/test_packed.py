@@ -219,6 +219,92 @@ def test_patterns_name_what_git_would_ignore(
     assert Patterns.parse(lines).names(path) is named
 
 
+@pytest.mark.parametrize(
+    ("packs", "name", "text", "names", "kept"),
+    [
+        (
+            npm.packs,
+            "package.json",
+            '{"files": ["eslint.config.js", "fixtures", "samples/*.json", ".config/", "!docs"]}',
+            (
+                "eslint.config.js jest.config.js fixtures/a.js fixtures/a.test.js samples/a.json"
+                " samples/tests/a.json .config/x .github/x docs/a.js"
+            ),
+            "eslint.config.js fixtures/a.js samples/a.json .config/x",
+        ),
+        (
+            npm.packs,
+            "package.json",
+            (
+                '{"main": "./test/utils/a.js", "bin": {"x": "e2e/x.js"}, "exports": '
+                '{"./p": "./prettier.config.mjs", "./d/*": "./docs/*"}}'
+            ),
+            (
+                "test/utils/a.js test/utils/b.js test/utils/b.test.js test/c.js e2e/x.js docs/a.md"
+                " prettier.config.mjs vitest.config.mjs"
+            ),
+            "test/utils/a.js test/utils/b.js e2e/x.js docs/a.md prettier.config.mjs",
+        ),
+        (
+            npm.packs,
+            "package.json",
+            '{"files": ["src", "CHANGELOG.md"], "main": "src/a.js"}',
+            "src/a.js src/a.spec.js src/tests/a.js src/docs/a.js docs/a.js CHANGELOG.md",
+            "src/a.js src/docs/a.js",
+        ),
+        (
+            cargo.packs,
+            "Cargo.toml",
+            '[package]\ninclude = ["src", "docs/guide.md", "tests", "examples/data.txt"]\n',
+            (
+                "src/lib.rs src/tests.rs docs/guide.md docs/x.md tests/a.rs tests/a.txt"
+                " examples/data.txt"
+            ),
+            "src/lib.rs docs/guide.md examples/data.txt",
+        ),
+        (
+            go.packs,
+            "go.mod",
+            "module example.com/core\n",
+            "docs/a.go docs/a_test.go docs/a.md samples/a.go test/utils/a.go testdata/a.go",
+            "docs/a.go samples/a.go test/utils/a.go",
+        ),
+        (
+            pypi.packs,
+            "pyproject.toml",
+            '[tool.setuptools]\npackages = ["benchmarks", "docs.api"]\npy-modules = ["test_x"]\n',
+            "benchmarks/a.py benchmarks/tests/a.py docs/a.py docs/api/a.py test_x.py test_y.py",
+            "benchmarks/a.py docs/api/a.py test_x.py",
+        ),
+        (
+            pypi.packs,
+            "pyproject.toml",
+            (
+                '[[tool.poetry.packages]]\ninclude = "samples"\n'
+                '[[tool.poetry.packages]]\ninclude = "tests"\nformat = "sdist"\n'
+            ),
+            "samples/a.py tests/a.py",
+            "samples/a.py",
+        ),
+        (
+            pypi.packs,
+            "pyproject.toml",
+            (
+                '[tool.hatch.build.targets.wheel]\npackages = ["src/tests"]\n'
+                '[tool.hatch.build.targets.sdist]\ninclude = ["docs"]\n'
+            ),
+            "src/tests/a.py src/tests/test_a.py docs/a.py",
+            "src/tests/a.py",
+        ),
+    ],
+)
+def test_what_a_manifest_names_counts_whatever_it_is_called(
+    tmp_path: Path, packs: Packs, name: str, text: str, names: str, kept: str
+) -> None:
+    """But for tests further down."""
+    assert counted(packs, at(tmp_path, name, text), names) == kept
+
+
 def test_too_many_patterns_count_everything(tmp_path: Path) -> None:
     """Each would be held against each name."""
     listed = [f"lib/{number}" for number in range(1_000)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.cargo.roots import read_manifest
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.packed import Patterns, below, is_beside
+from releasekit.ecosystems.shared.packed import Patterns, below, is_beside, spelled_out
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.shared.packed import Counts
     from releasekit.model import Package
+
+
+# Targets that no dependent builds. A file in there that `include` names itself is for the sources.
+# https://doc.rust-lang.org/cargo/guide/project-layout.html
+_UNUSED: Final = re.compile(r"(?:benches|examples|tests)/")
 
 
 def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
@@ -70,7 +76,8 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     """
     document = read_manifest(package.manifest)
     shared = read_manifest(package.inherits[0]) if package.inherits else document
-    included = Patterns.parse(_listed(document, shared, "include"))
+    listed = _listed(document, shared, "include")
+    included, spelled = Patterns.parse(listed), spelled_out(listed)
     excluded = Patterns.parse(_listed(document, shared, "exclude"))
     table = table_in(document, "package")
     named = {text_in(table, key).removeprefix("./") for key in ("build", "license-file", "readme")}
@@ -83,7 +90,9 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     def counts(name: str) -> bool:
         if name in always or (name == "Cargo.lock" and is_program):
             return True
-        if name == "Cargo.lock" or is_beside(name) or name.startswith(elsewhere):
+        if name == "Cargo.lock" or name.startswith(elsewhere):
+            return False
+        if name not in spelled and (is_beside(name, spelled) or _UNUSED.match(name)):
             return False
         return included.names(name) if included.globs else not excluded.names(name)
 

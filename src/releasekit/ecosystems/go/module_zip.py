@@ -31,6 +31,7 @@ MAX_ZIP_BYTES: Final = 500 * 1024 * 1024
 MAX_GO_MOD_BYTES: Final = 16 * 1024 * 1024
 _PIECE_BYTES: Final = 1024 * 1024
 _SHOWN: Final = 3
+_TESTING: Final = re.compile(r"_test\.go$|(?:^|/)testdata/")
 _LANGUAGE: Final = re.compile(r"([0-9]+)(?:\.([0-9]*)|$)")
 
 
@@ -45,7 +46,14 @@ class File:
 def packs(_package: Package, tracked: Collection[str]) -> Counts:
     """As `interface.Target` has it."""
     elsewhere = ("vendor/", *below("go.mod", tracked))
-    return lambda name: not name.startswith(elsewhere) and not is_beside(name)
+
+    def counts(name: str) -> bool:
+        if name.startswith(elsewhere) or _TESTING.search(name):
+            return False
+        # A package can be imported from wherever it lies.
+        return name.endswith(".go") or not is_beside(name)
+
+    return counts
 
 
 def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm.discover import Catalogs
-from releasekit.ecosystems.npm.entry_points import missing_files, too_many_patterns
+from releasekit.ecosystems.npm.entry_points import entry_points, missing_files, too_many_patterns
 from releasekit.ecosystems.npm.manifest import FIELDS, MAX_BYTES, parse_manifest, read_manifest
 from releasekit.ecosystems.npm.reference import Reference
 from releasekit.ecosystems.npm.workspace import PNPM, YARN, catalogs_in
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.packed import Patterns, below, is_beside
+from releasekit.ecosystems.shared.packed import Patterns, below, is_beside, spelled_out
 from releasekit.host.files import read_text
 
 if TYPE_CHECKING:
@@ -75,6 +76,10 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
         or len(missing_files(document, tracked)) > 0
         or not all(any(map(each.names, tracked)) for each in wanted)
     )
+    leading = [*_named(document), *entry_points(document.get("exports"))]
+    # What lies beside an entry is there to be imported by it.
+    named = spelled_out([*(listed if isinstance(listed, list) else ()), *leading])
+    named |= spelled_out(posixpath.dirname(path) for path in leading)
     always = {text.removeprefix("./") for text in _named(document)}
     ignored = Patterns.parse(
         read_text(package.directory / _IGNORING, max_bytes=MAX_BYTES).splitlines()
@@ -86,7 +91,7 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     def counts(name: str) -> bool:
         if _ALWAYS.fullmatch(name):
             return True
-        if is_beside(name) or name.startswith("src/test/"):
+        if is_beside(name, named) or name.startswith("src/test/"):
             return False
         if name in always or (files.globs and files.names(name)):
             return True

@@ -10,12 +10,12 @@ from packaging.utils import canonicalize_name
 
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared.documents import checked_table, table_in
-from releasekit.ecosystems.shared.packed import is_beside
+from releasekit.ecosystems.shared.packed import is_beside, spelled_out
 from releasekit.errors import ConfigError
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.shared.packed import Counts
@@ -28,6 +28,17 @@ _OF_FILES: Final = (
     *(("flit",), ("hatch", "build"), ("hatch", "metadata"), ("hatch", "version"), ("pdm", "build")),
     *(("pdm", "version"), ("poetry",), ("setuptools",), ("uv", "build-backend")),
 )
+# What of them names packages and modules of a wheel, whatever these are called.
+_OF_WHEELS: Final = (
+    *(("hatch", "build", key) for key in ("include", "only-include", "packages")),
+    *(
+        ("hatch", "build", "targets", "wheel", key)
+        for key in ("include", "only-include", "packages")
+    ),
+    *(("pdm", "build", "includes"), ("poetry", "packages"), ("setuptools", "packages")),
+    *(("setuptools", "py-modules"), ("uv", "build-backend", "module-name")),
+)
+_DOTTED: Final = ("setuptools", "uv")
 _ALWAYS: Final = re.compile(
     r"MANIFEST\.in|pyproject\.toml|setup\.(?:cfg|py)|(?:copying|licen[cs]e|notice|readme)(?:\..*)?",
     re.IGNORECASE,
@@ -90,14 +101,30 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     tells_all = any(text in {"", "."} or "*" in text for text in said)
     if takes_src and not is_flat and not tells_all and _SETUP.isdisjoint(tracked):
         holding = {"src"}
+    named = spelled_out(
+        f"{place}{name}{end}"
+        for name in (module, *_of_wheel(tool))
+        for place in ("", "src/")
+        for end in ("", ".py")
+    )
     taken = {*holding, *said, *(f"{text}.py" for text in said)}
 
     def counts(name: str) -> bool:
         if _ALWAYS.fullmatch(name):
             return True
-        return not is_beside(name) and (takes_all or name.partition("/")[0] in taken)
+        return not is_beside(name, named) and (takes_all or name.partition("/")[0] in taken)
 
     return counts
+
+
+def _of_wheel(tool: Mapping[str, object]) -> Iterator[str]:
+    for *keys, last in _OF_WHEELS:
+        value = functools.reduce(table_in, keys, tool).get(last)
+        for each in value if isinstance(value, list) else [value]:
+            # Of poetry, with a format of its own.
+            name = each.get("include") if isinstance(each, dict) and "format" not in each else each
+            if isinstance(name, str):
+                yield name.replace(".", "/") if keys[0] in _DOTTED else name.removeprefix("./")
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -18,33 +18,53 @@ Counts = Callable[[str], bool]
 
 # Every pattern is held against every name: about a second of work.
 _MAX_COMPARED: Final = 200_000
-# What leads no user to another file, whether it is packed or not: tests, documentation, examples,
-# notes on what changed, and the settings of tools that only those who work on the package run.
+# What leads no user to another file, whether it is packed or not: notes on what changed and on who
+# takes part, and what locks the tools of those who do.
+_NEVER: Final = re.compile(
+    r"(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|RELEASES?)(?:[^/]*\.(?:adoc|md|rst|txt))?$"
+    r"|(?:^|/)(?:AUTHORS|CODE_OF_CONDUCT|CONTRIBUTING|MAINTAINERS|RELEASING|ROADMAP|SECURITY"
+    r"|UPGRADING)(?:\.(?:adoc|md|rst|txt))?$"
+    r"|(?:^|/)(?:bun\.lockb?|package-lock\.json|pdm\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock"
+    r"|yarn\.lock)$",
+    re.IGNORECASE,
+)
+# What leads none to it unless a manifest names it: tests, documentation, examples, and the settings
+# of tools that only those who work on the package run.
 _BESIDE: Final = re.compile(
     r"^(?:benches|benchmarks?|docs?|e2e|examples?|fixtures?|integration[-_]?tests?|playgrounds?"
     r"|samples?|specs?|tests?|tests?[-_](?:d|data|fixtures|utils)|type-?tests?)/"
     r"|(?:^|/)(?:__fixtures__|__mocks__|__snapshots__|__tests__|node_modules|testdata|tests)/"
     r"|(?:^|/)(?:test_[^/]+|[^/]+_test|conftest|noxfile|toxfile)\.py$|_test\.go$|(?:^|/)tests\.rs$"
     r"|[._](?:bench|cy|e2e|spec|stories|test|test-d)\.[^/.]+$"
-    r"|(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|RELEASES?)(?:[^/]*\.(?:adoc|md|rst|txt))?$"
-    r"|(?:^|/)(?:AUTHORS|CODE_OF_CONDUCT|CONTRIBUTING|MAINTAINERS|RELEASING|ROADMAP|SECURITY"
-    r"|UPGRADING)(?:\.(?:adoc|md|rst|txt))?$"
     r"|(?:^|/)(?:commitlint|cypress|eslint|jest|karma|knip|lint-staged|oxlint|playwright|prettier"
     r"|stylelint|typedoc|vitest|wdio)(?:\.[^/]+)?[.-](?:config|preset|setup|workspace)\.[^/]+$"
     r"|(?:^|/)(?:biome\.jsonc?|clippy\.toml|deny\.toml|eslint-suppressions\.json|justfile|Makefile|mkdocs\.ya?ml|mypy\.ini"
     r"|project\.json|pyrightconfig\.json|pytest\.ini|release\.toml|ruff\.toml|rustfmt\.toml"
     r"|tox\.ini|tsconfig\.(?:e2e|eslint|lint|spec|test|vitest)\.json|tslint\.json|turbo\.json"
     r"|typedoc\.json)$"
-    r"|(?:^|/)(?:bun\.lockb?|package-lock\.json|pdm\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock"
-    r"|yarn\.lock)$"
     # What tools leave at the top, but for what says how to build or what to pack.
     r"|^\.(?!babelrc|browserslistrc|cargo/|mvn/|npmignore$|postcssrc|swcrc)",
     re.IGNORECASE,
 )
 
 
-def is_beside(name: str) -> bool:
-    return _BESIDE.search(name) is not None
+def is_beside(name: str, named: Collection[str] = ()) -> bool:
+    """Below the files and directories that are `named` for users, only what follows tells."""
+    if _NEVER.search(name):
+        return True
+    if not _BESIDE.search(name):
+        return False
+    within = (len(each) for each in named if name == each or name.startswith(f"{each}/"))
+    return _BESIDE.search(name, max(within, default=0)) is not None
+
+
+def spelled_out(patterns: Iterable[object]) -> frozenset[str]:
+    """What patterns that take files name up to their first wildcard, relative to the root."""
+    texts = (each.strip() for each in patterns if isinstance(each, str))
+    heads = (
+        re.match(r"[^*?!#()\[\]{}]+(?=/|$)", text.removeprefix("./").strip("/")) for text in texts
+    )
+    return frozenset(head[0] for head in heads if head)
 
 
 @dataclass(frozen=True, slots=True)
