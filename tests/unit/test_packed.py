@@ -365,3 +365,51 @@ def test_an_npm_package_tells_what_it_takes_from_catalogs(tmp_path: Path) -> Non
     assert taken() == taken(d="^2") != ""
     assert len({taken(), taken("^2"), taken(b="^2")}) == 3
     assert taken(manifest="{}") == taken(manifest="[") == ""
+
+
+@pytest.mark.parametrize(
+    ("offered_at", "name", "text", "same", "other"),
+    [
+        (
+            npm.offered_at,
+            "package.json",
+            '{"name": "core", "devDependencies": {"a": "1"}, "dependencies": {"b": "1"}}',
+            '{"name": "core", "dependencies": {"b": "1"}}',
+            '{"name": "core", "dependencies": {"b": "2"}}',
+        ),
+        (
+            npm.offered_at,
+            "package.json",
+            '{"exports": {"import": "./a", "default": "./b"}}',
+            '{"exports": {"import": "./a", "default": "./b"}, "devDependencies": {"a": "1"}}',
+            '{"exports": {"default": "./b", "import": "./a"}}',
+        ),
+        (
+            pypi.offered_at,
+            "pyproject.toml",
+            '[project]\nname = "core"\n[dependency-groups]\ntest = ["pytest"]\n',
+            '[project]\nname = "core"\n',
+            '[project]\nname = "core"\ndependencies = ["httpx"]\n',
+        ),
+        (
+            cargo.offered_at,
+            "Cargo.toml",
+            '[package]\nname = "core"\n[target."cfg(unix)".dev-dependencies]\na = "1"\n',
+            '[package]\nname = "core"\n[target."cfg(unix)"]\n[dev-dependencies]\nb = "1"\n',
+            '[package]\nname = "core"\n[target."cfg(unix)".dependencies]\na = "1"\n',
+        ),
+    ],
+)
+def test_what_only_those_who_work_on_it_need_is_no_offer(
+    tmp_path: Path,
+    offered_at: Callable[[Package, Callable[[Path], bytes | None]], str],
+    name: str,
+    text: str,
+    same: str,
+    other: str,
+) -> None:
+    found = at(tmp_path, name, text)
+    said = [offered_at(found, told({found.manifest: each})) for each in (text, same, other)]
+    assert said[0] == said[1] != said[2]
+    assert all(said)
+    assert offered_at(found, told({})) == offered_at(found, told({found.manifest: "["})) == ""

@@ -35,7 +35,7 @@ from releasekit.text.escape import code, markdown
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from releasekit.model import Package, Plan
@@ -205,6 +205,28 @@ def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> 
         [f"a.py changed since 1.0 was published (tag app-v1.0), {UNBUMPED}"],
         [],
     ]
+
+
+def test_a_manifest_that_offers_the_same_has_not_changed(tmp_path: Path) -> None:
+    """R49: what cannot be compared counts."""
+    root = tmp_path.resolve()
+    offers = {"core": ("same # 1", "same # 2"), "app": ("old", "new"), "cli": ("", "new")}
+    made = placed(plan(CORE, APP, package("cli"), actions=dict.fromkeys(offers, Action.KEEP)), root)
+    for moment in (0, 1):
+        for name, texts in offers.items():
+            (root / name / "manifest").write_text(texts[moment])
+        git(root, "add", "--all")
+        git(root, "commit", "--quiet", "--message", "Change")
+        if moment == 0:
+            git(root, "tag", "v1.0")
+
+    def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
+        text = read(package.directory / "manifest") or b""
+        return text.decode().partition(" #")[0]
+
+    found = warned(root, made, Target(FakeWorkspace(), FakeRegistry(), offered_at=offered_at))
+    changed = ["changed-without-bump"]
+    assert names(found) == {"core": [], "app": changed, "cli": changed}
 
 
 def test_what_changed_in_a_package_that_is_compiled_in_is_said(tmp_path: Path) -> None:

@@ -278,14 +278,14 @@ class Target:
     they did not say. `packs` takes all files that git tracks below the directory of a package, by
     names relative to it, and tells whether a file goes into what is published of it, or makes it,
     and is more than a test or a note; every file does without it. `inherited_at` is what a manifest
-    took for its package from files outside its directory, as text to compare; it reads as
-    `version_at` does. `compiled_in` are the packages here whose files may go into what is published
-    of another one, by the manifests alone, each with those that may take it in, and `takes_in`
-    tells of such a pair, by what git tracks below the directory of a package, which files of the
-    second the sources of the first lead to; it is None where they lead to none.
-    `own_tag` is the name of the tag
-    by which the registry itself publishes a package, with all of its bytes; empty where nothing is
-    pushed for it.
+    took for its package from files outside its directory, as text to compare, and `offered_at` what
+    it said itself that users get, empty where it was none; they read as `version_at` does.
+    `compiled_in` are the packages here whose files may go into what is published of another one, by
+    the manifests alone, each with those that may take it in, and `takes_in` tells of such a pair,
+    by what git tracks below the directory of a package, which files of the second the sources of
+    the first lead to; it is None where they lead to none. `own_tag` is the name of the tag by which
+    the registry itself publishes a package, with all of its bytes; empty where nothing is pushed
+    for it.
     """
 
     workspace: Workspace
@@ -307,6 +307,7 @@ class Target:
     version_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
     packs: Callable[[Package, Collection[str]], Callable[[str], bool]] | None = None
     inherited_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
+    offered_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
     compiled_in: Callable[[Package], Mapping[Package, Collection[Package]]] | None = None
     takes_in: (
         Callable[

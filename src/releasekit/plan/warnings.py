@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
+    from releasekit.git.versions import VersionAt
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
     from releasekit.state.history import History
@@ -187,7 +188,13 @@ async def _unbumped(
     asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
     found = await changes(asked, everything, config.root, processes)
     tracked = await tracked_files(config.root, processes) if found else []
-    taken = await _taken_otherwise(since, config.root, targets, processes)
+    inheriting = {
+        package: inherited_at
+        for package in since
+        if (inherited_at := targets[package.id.ecosystem].inherited_at) is not None
+    }
+    inherited = await _compared(inheriting, since, config.root, processes)
+    taken = {package for package, is_same in inherited.items() if not is_same}
 
     def own(package: Package) -> Sequence[str]:
         return below(package.directory, config.root, tracked)
@@ -195,14 +202,25 @@ async def _unbumped(
     def packed(package: Package, then: Revision) -> Sequence[str]:
         return _packed(found.get((package, then), ()), package, targets, own(package))
 
+    changed = {package: packed(package, then) for package, then in since.items()}
+    offering = {
+        package: offered_at
+        for package, names in changed.items()
+        if package.manifest.name in names
+        and (offered_at := targets[package.id.ecosystem].offered_at) is not None
+    }
+    for package, is_same in (await _compared(offering, since, config.root, processes)).items():
+        if is_same:
+            changed[package] = [n for n in changed[package] if n != package.manifest.name]
+
     def taken_in(package: Package, then: Revision) -> Iterator[str]:
         """Of others, relative to the root: what its sources lead to."""
         for part, takers in parts[package].items():
-            if changed := compiled(packed(part, then), part):
+            if sources := compiled(packed(part, then), part):
                 leading = [each for each in takers if _leads(package, each, parts[package], reads)]
                 counting = [counts for each in leading if (counts := reads(each, part))]
                 place = part.directory.relative_to(config.root).as_posix()
-                for name in changed:
+                for name in sources:
                     if any(counts(name) for counts in counting):
                         yield f"{place}/{name}"
 
@@ -213,7 +231,7 @@ async def _unbumped(
 
     names = {
         package: [
-            *packed(package, then),
+            *changed[package],
             *await asyncio.to_thread(lambda: list(taken_in(package, then))),  # noqa: B023
             *(["what its manifest takes from the workspace"] if package in taken else []),
         ]
@@ -223,12 +241,12 @@ async def _unbumped(
         package: [
             PackageWarning(
                 name=WarningName.CHANGED_WITHOUT_BUMP,
-                message=f"{few(changed, 3)} changed since {package.version} was published "
+                message=f"{few(listed, 3)} changed since {package.version} was published "
                 f"({since[package].shown}), but its version did not: bump it",
             )
         ]
-        for package, changed in names.items()
-        if changed
+        for package, listed in names.items()
+        if listed
     }
 
 
@@ -257,21 +275,16 @@ def _leads(
     return False
 
 
-async def _taken_otherwise(
+async def _compared(
+    asked: Mapping[Package, VersionAt],
     since: Mapping[Package, Revision],
     root: Path,
-    targets: Mapping[str, Target],
     processes: Processes,
-) -> set[Package]:
-    """Those whose manifest takes other values from files outside their directory today."""
-    asked = {
-        package: inherited_at
-        for package in since
-        if (inherited_at := targets[package.id.ecosystem].inherited_at) is not None
-    }
+) -> dict[Package, bool]:
+    """Whether the manifests of each say the same today as then; without those that did not tell."""
     top = repository_of(root)
     if not asked or top is None:
-        return set()
+        return {}
     commits = Commits(top, processes)
     try:
         today = await versions_at({each: (at, "HEAD") for each, at in asked.items()}, commits)
@@ -279,8 +292,8 @@ async def _taken_otherwise(
             {each: (at, since[each].id) for each, at in asked.items() if today[each.id]}, commits
         )
     except CommandFailed:
-        return set()
-    return {each for each in asked if then.get(each.id) and then[each.id] != today[each.id]}
+        return {}
+    return {each: then[each.id] == today[each.id] for each in asked if then.get(each.id)}
 
 
 def _packed(

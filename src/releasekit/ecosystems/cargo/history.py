@@ -61,6 +61,20 @@ def inherited_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
     return json.dumps(taken, default=str, sort_keys=True)
 
 
+def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
+    """As `interface.Target` has it: without what only its own tests need."""
+    document = {**_parsed(read(package.manifest))}
+    if not document:
+        return ""
+    targets = table_in(document, "target")
+    document["target"] = {key: _without_tests(table) for key, table in targets.items()}
+    return json.dumps(_without_tests(document), default=str, sort_keys=True)
+
+
+def _without_tests(document: Mapping[str, object]) -> Mapping[str, object]:
+    return {key: document[key] for key in document if key != "dev-dependencies"}
+
+
 @functools.lru_cache(maxsize=64)
 def _parsed(data: bytes | None) -> Mapping[str, object]:
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.cargo.destination import destination_for
 from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
 from releasekit.ecosystems.cargo.ecosystem import Cargo
-from releasekit.ecosystems.cargo.history import inherited_at, packs, version_at
+from releasekit.ecosystems.cargo.history import inherited_at, offered_at, packs, version_at
 from releasekit.ecosystems.cargo.prebuilt import Crates
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.interface import Discovery, Services, Target
@@ -65,4 +65,5 @@ def _joined(
         version_at=version_at,
         packs=packs,
         inherited_at=inherited_at,
+        offered_at=offered_at,
     )

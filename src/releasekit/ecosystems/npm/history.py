@@ -61,6 +61,16 @@ def inherited_at(found: Found, package: Package, read: Callable[[Path], bytes | 
     return json.dumps([(each.name, catalogs.spec(each)) for each in references])
 
 
+def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
+    """As `interface.Target` has it: without what only those who work on it install."""
+    try:
+        document = parse_manifest((read(package.manifest) or b"").decode())
+    except ValueError:
+        return ""
+    # In its order, which decides among `exports`.
+    return json.dumps({key: document[key] for key in document if key != "devDependencies"})
+
+
 def packs(package: Package, tracked: Collection[str]) -> Counts:
     """As `interface.Target` has it. Where the package promises files that git does not have, it is
     built, and may be made of all there is.

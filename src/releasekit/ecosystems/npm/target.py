@@ -12,7 +12,7 @@ from releasekit.ecosystems.npm.bundling import compiled_in, takes_in
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.ecosystems.npm.entry_points import warnings_of
-from releasekit.ecosystems.npm.history import inherited_at, packs, version_at
+from releasekit.ecosystems.npm.history import inherited_at, offered_at, packs, version_at
 from releasekit.ecosystems.npm.prebuilt import Tarballs
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 from releasekit.ecosystems.npm.staging import NpmStaging
@@ -99,6 +99,7 @@ def target(
             version_at=version_at,
             packs=packs,
             inherited_at=partial(inherited_at, found.found),
+            offered_at=offered_at,
             compiled_in=partial(compiled_in, found.found, found.packages),
             takes_in=takes_in,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -74,6 +75,19 @@ def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
         return manifest.canonical_version(version, path=path) if isinstance(version, str) else ""
     except (ValueError, ConfigError):
         return ""
+
+
+def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
+    """As `interface.Target` has it: without what only those who work on it install.
+
+    https://packaging.python.org/en/latest/specifications/dependency-groups/
+    """
+    try:
+        document = parse_toml((read(package.manifest) or b"").decode())
+    except ValueError:
+        return ""
+    offered = {key: document[key] for key in document if key != "dependency-groups"}
+    return json.dumps(offered, default=str, sort_keys=True) if offered else ""
 
 
 def packs(package: Package, tracked: Collection[str]) -> Counts:

@@ -9,7 +9,7 @@ from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.examined import warnings_of
-from releasekit.ecosystems.pypi.history import packs, version_at
+from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
 from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 
@@ -56,4 +56,5 @@ def _joined(
         attesting=attesting,
         version_at=version_at,
         packs=packs,
+        offered_at=offered_at,
     )
