@@ -131,7 +131,7 @@ class Problem(StrEnum):
     CANNOT_ATTEST = "RK-315", "Attestations are required, and cannot be made"
     SAME_TAG = "RK-316", "Two packages would have one tag"
     TAG_NAME = "RK-317", "A tag cannot have that name"
-    PUBLISHES_ITSELF = "RK-318", "A script would publish by itself"
+    PUBLISHES_ITSELF = "RK-318", "A napi package would go out without its platforms"
     JOURNAL_DAMAGED = "RK-320", "The journal is damaged"
     JOURNAL_NEWER = "RK-321", "A newer version wrote the journal"
     STATE = "RK-322", "The state directory cannot be used"

@@ -28,6 +28,7 @@ from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.host.process import PATIENCE, Patience, Processes
 from releasekit.model import Action, PlannedPackage
+from releasekit.problems import Problem
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
@@ -472,6 +473,57 @@ def test_a_script_that_publishes_platforms_is_refused(tmp_path: Path) -> None:
     assert 'packages = ["npm/*"]' in caught.value.hint
     assert asyncio.run(ask(Action.KEEP)) == ""
     assert asyncio.run(ask(Action.PUBLISH, **{"ignore-scripts": True})) == ""
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({}, "names none of a-linux-x64-gnu, a-wasm32-wasi in its optionalDependencies"),
+        ({"devDependencies": {"a-linux-x64-gnu": "1.0.0"}}, "names none of a-linux"),
+        ({"optionalDependencies": {"a-linux-x64-gnu": "1.0.0"}}, ""),
+        ({"napi": {"packageName": "b"}}, "names none of b-darwin-x64 in"),
+        ({"napi": {"packageName": "@acme/c"}}, ""),
+        ({"napi": None}, ""),
+    ],
+)
+def test_a_napi_package_without_its_platforms_is_refused(
+    tmp_path: Path, table: Mapping[str, object], says: str
+) -> None:
+    """A plan, which may come before they are written, says it."""
+    packages: dict[str, Mapping[str, object]] = {
+        "a": {"napi": {"binaryName": "a"}, **table},
+        "a-linux-x64-gnu": {"os": ["linux"], "cpu": ["x64"]},
+        "a-wasm32-wasi": {"cpu": ["wasm32"]},
+        "a-tools": {},
+        "b-darwin-x64": {"os": ["darwin"]},
+    }
+    files = {
+        f"{name}/package.json": {"name": name, "version": "1.0.0", **more}
+        for name, more in packages.items()
+    }
+    root = write(tmp_path / "w", {"package.json": {"workspaces": ["*"]}, **files})
+
+    async def ask(action: Action, *, mode: str = "publish", dry_run: bool = False) -> str:
+        async with opened(root, mode=mode, dry_run=dry_run) as npm:
+            workspace = await npm.discover(root)
+            return workspace.plan_notes(
+                [
+                    PlannedPackage(package=package, action=action, reason="")
+                    for package in workspace.packages
+                ]
+            )
+
+    for asked in (ask(Action.PUBLISH, mode="plan"), ask(Action.PUBLISH, dry_run=True)):
+        note = asyncio.run(asked)
+        assert says in note
+        assert ("napi prepublish -t npm --skip-optional-publish" in note) is bool(says)
+    assert asyncio.run(ask(Action.KEEP)) == ""
+    if says:
+        with pytest.raises(PlanError, match=says) as caught:
+            asyncio.run(ask(Action.PUBLISH))
+        assert caught.value.problem is Problem.PUBLISHES_ITSELF
+    else:
+        assert asyncio.run(ask(Action.PUBLISH)) == ""
 
 
 def test_a_note_names_a_few_packages(tmp_path: Path) -> None:

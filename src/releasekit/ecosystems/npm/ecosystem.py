@@ -103,8 +103,9 @@ class NpmWorkspace:
         workspace.
         """
         sent = [each.package for each in packages if each.action is not Action.KEEP]
-        notes = []
+        notes: list[str] = []
         map_all(self._refuse_publishing, sent)
+        notes += filter(None, map_all(self._without_platforms, sent))
         if names := [package.id.name for package in sent if self._following(package)]:
             notes.append(
                 f"npm: `publish` and `postpublish` scripts of {few(names)} run "
@@ -138,6 +139,36 @@ class NpmWorkspace:
             '(3) write `packages = ["npm/*"]` below [npm] in releasekit.toml.',
             problem=Problem.PUBLISHES_ITSELF,
         )
+
+    def _without_platforms(self, package: Package) -> str:
+        """What a plan says of a napi package that names none of its platforms; a run refuses it."""
+        own = self.found.by_name.get(package.id.name)
+        if not own or not own.platforms or package.prebuilt:
+            return ""
+        platforms = [
+            each.name
+            for each in self.found.by_name.values()
+            if each.platform and not each.unpublishable and each.name.startswith(own.platforms)
+        ]
+        named = {each.key for each in own.declared if each.field != "devDependencies"}
+        if not platforms or not named.isdisjoint(platforms):
+            return ""
+        what = (
+            f"names none of {few(platforms, 3)} in its optionalDependencies: whoever installs it "
+            "would get no binary"
+        )
+        todo = (
+            "let the workflow run `napi prepublish -t npm --skip-optional-publish "
+            "--no-gh-release`, which writes them, before this action"
+        )
+        config = self.npm.config
+        if config.mode == "publish" and not config.dry_run:
+            raise PlanError(
+                f"{own.manifest}: {package.id.name} {what}",
+                hint=f"{todo[0].upper()}{todo[1:]}.",
+                problem=Problem.PUBLISHES_ITSELF,
+            )
+        return f"npm: {package.id.name} {what}, so `publish` refuses it; {todo}"
 
     def due(self, package: Package) -> str:
         scripts = self._following(package)

@@ -57,9 +57,10 @@ class Declared:
 class NpmPackage:
     """`version` is empty only for what is unpublishable. `scripts` run when it is packed,
     `following` once it is published; `publishing` is one of them that would publish others.
-    `bundled` are the packages that its
-    tarball brings along, `optional_peers` the peers that it can do without, `repository` is where
-    its sources are, as npm spells that.
+    `bundled` are the packages that its tarball brings along, `optional_peers` the peers that it can
+    do without, `repository` is where its sources are, as npm spells that. `platforms` is how the
+    names of its packages for platforms begin, with napi, and a `platform` says of itself that it is
+    for some.
     """
 
     name: str
@@ -73,6 +74,8 @@ class NpmPackage:
     repository: str = ""
     publish_config: Mapping[str, object] = field(default_factory=dict)
     publishing: str = ""
+    platforms: str = ""
+    platform: bool = False
     unpublishable: str = ""
 
     @property
@@ -116,12 +119,21 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         repository=repository.url_in(document),
         publish_config=checked_table(document, "publishConfig", path=path),
         publishing=next((each for each in SCRIPTS if _publishes(scripts.get(each))), ""),
+        platforms=_platforms(document, name),
+        platform="os" in document or "cpu" in document,
         unpublishable=unpublishable,
     )
 
 
 def _publishes(script: object) -> bool:
     return isinstance(script, str) and _NAPI.search(script) is not None
+
+
+def _platforms(document: Mapping[str, object], name: str) -> str:
+    # https://napi.rs/docs/cli/napi-config
+    napi = table_in(document, "napi")
+    own = napi.get("packageName") or table_in(napi, "package").get("name") or name
+    return f"{own}-" if napi else ""
 
 
 def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
