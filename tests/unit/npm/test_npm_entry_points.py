@@ -43,6 +43,11 @@ CONDITIONS = {"types": "./d.ts", "import": "./a.mjs", "require": "./a.cjs"}
         ({"exports": {"./dist/": "./dist/"}}, ['exports "./dist/"']),
         ({"exports": {"./*": "./lib/*/x.js"}}, []),
         ({"exports": {"./*": "./lib/*/*.js"}}, ['exports "./lib/*/*.js"']),
+        ({"files": ["core", "sg"]}, ['files "core"', 'files "sg"']),
+        ({"files": ["dist/*.js", "README.md", "!lib"]}, ['files "dist/*.js"']),
+        ({"files": ["core", "./LIB/"]}, []),
+        ({"files": ["lib/**/*.js"]}, []),
+        *(({"files": files}, []) for files in ([], ["."], ["/**"], ["README.md"], [1], "core")),
         ({"main": 1, "module": None, "bin": {"a": 2}, "exports": 3}, []),
     ],
 )

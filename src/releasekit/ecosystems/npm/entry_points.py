@@ -8,10 +8,12 @@ and https://www.typescriptlang.org/docs/handbook/declaration-files/publishing.ht
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.packed import Patterns
 from releasekit.host import contents
 from releasekit.model import PackageWarning, WarningName
 from releasekit.report.text import few
@@ -41,6 +43,10 @@ _TRIED: Final[Mapping[str, Sequence[str]]] = {
     "types": _TYPES,
     "typings": _TYPES,
 }
+# https://github.com/npm/npm-packlist/blob/main/lib/index.js
+ALWAYS_PACKED: Final = re.compile(
+    r"package\.json|(?:copying|licen[cs]e|readme)(?:\..*)?", re.IGNORECASE
+)
 # Of all names, each held against each pattern: a second of work.
 _MAX_COMPARED_CHARS: Final = 100_000_000
 
@@ -83,7 +89,27 @@ def missing_files(document: Mapping[str, Any], names: Collection[str]) -> list[s
         there = _matches(path, names) if _is_pattern(path) else wanted in names
         if not there:
             missing[f'{key} "{path}"'] = None
+    missing |= {f'files "{path}"': None for path in _listed_in_vain(document.get("files"), names)}
     return [*missing]
+
+
+def _listed_in_vain(files: object, names: Collection[str]) -> list[str]:
+    """All of `files` where nothing is packed because of them: one in ten packages lists some that
+    it does without.
+    """
+    listed = [
+        each
+        for each in (files if isinstance(files, list) else ())
+        if isinstance(each, str)
+        and not each.startswith("!")
+        and not ALWAYS_PACKED.fullmatch(each.removeprefix("./").removeprefix("/"))
+    ]
+    # As npm compares them.
+    patterns = Patterns.parse((each.lower() for each in listed), rooted=True)
+    takes_all = any(not glob.segments for glob, _ in patterns.globs)
+    if takes_all or patterns.too_many_for(names) or any(patterns.names(n.lower()) for n in names):
+        return []
+    return listed
 
 
 def _is_there(path: str, extensions: Sequence[str], names: Collection[str]) -> bool:

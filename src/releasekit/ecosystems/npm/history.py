@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import posixpath
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm.discover import Catalogs
-from releasekit.ecosystems.npm.entry_points import entry_points, missing_files, too_many_patterns
+from releasekit.ecosystems.npm.entry_points import (
+    ALWAYS_PACKED,
+    entry_points,
+    missing_files,
+    too_many_patterns,
+)
 from releasekit.ecosystems.npm.manifest import FIELDS, MAX_BYTES, parse_manifest, read_manifest
 from releasekit.ecosystems.npm.reference import Reference
 from releasekit.ecosystems.npm.workspace import PNPM, YARN, catalogs_in
@@ -25,8 +29,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 _IGNORING: Final = ".npmignore"
-# https://github.com/npm/npm-packlist/blob/main/lib/index.js
-_ALWAYS: Final = re.compile(r"package\.json|(?:copying|licen[cs]e|readme)(?:\..*)?", re.IGNORECASE)
 
 
 def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
@@ -99,7 +101,7 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     )
 
     def counts(name: str) -> bool:
-        if _ALWAYS.fullmatch(name):
+        if ALWAYS_PACKED.fullmatch(name):
             return True
         if is_beside(name, named) or name.startswith("src/test/"):
             return False
