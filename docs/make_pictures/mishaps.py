@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.errors import BuildFailed, PackageError, Rejected
 from releasekit.graph import reachable
 from releasekit.model import Node, PackageId, PackageWarning, WarningName
-from releasekit.report.remedy import READ_ITS_LOG
+from releasekit.report.view import READ_ITS_LOG
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -61,7 +61,7 @@ JUDGES = {
     "state/compaction": ("unit/test_compaction.py",),
     "plan/staged": ("unit/test_staged.py",),
     "release/delivery": ("unit/test_staging.py", "simulation/test_staged_line.py"),
-    "report/verdict": ("unit/test_report.py", "unit/test_staging.py"),
+    "report/view": ("unit/report/test_report.py", "unit/test_staging.py"),
     **dict.fromkeys(
         (
             *("plan/decision", "plan/make", "release/life", "release/events", "release/polling"),

@@ -142,10 +142,12 @@ STAGED = mutants(
 )
 
 VERDICT = mutants(
-    "report/verdict",
+    "report/view",
     {
         "what failed hides behind what waits": without("awaiting_approval", "missing <= found"),
-        "a release of which parts wait is a failure": never("_published", "held_back and ..."),
+        "a release of which parts wait is a failure": never(
+            "View._verdict_of_packages", "held_back and ..."
+        ),
     },
 )
 

@@ -15,7 +15,7 @@ from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.provenance.conditions import NO_PERMISSION
 from releasekit.report.page import BEGINNING
-from releasekit.report.remedy import GENERAL, READ_ITS_LOG
+from releasekit.report.view import GENERAL, READ_ITS_LOG
 from workspaces import git, uv_workspace
 
 if TYPE_CHECKING:

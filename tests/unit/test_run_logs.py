@@ -9,7 +9,7 @@ from releasekit.errors import BuildFailed, StateError
 from releasekit.host.scrub import NOTHING_SECRET
 from releasekit.host.streams import last_lines
 from releasekit.model import PackageId
-from releasekit.report.remedy import READ_ITS_LOG
+from releasekit.report.view import READ_ITS_LOG
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 

@@ -36,7 +36,8 @@ from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report import join, load_results, results_json, results_table, summary
 from releasekit.report.redacted import Redacted
-from releasekit.report.spent_words import size, spent_line, spent_section
+from releasekit.report.spent import spent_line, spent_section
+from releasekit.report.text import size
 from releasekit.spent import WAITS, WORK, RunSpent, Spent, Step, added
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import Journal

@@ -48,7 +48,7 @@ from releasekit.release.package_run import PackageRun, outcome_of, results_of
 from releasekit.release.polling import POLLING, Lookups
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
-from releasekit.report.verdict import awaiting_approval
+from releasekit.report.view import awaiting_approval
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import HistoryEntry, Journal, read_history
 from releasekit.text.commands import spelled

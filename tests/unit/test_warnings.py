@@ -28,8 +28,8 @@ from releasekit.model import (
 from releasekit.plan.warnings import refuse_errors, with_warnings
 from releasekit.problems import Problem
 from releasekit.report import plan_json, plan_summary, plan_table, results_table, summary
+from releasekit.report.remarks import warning_annotations, warning_lines
 from releasekit.report.results import load_results, results_json
-from releasekit.report.warnings import warning_annotations, warning_lines
 from releasekit.state.history import History, HistoryEntry
 from releasekit.text.escape import code, markdown
 from workspaces import git

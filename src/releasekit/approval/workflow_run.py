@@ -18,7 +18,7 @@ from releasekit.host.origin import PULL_REQUEST_EVENTS
 from releasekit.http.client import check, request_with_retry
 from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
-from releasekit.report.record import MAX_BYTES
+from releasekit.report.results import MAX_BYTES
 from releasekit.text.escape import clip, visible
 from releasekit.text.json_text import parse_json
 

@@ -35,8 +35,8 @@ from releasekit.http.client import http_client
 from releasekit.http.traffic import counted
 from releasekit.plan.access import find_unnamed, refuse_unnamed
 from releasekit.problems import Problem
-from releasekit.report.endings import endings_table
 from releasekit.report.review import show_review
+from releasekit.report.tables import approval_table
 from releasekit.report.text import few, packages
 from releasekit.scheduler.retries import Patience
 from releasekit.state import run_logs
@@ -258,7 +258,7 @@ class _Decision:
         redact = self.session.redacted.text
         table = [(name, version, each.state, redact(each.reason)) for name, version, each in rows]
         hints = [(name, redact(each.hint), each.problem) for name, _, each in rows]
-        print(endings_table(table, hints), file=out)
+        print(approval_table(table, hints), file=out)
         wanted = {"approved", "published"} if self.approving else {"rejected"}
         done = all(each.state in wanted for _, _, each in rows)
         print(log_line(self._next_step(done=done)), file=out, flush=True)

@@ -36,7 +36,7 @@ _ANY_RUN: Final = (
     "lzma",
     "yaml",
     "releasekit.ecosystems.directory",
-    "releasekit.report.summary.early",
+    "releasekit.report.summary",
 )
 _RELEASE: Final = ("releasekit.report.live", "releasekit.report.page")
 _SIGNED: Final = (

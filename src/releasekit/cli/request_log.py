@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.report.log import LONG_S
 from releasekit.report.progress import has_screen
-from releasekit.report.traffic_line import traffic_line
+from releasekit.report.spent import traffic_line
 from releasekit.spent import Delay
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from releasekit.host.outlet import require_free, trouble_at
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.problems import Problem
 from releasekit.report import join, load_all
-from releasekit.report.record import MAX_BYTES
+from releasekit.report.results import MAX_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,8 +24,8 @@ from releasekit.plan.changes import (
 )
 from releasekit.plan.decision import is_clean
 from releasekit.problems import Problem
+from releasekit.report.remarks import warning_lines
 from releasekit.report.text import few
-from releasekit.report.warnings import warning_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -28,9 +28,8 @@ from releasekit.model import (
     Staged,
 )
 from releasekit.problems import Problem
-from releasekit.report.remedy import GENERAL
 from releasekit.report.text import became, few, without_name
-from releasekit.report.verdict import awaiting_approval
+from releasekit.report.view import GENERAL, awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
 from releasekit.text.commands import spelled
 

@@ -16,7 +16,7 @@ from releasekit.model import Action, Outcome, PlannedPackage
 from releasekit.problems import Problem
 from releasekit.release.package_run import PackageRun
 from releasekit.report import load_results
-from releasekit.report.record import MAX_BYTES
+from releasekit.report.results import MAX_BYTES
 from releasekit.report.text import few, seconds
 from releasekit.text.escape import clip
 

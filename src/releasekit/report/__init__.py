@@ -6,19 +6,18 @@ Everything here is a pure function of a `Report` or a `Plan`; writing is the cal
 from __future__ import annotations
 
 from releasekit.report.joined import join
-from releasekit.report.notices import notices
-from releasekit.report.outputs import checksums, outputs, plan_outputs
+from releasekit.report.outputs import checksums, notices, outputs, plan_outputs
 from releasekit.report.plans import (
     plan_headline,
     plan_json,
     plan_mermaid,
     plan_table,
 )
+from releasekit.report.remarks import warning_annotations
 from releasekit.report.results import load_all, load_results, results_json
-from releasekit.report.results_table import results_table
 from releasekit.report.summary import plan_summary, summary
-from releasekit.report.verdict import Verdict, exit_code, headline, verdict_of
-from releasekit.report.warnings import warning_annotations
+from releasekit.report.tables import results_table
+from releasekit.report.view import Verdict, exit_code, headline, verdict_of
 
 __all__ = [
     "Verdict",

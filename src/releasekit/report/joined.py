@@ -7,14 +7,14 @@ from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from releasekit.announced import Announcement, Status, Tag
 from releasekit.attested import ReleaseStatement
 from releasekit.errors import ConfigError
 from releasekit.model import Action, Outcome, Package, PackageId, Report, Result
 from releasekit.problems import Problem
 from releasekit.report.results import MAX_KB, MAX_PACKAGES
-from releasekit.report.tagged_rows import best
 from releasekit.spent import added
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # What holds when jobs disagree about a package. One that saw it on the registry is right, as is one
 # that the registry told that it is staged, "unknown" must not become "failed", and a job that had
 # no part in it does not count.
-_RANK = (
+_OUTCOMES: Final = (
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
     Outcome.STAGED,
@@ -37,6 +37,10 @@ _RANK = (
     Outcome.CANCELLED,
     Outcome.REMOVED,
 )
+
+# Of two that looked at a tag or a release, the later has seen more.
+_STATUSES: Final = (Status.MADE, Status.THERE, Status.FOREIGN, Status.OWED, Status.WANTED)
+_Followed = TypeVar("_Followed", Tag, Announcement)
 
 
 def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
@@ -185,12 +189,17 @@ def _best(results: Iterable[Result]) -> dict[PackageId, Result]:
         told.setdefault(result.package.id, []).append(result)
     return {
         name: replace(
-            min(each, key=lambda result: _RANK.index(result.outcome)),
-            tag=best(result.tag for result in each),
-            announcement=best(result.announcement for result in each),
+            min(each, key=lambda result: _OUTCOMES.index(result.outcome)),
+            tag=_latest(result.tag for result in each),
+            announcement=_latest(result.announcement for result in each),
         )
         for name, each in told.items()
     }
+
+
+def _latest(followed: Iterable[_Followed | None]) -> _Followed | None:
+    known = [each for each in followed if each is not None]
+    return min(known, key=lambda each: _STATUSES.index(each.status), default=None)
 
 
 def _spent(runs: Sequence[Report]) -> RunSpent | None:

@@ -13,16 +13,15 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from releasekit.graph import reachable
 from releasekit.model import Course, Outcome
-from releasekit.report import headline, plan_headline
-from releasekit.report.course import because
-from releasekit.report.glyphs import STYLES, glyphs_for
-from releasekit.report.grouped import rows_of
-from releasekit.report.plans import destination_line
+from releasekit.report.log import because
+from releasekit.report.marks import OUTCOMES, symbols_for
+from releasekit.report.plans import destination_line, plan_headline
 from releasekit.report.region import Region, size_of
-from releasekit.report.results_table import remarks
-from releasekit.report.tally import Tally
+from releasekit.report.tables import remarks
 from releasekit.report.text import seconds, without_name
+from releasekit.report.view import View
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from releasekit.model import Event, Package, PackageId, Plan, Report
-    from releasekit.report.grouped import Row
     from releasekit.report.region import Size
+    from releasekit.report.view import Row
 
 _MAX_ROWS: Final = 12
 _MAX_CHARS: Final = 1_000
@@ -41,6 +40,8 @@ _NARROW: Final = 60
 _LEAST_TABLE: Final = 80
 _LEAST_BAR: Final = 12
 _MOST_BAR: Final = 40
+# Before so many have ended, what is left is a guess.
+_ENOUGH: Final = 3
 # What ends a package before its turn is told once, at the end, with how many others it ends.
 _TOLD_AT_THE_END: Final = frozenset({Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED})
 _PLAIN: Final = {
@@ -85,13 +86,13 @@ class LiveProgress:
             no_color=bool(environment.get("NO_COLOR")) or None,
             _environ=environment,
         )
-        self._glyphs = glyphs_for(self._console.encoding)
+        self._symbols = symbols_for(self._console.encoding)
         self._keys = keys
         self._clock = clock
         self._began_s = clock()
         self._running: Mapping[PackageId, _Row] = {}
         self._packages: Mapping[PackageId, Package] = {}
-        self._tally = Tally()
+        self._counts = ProgressCounts()
         self._began_at_s: dict[PackageId, float] = {}
         self._busy_s: dict[PackageId, float] = {}
         self._course = Course(name="running")
@@ -102,7 +103,7 @@ class LiveProgress:
 
     def begin(self, plan: Plan) -> None:
         self._packages = {planned.package.id: planned.package for planned in plan.packages}
-        self._tally.begin(plan)
+        self._counts.begin(plan)
         self._began_s = self._turned_s = self._clock()
         self._region.say(Text(plan_headline(plan)))
         if line := destination_line(plan):
@@ -113,7 +114,7 @@ class LiveProgress:
         others = {name: row for name, row in self._running.items() if name != event.package}
         now_s = self._clock()
         busy_s = self._busy_s.get(event.package, 0.0)
-        self._tally.on_event(event)
+        self._counts.on_event(event)
         match event.state:
             case "started":
                 again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
@@ -145,34 +146,32 @@ class LiveProgress:
 
     def end(self, report: Report) -> None:
         self.close()
-        if rows := rows_of(report):
+        view = View(report)
+        if view.rows:
             self._console.print()
-            self._print_results(rows)
+            self._print_results(view.rows)
             self._console.print()
-        for line in remarks(report):
+        for line in remarks(view):
             self._console.print(Text(visible(line)))
-        self._console.print(Text(headline(report), style="bold"))
+        self._console.print(Text(view.headline, style="bold"))
 
     def close(self) -> None:
         self._region.stop()
 
     def _settled(self, event: Event) -> None:
-        # What was there before needs no line of its own: there may be a thousand of it.
-        if event.outcome and event.outcome not in _TOLD_AT_THE_END and self._is_news(event):
-            self._say_end(event, event.outcome)
-
-    def _is_news(self, event: Event) -> bool:
-        kept = event.outcome is Outcome.ALREADY_PUBLISHED
-        return not kept or event.package in self._tally.packages
-
-    def _say_end(self, event: Event, outcome: Outcome) -> None:
-        busy_s = self._busy_s.get(event.package, 0.0)
-        took = seconds(busy_s) if busy_s > 0 else ""
-        if outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
-            self._say(event, outcome, style=STYLES[outcome], mark=self._glyphs.marks[outcome])
+        outcome = event.outcome
+        if outcome is None or outcome in _TOLD_AT_THE_END:
             return
-        line = self._named(event, STYLES[outcome], self._glyphs.marks[outcome])
-        for word in (_PLAIN.get(outcome, ""), took):
+        # What was there before needs no line: there may be a thousand of it.
+        if outcome is Outcome.ALREADY_PUBLISHED and event.package not in self._counts.packages:
+            return
+        mark, colour = self._symbols.marks[outcome], OUTCOMES[outcome].colour
+        if outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
+            self._say(event, outcome, style=colour, mark=mark)
+            return
+        busy_s = self._busy_s.get(event.package, 0.0)
+        line = self._named(event, colour, mark)
+        for word in (_PLAIN.get(outcome, ""), seconds(busy_s) if busy_s > 0 else ""):
             line.append(f"  {word}" if word else "", style="dim")
         self._region.say(line)
 
@@ -196,7 +195,13 @@ class LiveProgress:
         running = self._running
         taken = sum(-(-text.cell_len // max(1, width)) for text in below)
         room = max(1, min(_MAX_ROWS, height - taken - 2))
-        rows = [(str(name), *self._told(row)) for name, row in list(running.items())[:room]]
+        now_s, rows = self._clock(), []
+        for package, row in list(running.items())[:room]:
+            if row.until_s is None:
+                rows.append((str(package), row.what, seconds(max(0.0, now_s - row.since_s))))
+            else:
+                left = seconds(max(0.0, row.until_s - now_s))
+                rows.append((str(package), f"{row.what} {left}", ""))
         least = max((len(what) + len(since) for _, what, since in rows), default=0)
         names = max(6, width - least - 6)  # beside the gaps
         table = Table.grid(padding=(0, 2, 0, 0))
@@ -208,25 +213,18 @@ class LiveProgress:
         more = [Text(f"  and {len(running) - room} more")] if len(running) > room else []
         return Group(*([table] if running else []), *more, *below)
 
-    def _told(self, row: _Row) -> tuple[str, str]:
-        now_s = self._clock()
-        if row.until_s is None:
-            return row.what, seconds(max(0.0, now_s - row.since_s))
-        left = seconds(max(0.0, row.until_s - now_s))
-        return f"{row.what} {left}", ""
-
     def _fitted(self, text: str, cells: int) -> str:
         if cell_len(text) <= cells:
             return text
-        more = self._glyphs.more
+        more = self._symbols.more
         return set_cell_size(text, cells - len(more)) + more
 
     def _bar(self, width: int) -> list[Text]:
         """How far it is and for how long, in one row where there is room."""
         elapsed_s = max(0.0, self._clock() - self._began_s)
         goes_on = self._course.name == "running"
-        times = self._tally.times(elapsed_s, idle_s=self._paused_s, goes_on=goes_on)
-        counts = self._tally.counts()
+        times = self._counts.times(elapsed_s, idle_s=self._paused_s, goes_on=goes_on)
+        counts = self._counts.shown()
         one = f"{counts}, {times}"
         if width >= _NARROW and cell_len(one) + 1 + _LEAST_BAR <= width:
             return [self._drawn_bar(width - cell_len(one) - 1).append(f" {one}")]
@@ -235,13 +233,13 @@ class LiveProgress:
         return [Text(counts), Text(times)]
 
     def _drawn_bar(self, cells: int) -> Text:
-        tally, cells = self._tally, min(cells, _MOST_BAR)
-        total = max(1, len(tally.packages))
-        done = cells * len(tally.ended) // total
-        begun = cells * (len(tally.ended) + len(tally.built)) // total - done
-        bar = Text().append(self._glyphs.done * done, style="green")
-        bar.append(self._glyphs.begun * begun, style="cyan")
-        return bar.append(self._glyphs.rest * (cells - done - begun), style="dim")
+        counts, cells = self._counts, min(cells, _MOST_BAR)
+        total = max(1, len(counts.packages))
+        done = cells * len(counts.ended) // total
+        begun = cells * (len(counts.ended) + len(counts.built)) // total - done
+        bar = Text().append(self._symbols.done * done, style="green")
+        bar.append(self._symbols.begun * begun, style="cyan")
+        return bar.append(self._symbols.rest * (cells - done - begun), style="dim")
 
     def _state(self) -> list[Text]:
         in_flight = len(self._running)
@@ -283,16 +281,75 @@ class LiveProgress:
     def _print_results(self, rows: list[Row]) -> None:
         if self._console.width < _LEAST_TABLE:
             for row in rows:
-                line = Text(f"{self._glyphs.marks[row.outcome]} ", style=STYLES[row.outcome])
+                line = Text(
+                    f"{self._symbols.marks[row.outcome]} ", style=OUTCOMES[row.outcome].colour
+                )
                 line = Text().append(line).append(f"{row.package} {row.version}".rstrip())
-                line.append(f" {row.outcome}", style=STYLES[row.outcome])
+                line.append(f" {row.outcome}", style=OUTCOMES[row.outcome].colour)
                 self._console.print(line.append(f": {row.why}" if row.why else ""))
             return
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for heading in ("package", "version", "outcome", "why"):
             table.add_column(heading, overflow="fold")
         for row in rows:
-            mark = self._glyphs.marks[row.outcome]
-            outcome = Text(f"{mark} {row.outcome}", style=STYLES[row.outcome])
+            mark = self._symbols.marks[row.outcome]
+            outcome = Text(f"{mark} {row.outcome}", style=OUTCOMES[row.outcome].colour)
             table.add_row(Text(row.package), Text(row.version), outcome, Text(row.why))
         self._console.print(table)
+
+
+class ProgressCounts:
+    """Of the packages that there is something to do for. Another thread may ask how many they are:
+    it takes the sets' sizes, and never goes through them.
+    """
+
+    def __init__(self) -> None:
+        self.packages: frozenset[PackageId] = frozenset()
+        self.built: set[PackageId] = set()  # and have not ended
+        self.ended: set[PackageId] = set()
+        self._failed: set[PackageId] = set()
+        self._blocked: set[PackageId] = set()  # will be said to be, in the end
+        self._dependents: dict[PackageId, list[PackageId]] = {}
+
+    def begin(self, plan: Plan) -> None:
+        pending = plan.pending()
+        self.packages = frozenset(pending)
+        for name, needs in pending.items():
+            for on in needs:
+                self._dependents.setdefault(on, []).append(name)
+
+    def on_event(self, event: Event) -> None:
+        package = event.package
+        if event.state == "ended" and event.phase == "build" and not event.detail:
+            self.built.add(package)
+        elif event.state == "settled" and package in self.packages:
+            self.ended.add(package)
+            self.built.discard(package)
+            self._blocked.discard(package)
+            if event.outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
+                self._failed.add(package)
+                found = reachable([package], lambda on: self._dependents.get(on, ()))
+                self._blocked |= found - self.ended
+
+    def shown(self) -> str:
+        parts = [
+            (len(self.built), "built"),
+            (len(self._failed), "failed"),
+            (len(self._blocked), "blocked"),
+        ]
+        rest = "".join(f", {count} {word}" for count, word in parts if count)
+        return f"{len(self.ended)} of {len(self.packages)} packages{rest}"
+
+    def times(self, elapsed_s: float, *, idle_s: float, goes_on: bool) -> str:
+        """`idle_s` is what pauses took of it. What is left is only said of a run that `goes_on`."""
+        elapsed = f"{_whole(elapsed_s)} elapsed"
+        left = len(self.packages) - len(self.ended) - len(self._blocked)
+        if len(self.ended) < _ENOUGH or left <= 0 or not goes_on:
+            return elapsed
+        each_s = max(0.0, elapsed_s - idle_s) / len(self.ended)
+        return f"{elapsed}, about {_whole(each_s * left)} left"
+
+
+def _whole(duration_s: float) -> str:
+    """Its last digit does not flicker."""
+    return f"{duration_s:.0f} s" if duration_s < 10 else seconds(duration_s)

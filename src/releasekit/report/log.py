@@ -1,21 +1,17 @@
-"""What a run shows in a log: the plan, a line for each package as it ends, and the results.
-
-With `verbose` there is a line for every event as well.
+"""What a run shows in a log: the plan, a line for each package as it ends, what is in flight when
+the log was silent for long, and the results. With `verbose` there is a line for every event.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from releasekit.model import Action, Outcome
-from releasekit.report.course import course_line
-from releasekit.report.glyphs import glyphs_for
+from releasekit.report.marks import symbols_for
 from releasekit.report.plans import plan_headline, plan_table
-from releasekit.report.results_table import results_table
-from releasekit.report.silence import Silence
+from releasekit.report.tables import results_table
 from releasekit.report.text import few, seconds
 from releasekit.text.escape import clip, log_line
 
@@ -48,21 +44,20 @@ _OPEN: Final = 5
 # Of a line of a build's output, which may be 64 KiB long; its log file has all of it.
 _MAX_CHARS: Final = 1_000
 _MAX_DETAIL_CHARS: Final = 500
+_MAX_REASON: Final = 300
+# Each silence that follows on one may be twice as long.
+_FIRST_S: Final = 30.0
+_LONGEST_S: Final = 300.0
 # What ends an attempt that somebody has interrupted.
 _INTERRUPTED: Final = asyncio.CancelledError.__name__
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What a package is at, or what it is put off to."""
+class _Work(NamedTuple):
+    """What a package is at since `at_s`, or what it is `put_off` to."""
 
+    at_s: float
     what: str
-    since_s: float
     put_off: bool = False
-
-    def told(self, now_s: float) -> str:
-        lasts = "" if self.put_off else f" for {seconds(max(0.0, now_s - self.since_s))}"
-        return f"{self.what}{lasts}"
 
 
 class LogProgress:
@@ -80,7 +75,7 @@ class LogProgress:
         dry_run: bool = False,
     ) -> None:
         self._stream = stream
-        self._marks = glyphs_for(stream.encoding or "utf-8").marks
+        self._marks = symbols_for(stream.encoding or "utf-8").marks
         self._group = group or self._titled
         self._verbose = verbose
         self._dry_run = dry_run
@@ -93,7 +88,7 @@ class LogProgress:
         self._told: set[PackageId] = set()
         self._at_work: dict[PackageId, _Work] = {}
         self._last = ""
-        self._silence = Silence(self._still_at_work)
+        self._silence = _Silence(self._still_at_work)
 
     def begin(self, plan: Plan) -> None:
         packages = [planned.package for planned in plan.packages]
@@ -125,7 +120,7 @@ class LogProgress:
 
     def end(self, report: Report) -> None:
         self.close()
-        self._leave_a_line()
+        self._print_gap()
         self._show_logs(report)
         self._print(results_table(report))
 
@@ -137,7 +132,7 @@ class LogProgress:
         if phase is None:
             return
         self._begun[package] = event.at_s
-        self._at_work[package] = _Work(_DOING[phase], event.at_s)
+        self._at_work[package] = _Work(event.at_s, _DOING[phase])
         if self._verbose:
             self._say(event, f"{phase} started{_number(event)}", event.detail)
         elif phase == "wait":
@@ -156,7 +151,10 @@ class LogProgress:
         took = f"in {seconds(lasted_s)}"
         if self._verbose:
             self._say(event, f"{phase} ended {took}{_number(event)}", event.detail)
-            self._tell_what_it_waits_for(event)
+            needs = self._needs.get(package, frozenset())
+            built = phase == "build" and not event.detail and not self._dry_run
+            if built and (missing := sorted(needs - self._there)):
+                self._say(event, f"waits for {log_line(few([str(each) for each in missing]))}")
         elif phase == "wait":
             self._say(event, f"waited {seconds(lasted_s)}", event.detail or "it is there")
         elif phase in {"build", "follow-up"} and event.detail not in {"", _INTERRUPTED}:
@@ -170,19 +168,11 @@ class LogProgress:
             # With or without a result: a dry run tries some builds too early.
             self._say(event, f"build ended {took}")
 
-    def _tell_what_it_waits_for(self, event: Event) -> None:
-        """What is built, and cannot go out yet."""
-        if event.phase != "build" or event.detail or self._dry_run:
-            return
-        missing = sorted(self._needs.get(event.package, frozenset()) - self._there)
-        if missing:
-            self._say(event, f"waits for {log_line(few([str(each) for each in missing]))}")
-
     def _retrying(self, event: Event) -> None:
         pause = f"again in {seconds(event.delay_s)}"
         what = "not there yet, asked" if event.phase == "wait" else f"{event.phase}"
         if event.phase != "wait":
-            self._at_work[event.package] = _Work(f"{what} {pause}", event.at_s, put_off=True)
+            self._at_work[event.package] = _Work(event.at_s, f"{what} {pause}", put_off=True)
         if self._verbose or event.phase == "wait" or event.delay_s >= LONG_S:
             self._say(event, f"{what} {pause}{_number(event)}", event.detail)
 
@@ -220,10 +210,14 @@ class LogProgress:
 
     def _still_at_work(self, now_s: float) -> bool:
         """Say what is in flight; False where nothing is."""
-        works = sorted(self._at_work.items(), key=lambda each: (each[1].since_s, each[0]))
+        works = sorted(self._at_work.items(), key=lambda each: (each[1].at_s, each[0]))
         if not works:
             return False
-        names = [f"{package} {work.told(now_s)}" for package, work in works]
+        names = [
+            f"{package} {work.what}"
+            + ("" if work.put_off else f" for {seconds(max(0.0, now_s - work.at_s))}")
+            for package, work in works
+        ]
         self._print(f"{now_s:8.1f} s    still at work: {log_line(few(names, 3))}")
         return True
 
@@ -235,7 +229,7 @@ class LogProgress:
         self._print(f"{event.at_s:8.1f} s  {mark} {name}  {what}{reason}")
         self._silence.broken()
 
-    def _leave_a_line(self) -> None:
+    def _print_gap(self) -> None:
         if self._last:
             self._print("")
 
@@ -247,8 +241,74 @@ class LogProgress:
     def _titled(self, title: str) -> Iterator[None]:
         self._print(title)
         yield
-        self._leave_a_line()
+        self._print_gap()
 
 
 def _number(event: Event) -> str:
     return f" (attempt {event.attempt})" if event.attempt > 1 else ""
+
+
+def course_line(course: Course) -> str:
+    """What a pause, its end or a cancellation means, in the words of a person."""
+    match course.name:
+        case "running":
+            return "resumed"
+        case "paused":
+            return "paused: nothing new starts, what is in flight goes on; SIGUSR2 resumes it"
+        case "cancelling":
+            if course.until_s is None:
+                then = "nothing new starts, what is in flight is finished"
+            elif (left_s := course.until_s - course.at_s) > 0:
+                then = f"builds are interrupted, uploads in flight have {seconds(left_s)}"
+            else:
+                then = "what is in flight is interrupted"
+            return f"cancelling, {because(course)}: {then}"
+
+
+def because(course: Course) -> str:
+    """Who or what asked for it, as a clause."""
+    reason = course.reason.removeprefix("cancelled ")
+    return log_line(clip(reason, _MAX_REASON))
+
+
+class _Silence:
+    """Breaks the silence of a log, in which a job would look as if it hung: calls `tell`, with the
+    seconds since `begin`, when no line was printed for long.
+    """
+
+    def __init__(self, tell: Callable[[float], bool]) -> None:
+        self._tell = tell
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._began = self._since = 0.0
+        self._patience_s = _FIRST_S
+
+    def begin(self) -> None:
+        """Does nothing outside of a loop, where nothing goes on."""
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._began = self._since = self._loop.time()
+        self._timer = self._loop.call_at(self._since + self._patience_s, self._due)
+
+    def broken(self) -> None:
+        """A line was printed; the timer finds out when it is due."""
+        if self._loop is not None:
+            self._since, self._patience_s = self._loop.time(), _FIRST_S
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _due(self) -> None:
+        assert self._loop is not None  # noqa: S101 (it has called this)
+        now = self._loop.time()
+        if now >= self._since + self._patience_s:
+            self._since = now
+            if self._tell(now - self._began):
+                self._patience_s = min(2 * self._patience_s, _LONGEST_S)
+        # A line that comes meanwhile makes the next silence a short one.
+        self._timer = self._loop.call_at(
+            min(self._since + self._patience_s, now + _FIRST_S), self._due
+        )

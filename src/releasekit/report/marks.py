@@ -1,9 +1,10 @@
-"""One colour for each way a package may end, or may be about to: squares that read the same in a
-light theme and a dark one, always with a word beside them, and the class of a graph's nodes.
+"""How each way that a package ends, or may end, is shown: one colour and one word each, as squares
+of a summary, signs of a terminal and nodes of a graph. The word always stands beside the colour.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from releasekit.model import Action, Outcome
@@ -16,24 +17,29 @@ _CELLS: Final = 30
 
 
 class Mark(NamedTuple):
-    """`word` follows a number: "3 failed"."""
+    """`word` follows a number: "3 failed". Each square reads the same in a light theme and a dark
+    one. A terminal has a `sign` and its `colour`, or the `ascii` one.
+    """
 
     square: str
     style: Style
     word: str
+    sign: str = ""
+    ascii: str = ""
+    colour: str = ""
 
 
 # In the order of a bar: what is there first, what needs attention last.
 OUTCOMES: Final[Mapping[Outcome, Mark]] = {
-    Outcome.PUBLISHED: Mark("🟩", "done", "published"),
-    Outcome.WOULD_PUBLISH: Mark("🟩", "done", "would be published"),
-    Outcome.ALREADY_PUBLISHED: Mark("⬜", "kept", "already there"),
-    Outcome.REMOVED: Mark("⬛", "kept", "left out"),
-    Outcome.STAGED: Mark("🟪", "staged", "staged"),
-    Outcome.CANCELLED: Mark("🟦", "later", "cancelled"),
-    Outcome.BLOCKED: Mark("🟧", "blocked", "blocked"),
-    Outcome.UNKNOWN: Mark("🟨", "doubt", "unknown"),
-    Outcome.FAILED: Mark("🟥", "failed", "failed"),
+    Outcome.PUBLISHED: Mark("🟩", "done", "published", "✓", "+", "green"),
+    Outcome.WOULD_PUBLISH: Mark("🟩", "done", "would be published", "✓", "+", "green"),
+    Outcome.ALREADY_PUBLISHED: Mark("⬜", "kept", "already there", "=", "=", "dim"),
+    Outcome.REMOVED: Mark("⬛", "kept", "left out", "-", "-", "dim"),
+    Outcome.STAGED: Mark("🟪", "staged", "staged", "◆", "^", "cyan"),
+    Outcome.CANCELLED: Mark("🟦", "later", "cancelled", "○", "o", "yellow"),
+    Outcome.BLOCKED: Mark("🟧", "blocked", "blocked", "○", "o", "yellow"),
+    Outcome.UNKNOWN: Mark("🟨", "doubt", "unknown", "?", "?", "bold yellow"),
+    Outcome.FAILED: Mark("🟥", "failed", "failed", "✗", "x", "bold red"),
 }
 ACTIONS: Final[Mapping[Action, Mark]] = {
     Action.PUBLISH: Mark("🟩", "done", "to build and publish"),
@@ -42,15 +48,26 @@ ACTIONS: Final[Mapping[Action, Mark]] = {
     Action.AWAIT: Mark("🟪", "staged", "waiting for approval"),
     Action.REFUSE: Mark("🟥", "failed", "refused"),
 }
+# Classes of Mermaid's nodes: dark text on light fills reads the same in GitHub's light and dark
+# themes.
+NODE_STYLES: Final[Mapping[Style, str]] = {
+    "done": "fill:#d2f4d3,stroke:#1a7f37,color:#0b3d1a",
+    "kept": "fill:#e6e9ec,stroke:#6e7781,color:#24292f",
+    "failed": "fill:#ffd8d3,stroke:#cf222e,color:#5c0d12,stroke-width:3px",
+    "blocked": "fill:#ffe5cc,stroke:#bc4c00,color:#5c2600",
+    "doubt": "fill:#fff1c2,stroke:#9a6700,color:#4d3300",
+    "staged": "fill:#ecdcff,stroke:#8250df,color:#3b1a70",
+    "later": "fill:#d8ebff,stroke:#0969da,color:#0a3069",
+}
 
 
 def bar(counts: Sequence[tuple[Mark, int]]) -> str:
-    """A line of squares, by share; of what there is at all, there is one at least."""
+    """A line of squares, by share; each count above zero has at least one."""
     shown = [(mark.square, count) for mark, count in counts if count]
     total = sum(count for _, count in shown)
     cells = min(total, _CELLS)
     widths = [max(1, count * cells // total) for _, count in shown]
-    # What rounding has left over or taken too much belongs to the widest, where it shows least.
+    # The widest takes the error of rounding, where it shows least.
     if widths:
         widths[widths.index(max(widths))] += cells - sum(widths)
     return "".join(square * width for (square, _), width in zip(shown, widths, strict=True))
@@ -59,3 +76,35 @@ def bar(counts: Sequence[tuple[Mark, int]]) -> str:
 def legend(counts: Sequence[tuple[Mark, int]]) -> str:
     """What the squares of a bar stand for."""
     return " · ".join(f"{mark.square} **{count}** {mark.word}" for mark, count in counts if count)
+
+
+def count_words(counts: Sequence[tuple[Mark, int]]) -> str:
+    """`🟩 3 published, 🟥 1 failed`."""
+    return ", ".join(f"{mark.square} {count} {mark.word}" for mark, count in counts if count)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """What a terminal's encoding can write: the sign of each outcome, the `done`, `begun` and
+    `rest` parts of a bar, and `more` in place of what was cut off.
+    """
+
+    marks: Mapping[Outcome, str]
+    done: str
+    begun: str
+    rest: str
+    more: str
+
+
+_UNICODE: Final = Symbols({each: mark.sign for each, mark in OUTCOMES.items()}, "█", "▒", "░", "…")
+_ASCII: Final = Symbols({each: mark.ascii for each, mark in OUTCOMES.items()}, "#", "=", ".", "...")
+
+
+def symbols_for(encoding: str) -> Symbols:
+    """ASCII, where `encoding` is unknown or lacks one of the others."""
+    every = "".join(mark.sign for mark in OUTCOMES.values())
+    try:
+        f"{every}{_UNICODE.done}{_UNICODE.begun}{_UNICODE.rest}{_UNICODE.more}".encode(encoding)
+    except (LookupError, UnicodeEncodeError):
+        return _ASCII
+    return _UNICODE

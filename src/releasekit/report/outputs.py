@@ -1,21 +1,28 @@
-"""The action's outputs; lists are JSON on one line."""
+"""What a run or a plan tells GitHub: the outputs of the action, whose lists are JSON on one line,
+and the annotations that stand beside the log.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.announced import Status
+from releasekit.announced import Status, Tag
 from releasekit.model import Action, Outcome
-from releasekit.report.tagged_rows import release_outputs, tag_outputs
-from releasekit.report.verdict import verdict_of
+from releasekit.problems import mark
+from releasekit.report.remarks import lack_annotations, lacks, warning_annotations
+from releasekit.report.text import few, packages
+from releasekit.report.view import verdict_of
+from releasekit.text.commands import spelled
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from releasekit.model import PackageId, Plan, PlannedPackage, Report, Result
+
+    Annotation = tuple[str, str]
 
 # The outputs of a job are at most 1 MB, and other steps want some of it:
 # https://docs.github.com/actions/how-tos/write-workflows/choose-what-workflows-do/pass-job-outputs
@@ -65,7 +72,7 @@ def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
         **{
             f"{outcome}-packages": _json(
                 [
-                    _row(result, brief=brief)
+                    _package_row(result, brief=brief)
                     for result in report.results
                     if result.outcome is outcome
                 ]
@@ -74,12 +81,12 @@ def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
         },
         "checksums": checksums(report),
         "attestations": _attestations(report),
-        "tags": _json(tag_outputs(report, brief=brief)),
-        "releases": _json(release_outputs(report, brief=brief)),
+        "tags": _made(report, releases=False, brief=brief),
+        "releases": _made(report, releases=True, brief=brief),
     }
 
 
-def _row(result: Result, *, brief: bool) -> dict[str, object]:
+def _package_row(result: Result, *, brief: bool) -> dict[str, object]:
     row: dict[str, object] = {
         "name": result.package.id.name,
         "version": result.package.version,
@@ -129,6 +136,24 @@ def _attestations(report: Report) -> str:
     )
 
 
+def _made(report: Report, *, releases: bool, brief: bool) -> str:
+    """One for each package that this run has made a tag, or a release, for; packages may share a
+    release.
+    """
+    rows = []
+    for result in report.results:
+        followed = result.announcement if releases else result.tag
+        if followed is None or followed.status is not Status.MADE:
+            continue
+        name = followed.name if isinstance(followed, Tag) else followed.tag
+        row = {"package": str(result.package.id), "version": result.package.version, "tag": name}
+        if not brief:
+            commit = result.tag.commit if result.tag is not None else ""
+            row |= {"commit": commit, "url": followed.url}
+        rows.append(row)
+    return _json(rows)
+
+
 def plan_outputs(plan: Plan, *, apart: bool = False) -> dict[str, str]:
     """`matrix` has one row per ecosystem with work; its `packages` is that input's own format.
 
@@ -138,9 +163,9 @@ def plan_outputs(plan: Plan, *, apart: bool = False) -> dict[str, str]:
     """
     work = [planned.package.id for planned in plan.packages if _is_work(planned)]
     if any(planned.shard for planned in plan.packages):
-        rows = _parts(plan)
+        rows = _shard_rows(plan)
     else:
-        rows = _whole(work, plan, apart=apart)
+        rows = _ecosystem_rows(work, plan, apart=apart)
     return {
         "matrix": _json({"include": rows}),
         "has-work": "true" if rows else "false",
@@ -155,7 +180,7 @@ def _is_work(planned: PlannedPackage) -> bool:
     return wanted or planned.action is not Action.KEEP
 
 
-def _parts(plan: Plan) -> list[dict[str, str]]:
+def _shard_rows(plan: Plan) -> list[dict[str, str]]:
     """`row` is the name of a job's artifacts, which may have no slash. An ecosystem in which
     nothing is left to be published has no parts.
     """
@@ -176,7 +201,9 @@ def _parts(plan: Plan) -> list[dict[str, str]]:
     ]
 
 
-def _whole(work: Collection[PackageId], plan: Plan, *, apart: bool) -> list[dict[str, str]]:
+def _ecosystem_rows(
+    work: Collection[PackageId], plan: Plan, *, apart: bool
+) -> list[dict[str, str]]:
     groups = sorted({(each.ecosystem,) for each in work}) if apart else _together(work, plan)
     return [
         {
@@ -208,3 +235,34 @@ def _ecosystems(names: Iterable[str]) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def notices(
+    report: Report,
+) -> Iterator[tuple[Literal["error", "warning", "notice"], list[Annotation]]]:
+    """Title and message of each, by level."""
+    results = report.results
+    yield (
+        "error",
+        _result_annotations(r for r in results if r.outcome in {Outcome.FAILED, Outcome.UNKNOWN}),
+    )
+    lacking = lacks(results)
+    if wrong := lack_annotations(lack for lack in lacking if lack.is_wrong):
+        yield "error", wrong
+    if foreign := lack_annotations(lack for lack in lacking if not lack.is_wrong):
+        yield "notice", foreign
+    # It is published, but what should have followed did not.
+    yield "warning", _result_annotations(r for r in results if r.outcome.done and r.hint)
+    yield "warning", warning_annotations((r.package, r.warnings) for r in results)
+    staged = [str(r.package.id) for r in results if r.outcome is Outcome.STAGED]
+    if staged:
+        verb = "waits" if len(staged) == 1 else "wait"
+        title = f"{packages(len(staged))} {verb} for approval"
+        yield "notice", [(title, f"{few(staged)}: approve with {spelled('approve')}")]
+
+
+def _result_annotations(results: Iterable[Result]) -> list[Annotation]:
+    return [
+        (f"{result.package} {result.outcome}{mark(result.problem)}", result.reason)
+        for result in results
+    ]

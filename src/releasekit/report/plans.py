@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 from releasekit.model import Action
 from releasekit.report.marks import ACTIONS
 from releasekit.report.mermaid import flowchart
-from releasekit.report.tagged import headline_words, short, tagged_lines
-from releasekit.report.tagged_rows import announcement_row, tag_row
+from releasekit.report.remarks import headline_words, short, tagged_lines, warning_table
+from releasekit.report.results import announcement_row, tag_row, warning_rows
 from releasekit.report.text import by_reason, columns, few, packages
-from releasekit.report.warnings import warning_rows, warning_table
 from releasekit.text import escape
 
 if TYPE_CHECKING:

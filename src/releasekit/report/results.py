@@ -1,17 +1,22 @@
 """results.json: what a run leaves behind for other programs, and for `mode: report`.
 
-docs/results.schema.json is its schema and docs/results.md its description.
+docs/results.schema.json is its schema and docs/results.md its description. Anybody may have written
+the file that is read: an error names the place in it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast, get_args
+from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar, cast, get_args
 
+from releasekit.announced import Announcement, Status, Tag
+from releasekit.attested import Attestation, ReleaseStatement, bundle_name
 from releasekit.errors import ConfigError
 from releasekit.model import (
     Artifact,
@@ -27,29 +32,29 @@ from releasekit.model import (
     WarningName,
 )
 from releasekit.problems import Problem
-from releasekit.report.attested_rows import (
-    attestation_of,
-    attestation_row,
-    statement_of,
-    statement_row,
-)
-from releasekit.report.record import MAX_BYTES, Record
-from releasekit.report.spent_rows import package_row, package_spent, run_row, run_spent
-from releasekit.report.tagged_rows import announcement_of, announcement_row, tag_of, tag_row
-from releasekit.report.verdict import verdict_of
-from releasekit.report.warnings import warning_rows
-from releasekit.text.json_text import MAX_VALUES, values_in
+from releasekit.report.view import verdict_of
+from releasekit.spent import WAITS, WORK, RunSpent, Spent, Step
+from releasekit.text.json_text import MAX_VALUES, parse_json, values_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from releasekit.spent import Wait, Work
 
 SCHEMA: Final = 1
+# Results of 10,000 packages are some 20 MB, with the last lines of each build.
+MAX_BYTES: Final = 32 * 1024 * 1024
 # What a report takes for each, in kilobytes at most, and for all of them together. 10,000 packages
 # of two files, eight dependencies and four phases are 220,000.
 _PACKAGE_KB: Final = 6
 _ROW_KB: Final = {"artifacts": 2, "log": 0}
 MAX_KB: Final = 240_000
 MAX_PACKAGES: Final = 30_000
+# Of a longer chain of steps, the last: the report of a run shows no more either.
+MOST_STEPS: Final = 1_000
+_PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
+_Choice = TypeVar("_Choice", bound=StrEnum)
+_Member = TypeVar("_Member", bound=str)
 
 
 def results_json(report: Report) -> str:
@@ -68,11 +73,11 @@ def results_json(report: Report) -> str:
         "run_url": report.run_url,
         "registries": dict(sorted(report.registries.items())),
         "result": verdict_of(report),
-        "spent": run_row(report.spent),
+        "spent": _run_spent_row(report.spent),
         "provenance": report.provenance,
-        "statement": statement_row(report.statement),
+        "statement": _statement_row(report.statement),
         "packages": [
-            _row(result, report.edges.get(result.package.id, frozenset()))
+            _result_row(result, report.edges.get(result.package.id, frozenset()))
             for result in report.results
         ],
         "private": [
@@ -86,41 +91,6 @@ def results_json(report: Report) -> str:
         ],
     }
     return json.dumps(document, indent=1) + "\n"
-
-
-def _row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]:
-    return {
-        "ecosystem": result.package.id.ecosystem,
-        "name": result.package.id.name,
-        "version": result.package.version,
-        "outcome": result.outcome,
-        "reason": result.reason,
-        "hint": result.hint,
-        "problem": result.problem or "",
-        "attempts": result.attempts,
-        "duration_s": round(result.duration_s, 3),
-        "url": result.url,
-        "staged": asdict(result.staged) if result.staged else None,
-        "dependencies": [str(package) for package in sorted(dependencies)],
-        "artifacts": [
-            {
-                "filename": artifact.filename,
-                "sha256": artifact.sha256,
-                "size": artifact.size,
-                "attestation": attestation_row(artifact.attestation),
-            }
-            for artifact in result.artifacts
-        ],
-        "spans": [
-            {"phase": span.phase, "start_s": round(span.start_s, 3), "end_s": round(span.end_s, 3)}
-            for span in result.spans
-        ],
-        "spent": package_row(result.spent),
-        "tag": tag_row(result.tag),
-        "announcement": announcement_row(result.announcement),
-        "warnings": warning_rows(result.warnings),
-        "log": list(result.log),
-    }
 
 
 def load_results(text: str | bytes, where: str = "results.json") -> Report:
@@ -151,17 +121,17 @@ def load_results(text: str | bytes, where: str = "results.json") -> Report:
         started_at=_moment(record, "started_at"),
         duration_s=record.seconds("duration_s"),
         dry_run=record.flag("dry_run"),
-        builds=_since(record, "builds"),
-        project=_since(record, "project"),
-        repository=_since(record, "repository"),
-        run_url=_since(record, "run_url"),
+        builds=record.text_since("builds"),
+        project=record.text_since("project"),
+        repository=record.text_since("repository"),
+        run_url=record.text_since("run_url"),
         registries=record.mapping("registries") if "registries" in record.values else {},
         results=tuple(results),
         private=tuple(_package(row, row.text("reason")) for row in record.records("private")),
         edges=edges,
-        spent=run_spent(record),
-        provenance=_since(record, "provenance"),
-        statement=statement_of(record),
+        spent=_run_spent(record),
+        provenance=record.text_since("provenance"),
+        statement=_statement(record),
     )
 
 
@@ -197,17 +167,11 @@ def load_all(texts: Iterable[tuple[str, bytes]]) -> list[Report]:
                 problem=Problem.RESULTS,
             )
         reports.append(load_results(text, where))
-        size_kb += sum(map(_size_kb, reports[-1].results))
+        size_kb += sum(
+            _PACKAGE_KB + _ROW_KB["artifacts"] * len(result.artifacts) + len(result.spans)
+            for result in reports[-1].results
+        )
     return reports
-
-
-def _size_kb(result: Result) -> int:
-    return _PACKAGE_KB + _ROW_KB["artifacts"] * len(result.artifacts) + len(result.spans)
-
-
-def _since(record: Record, key: str) -> str:
-    """What results of an earlier version do not say."""
-    return record.text(key) if key in record.values else ""
 
 
 def _moment(record: Record, key: str) -> str:
@@ -224,14 +188,39 @@ def _moment(record: Record, key: str) -> str:
     return text
 
 
-def _package(row: Record, unpublishable: str = "") -> Package:
-    return Package(
-        id=PackageId(row.text("ecosystem"), row.text("name")),
-        version=row.text("version"),
-        directory=Path(),
-        manifest=Path(),
-        unpublishable=unpublishable,
-    )
+def _result_row(result: Result, dependencies: Iterable[PackageId]) -> dict[str, object]:
+    return {
+        "ecosystem": result.package.id.ecosystem,
+        "name": result.package.id.name,
+        "version": result.package.version,
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "hint": result.hint,
+        "problem": result.problem or "",
+        "attempts": result.attempts,
+        "duration_s": round(result.duration_s, 3),
+        "url": result.url,
+        "staged": asdict(result.staged) if result.staged else None,
+        "dependencies": [str(package) for package in sorted(dependencies)],
+        "artifacts": [
+            {
+                "filename": artifact.filename,
+                "sha256": artifact.sha256,
+                "size": artifact.size,
+                "attestation": artifact.attestation and _attestation_row(artifact.attestation),
+            }
+            for artifact in result.artifacts
+        ],
+        "spans": [
+            {"phase": span.phase, "start_s": round(span.start_s, 3), "end_s": round(span.end_s, 3)}
+            for span in result.spans
+        ],
+        "spent": result.spent and _package_spent_row(result.spent),
+        "tag": tag_row(result.tag),
+        "announcement": announcement_row(result.announcement),
+        "warnings": warning_rows(result.warnings),
+        "log": list(result.log),
+    }
 
 
 def _result(row: Record) -> Result:
@@ -245,10 +234,16 @@ def _result(row: Record) -> Result:
         attempts=row.count("attempts"),
         duration_s=row.seconds("duration_s"),
         url=row.text("url"),
-        staged=_staged(row),
+        staged=Staged(id=staged.text("id"), url=staged.text("url"), tag=staged.text("tag"))
+        if (staged := row.optional("staged"))
+        else None,
         artifacts=tuple(map(_artifact, row.records("artifacts"))),
         spans=tuple(
-            Span(phase=_phase(span), start_s=span.seconds("start_s"), end_s=span.seconds("end_s"))
+            Span(
+                phase=span.member("phase", _PHASES),
+                start_s=span.seconds("start_s"),
+                end_s=span.seconds("end_s"),
+            )
             for span in row.records("spans")
         ),
         warnings=tuple(
@@ -259,9 +254,19 @@ def _result(row: Record) -> Result:
             )
             for warning in row.records("warnings")
         ),
-        spent=package_spent(row),
-        tag=tag_of(row),
-        announcement=announcement_of(row),
+        spent=_package_spent(row),
+        tag=_tag(row),
+        announcement=_announcement(row),
+    )
+
+
+def _package(row: Record, unpublishable: str = "") -> Package:
+    return Package(
+        id=PackageId(row.text("ecosystem"), row.text("name")),
+        version=row.text("version"),
+        directory=Path(),
+        manifest=Path(),
+        unpublishable=unpublishable,
     )
 
 
@@ -271,23 +276,297 @@ def _artifact(row: Record) -> Artifact:
         path=path,
         size=row.count("size"),
         digests={"sha256": row.text("sha256")},
-        attestation=attestation_of(row, path),
+        attestation=_attestation(signed, Path(bundle_name(path.name)))
+        if (signed := row.optional("attestation"))
+        else None,
     )
 
 
-def _staged(row: Record) -> Staged | None:
-    """None in results of an earlier version, too."""
-    if row.values.get("staged") is None:
+def warning_rows(warnings: Sequence[PackageWarning]) -> list[dict[str, object]]:
+    return [
+        {
+            "name": warning.name,
+            "problem": warning.name.problem,
+            "message": warning.message,
+            "error": warning.error,
+        }
+        for warning in warnings
+    ]
+
+
+def tag_row(tag: Tag | None) -> dict[str, object] | None:
+    if tag is None:
         return None
-    staged = row.record("staged")
-    return Staged(id=staged.text("id"), url=staged.text("url"), tag=staged.text("tag"))
+    return {"name": tag.name, "commit": tag.commit, "object": tag.object, **_state(tag)}
 
 
-def _phase(span: Record) -> Phase:
-    phase = span.text("phase")
-    if phase not in get_args(Phase):
+def announcement_row(release: Announcement | None) -> dict[str, object] | None:
+    return {"tag": release.tag, **_state(release)} if release else None
+
+
+def _state(followed: Tag | Announcement) -> dict[str, object]:
+    return {
+        "status": followed.status,
+        "url": followed.url,
+        "note": followed.note,
+        "hint": followed.hint,
+        "problem": followed.problem or "",
+    }
+
+
+def _tag(row: Record) -> Tag | None:
+    if (tag := row.optional("tag")) is None:
+        return None
+    return Tag(
+        name=tag.text("name"),
+        status=tag.choice("status", Status),
+        commit=tag.text("commit"),
+        object=tag.text("object"),
+        url=tag.text("url"),
+        note=tag.text("note"),
+        hint=tag.text("hint"),
+        problem=tag.problem("problem"),
+    )
+
+
+def _announcement(row: Record) -> Announcement | None:
+    if (release := row.optional("announcement")) is None:
+        return None
+    return Announcement(
+        tag=release.text("tag"),
+        status=release.choice("status", Status),
+        url=release.text("url"),
+        note=release.text("note"),
+        hint=release.text("hint"),
+        problem=release.problem("problem"),
+    )
+
+
+def _attestation_row(signed: Attestation) -> dict[str, object]:
+    return {
+        "log_index": signed.log_index,
+        "log_url": signed.log_url,
+        "url": signed.link,
+        "sha256": signed.sha256,
+    }
+
+
+def _attestation(row: Record, path: Path) -> Attestation:
+    """Its page follows from the log."""
+    return Attestation(
+        path=path,
+        sha256=row.text("sha256"),
+        log_index=row.count("log_index"),
+        log_url=row.text("log_url"),
+    )
+
+
+def _statement_row(statement: ReleaseStatement | None) -> dict[str, object] | None:
+    if statement is None:
+        return None
+    return {
+        "filename": statement.path.name,
+        "subjects": statement.subjects,
+        "url": statement.url,
+        "note": statement.note,
+        "attestations": [_attestation_row(each) for each in statement.attestations],
+    }
+
+
+def _statement(record: Record) -> ReleaseStatement | None:
+    if (row := record.optional("statement")) is None:
+        return None
+    path = Path(Path(row.text("filename")).name)
+    return ReleaseStatement(
+        path=path,
+        subjects=row.count("subjects"),
+        attestations=tuple(_attestation(each, path) for each in row.records("attestations")),
+        url=row.text("url"),
+        note=row.text("note"),
+    )
+
+
+def _run_spent_row(spent: RunSpent | None) -> dict[str, object] | None:
+    if spent is None:
+        return None
+    return {
+        **_spent_row(spent.total),
+        "chain": [
+            {"package": step.package, "what": step.what, "lasted_s": round(step.lasted_s, 3)}
+            for step in spent.chain[-MOST_STEPS:]
+        ],
+        "advice": spent.advice,
+    }
+
+
+def _package_spent_row(spent: Spent) -> dict[str, object]:
+    longest_s = round(spent.longest_s, 3)
+    return {**_spent_row(spent), "waited_for": spent.waited_for, "longest_s": longest_s}
+
+
+def _spent_row(spent: Spent) -> dict[str, object]:
+    return {
+        "requests": spent.requests,
+        "sent_bytes": spent.sent_bytes,
+        "received_bytes": spent.received_bytes,
+        "retries": spent.retries,
+        "work_s": {what: round(spent.seconds.get(what, 0.0), 3) for what in WORK},
+        "waits_s": {what: round(spent.seconds.get(what, 0.0), 3) for what in WAITS},
+    }
+
+
+def _run_spent(record: Record) -> RunSpent | None:
+    if (row := record.optional("spent")) is None:
+        return None
+    return RunSpent(
+        total=_spent(row),
+        chain=tuple(
+            Step(
+                package=step.text("package"),
+                what=step.member("what", (*WORK, *WAITS)),
+                lasted_s=step.seconds("lasted_s"),
+            )
+            for step in row.records("chain")
+        ),
+        advice=row.text("advice"),
+    )
+
+
+def _package_spent(record: Record) -> Spent | None:
+    if (row := record.optional("spent")) is None:
+        return None
+    waited_for, longest_s = row.text("waited_for"), row.seconds("longest_s")
+    return _spent(row, waited_for=waited_for, longest_s=longest_s)
+
+
+def _spent(row: Record, *, waited_for: str = "", longest_s: float = 0.0) -> Spent:
+    work, waits = row.record("work_s"), row.record("waits_s")
+    # Earlier versions signed nothing.
+    known = [what for what in WORK if what in work.values or what != "attest"]
+    seconds: dict[Work | Wait, float] = {what: work.seconds(what) for what in known}
+    seconds |= {what: waits.seconds(what) for what in WAITS}
+    return Spent(
+        requests=row.count("requests"),
+        sent_bytes=row.count("sent_bytes"),
+        received_bytes=row.count("received_bytes"),
+        retries=row.count("retries"),
+        seconds={what: lasted_s for what, lasted_s in seconds.items() if lasted_s},
+        waited_for=waited_for,
+        longest_s=longest_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """`where` is the file and the path to this object in it: "results.json: packages[3]"."""
+
+    where: str
+    values: Mapping[str, object]
+
+    @classmethod
+    def parse(cls, text: str | bytes, where: str) -> Self:
+        if len(text) > MAX_BYTES:
+            raise ConfigError(f"{where}: larger than {MAX_BYTES} bytes", problem=Problem.RESULTS)
+        try:
+            values: object = parse_json(text, max_bytes=None)
+        except ValueError as error:
+            raise ConfigError(
+                f"{where}: not valid JSON: {error}", problem=Problem.RESULTS
+            ) from error
+        return cls._of(values, where)
+
+    @classmethod
+    def _of(cls, values: object, where: str) -> Self:
+        if not isinstance(values, dict):
+            raise ConfigError(
+                f"{where}: must be an object, not {repr(values)[:60]}", problem=Problem.RESULTS
+            )
+        return cls(where, cast("dict[str, object]", values))
+
+    def text(self, key: str) -> str:
+        value = self._get(key)
+        return value if isinstance(value, str) else self._wrong(key, "text")
+
+    def flag(self, key: str) -> bool:
+        value = self._get(key)
+        return value if isinstance(value, bool) else self._wrong(key, "true or false")
+
+    def count(self, key: str) -> int:
+        value = self._get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63:
+            return value
+        return self._wrong(key, "a whole number")
+
+    def seconds(self, key: str) -> float:
+        value = self._get(key)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            number = float(value) if abs(value) < 1e15 else math.inf
+            if 0 <= number < math.inf:
+                return number
+        return self._wrong(key, "a number of seconds")
+
+    def choice(self, key: str, kind: type[_Choice]) -> _Choice:
+        value = self.text(key)
+        try:
+            return kind(value)
+        except ValueError:
+            return self._wrong(key, "one of " + ", ".join(kind))
+
+    def problem(self, key: str) -> Problem | None:
+        """Earlier versions write none, and later ones may know more."""
+        known = self.text_since(key)
+        return next((problem for problem in Problem if problem == known), None)
+
+    def text_since(self, key: str) -> str:
+        """What results of an earlier version do not say: empty there."""
+        return self.text(key) if key in self.values else ""
+
+    def member(self, key: str, allowed: tuple[_Member, ...]) -> _Member:
+        value = self.text(key)
+        for each in allowed:
+            if each == value:
+                return each
         raise ConfigError(
-            f"{span.where}: 'phase' must be one of {', '.join(get_args(Phase))}",
+            f"{self.where}: {key!r} must be one of {', '.join(map(str, allowed))}",
             problem=Problem.RESULTS,
         )
-    return cast("Phase", phase)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        values = self._list(key)
+        if not all(isinstance(value, str) for value in values):
+            return self._wrong(key, "a list of texts")
+        return tuple(cast("list[str]", values))
+
+    def record(self, key: str) -> Self:
+        return self._of(self._get(key), f"{self.where}: {key}")
+
+    def optional(self, key: str) -> Self | None:
+        """None in results of an earlier version, too."""
+        return None if self.values.get(key) is None else self.record(key)
+
+    def mapping(self, key: str) -> dict[str, str]:
+        """Names to texts."""
+        inner = self.record(key)
+        return {name: inner.text(name) for name in inner.values}
+
+    def records(self, key: str) -> Iterator[Self]:
+        """Once: drops each when it has been read, so that memory holds one form of all."""
+        values = self._list(key)
+        for index, value in enumerate(values):
+            values[index] = None
+            yield self._of(value, f"{self.where}: {key}[{index}]")
+
+    def _list(self, key: str) -> list[object]:
+        value = self._get(key)
+        return value if isinstance(value, list) else self._wrong(key, "a list")
+
+    def _get(self, key: str) -> object:
+        if key not in self.values:
+            raise ConfigError(f"{self.where}: {key!r} is missing", problem=Problem.RESULTS)
+        return self.values[key]
+
+    def _wrong(self, key: str, expected: str) -> NoReturn:
+        raise ConfigError(
+            f"{self.where}: {key!r} must be {expected}, not {repr(self.values[key])[:60]}",
+            problem=Problem.RESULTS,
+        )

@@ -1,7 +1,12 @@
-"""Plain-text pieces shared by tables, sentences and the timeline."""
+"""Words, columns and links that tables, sentences and pages share.
+
+Anybody may have written the results that a report links to: only a plain web address of a
+reasonable length becomes a link.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
@@ -10,7 +15,7 @@ from releasekit.text.escape import log_line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.model import Package
+    from releasekit.model import Package, Report, Result
 
 _MAX_WIDTH: Final = 100
 _BECAME: Final[Mapping[str, str]] = {
@@ -18,16 +23,31 @@ _BECAME: Final[Mapping[str, str]] = {
     Outcome.CANCELLED: "was cancelled",
     Outcome.REMOVED: "was left out",
 }
+MAX_CHARS: Final = 300
+# No user, no quotes, no spaces: the same in HTML, in Markdown and in an SVG. A registry may be one
+# of a company without TLS.
+_PAGE: Final = re.compile(
+    r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?"
+    r"(?:/[A-Za-z0-9._~:/@!&=+,;%-]*)?(?:[?#][A-Za-z0-9._~:/?#@!&=+,;%-]*)?"
+)
+# Of a page that vouches for what is said: plain HTTP stays on this machine.
+_TRUSTED: Final = re.compile(r"https://|http://(?:127\.0\.0\.1|localhost|\[::1\])[:/]")
+# A commit as git names it; what follows says how the work tree differed.
+_COMMIT: Final = re.compile(r"([0-9a-f]{7,64})(?:\+dirty\.[0-9a-f]+)?")
 
 
 def packages(count: int) -> str:
-    return f"{count} package" if count == 1 else f"{count} packages"
+    return count_of(count, "package", "packages")
 
 
 def few(names: Sequence[str], most: int = 5) -> str:
     """The first of them, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
+
+
+def count_of(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def without_name(reason: str, package: Package) -> str:
@@ -63,6 +83,17 @@ def seconds(duration_s: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def size(count: int) -> str:
+    """Of bytes, no more exact than a reader needs: "512 bytes", "3.1 kB", "12 MB"."""
+    if count < 1000:
+        return count_of(count, "byte", "bytes")
+    amount, units = count / 1000, ["kB", "MB", "GB", "TB"]
+    while amount >= 999.5 and len(units) > 1:
+        amount /= 1000
+        del units[0]
+    return f"{amount:.1f} {units[0]}" if amount < 10 else f"{amount:.0f} {units[0]}"
+
+
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """`rows` as lines with aligned columns; the last column may have any width."""
     shown = [[log_line(cell) for cell in row] for row in rows]
@@ -73,3 +104,28 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in shown
     ]
+
+
+def web_page(url: str) -> str:
+    """`url` if a page may link to it; else nothing."""
+    return url if len(url) <= MAX_CHARS and _PAGE.fullmatch(url) else ""
+
+
+def package_url(result: Result) -> str:
+    """The page that the registry has of the version, or where it waits for approval."""
+    return web_page(result.url or (result.staged.url if result.staged else ""))
+
+
+def run_url(report: Report) -> str:
+    return trusted_page(report.run_url)
+
+
+def commit_page(repository: str, commit: str) -> str:
+    """The page of the commit that `commit` names, as a plan or a report has it."""
+    page, named = trusted_page(repository).rstrip("/"), _COMMIT.fullmatch(commit)
+    return web_page(f"{page}/commit/{named[1]}") if page and named else ""
+
+
+def trusted_page(url: str) -> str:
+    """`url` if it may be said to be a page of the repository or of the run."""
+    return url if web_page(url) and _TRUSTED.match(url) else ""

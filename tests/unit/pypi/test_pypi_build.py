@@ -31,7 +31,7 @@ from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
-from releasekit.report.remedy import READ_ITS_LOG
+from releasekit.report.view import READ_ITS_LOG
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:

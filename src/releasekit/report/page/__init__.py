@@ -6,29 +6,71 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from releasekit.model import PackageId
+from releasekit.report.mermaid import layers
 from releasekit.report.page import assets
-from releasekit.report.page.data import drawing
 from releasekit.report.page.lead import first_to_do, head, private, spending, warnings
 from releasekit.report.page.markup import data, section
-from releasekit.report.page.outline import FILTERS, GRAPH, TIMELINE
 from releasekit.report.page.table import package_table
-from releasekit.report.verdict import headline
-from releasekit.text.escape import clip, html
+from releasekit.report.view import View
+from releasekit.text.escape import clip, html, visible
 
 if TYPE_CHECKING:
     from releasekit.model import Report
 
 # By which a later run knows that it may replace the page.
 BEGINNING: Final = '<!doctype html>\n<html lang="en" data-releasekit-report="1">\n'
-
-
 _FOOT: Final = "Written by ReleaseKit. This page is one file: it loads nothing, and sends nothing."
+_MOST_CHARS: Final = 200
+# The frames that the scripts fill are hidden without them.
+_FILTERS: Final = """\
+<div id="filters" role="search" hidden data-scripted aria-label="Filter packages">
+<label>Search <input type="search" id="search" placeholder="name, version, reason"></label>
+<label>Ecosystem <select id="ecosystem"><option value="">all</option></select></label>
+<button type="button" id="reset">Show all</button>
+<p id="shown" role="status"></p>
+<fieldset id="outcomes"><legend>Outcome</legend></fieldset>
+</div>"""
+
+_GRAPH: Final = """\
+<p class="note">Packages on the left go first. Point at one, or walk there with the arrow keys, to
+see why it waited; Enter opens it. Drag to move, Ctrl and the wheel to zoom.</p>
+<div class="controls">
+<label>Show <select id="view"></select></label>
+<button type="button" id="closer" aria-label="Zoom in">+</button>
+<button type="button" id="farther" aria-label="Zoom out">&minus;</button>
+<button type="button" id="fit">Fit</button>
+</div>
+<div id="canvas"></div>
+<p id="graph-note" class="note" role="status"></p>"""
+
+_TIMELINE: Final = """\
+<div hidden data-scripted>
+<p class="note">Each lane has as many rows as tasks ran in it at a time. The outlined tasks are on
+the critical path: to make any other one faster makes no run shorter.</p>
+<div id="timeline"></div>
+</div>"""
 
 
 def report_page(report: Report) -> str:
     """The whole file; it begins with BEGINNING."""
-    title = html(clip(f"{headline(report)} · {report.project or 'Release'}", 300))
-    body = "\n".join((*_sections(report), data(drawing(report))))
+    view = View(report)
+    main = [first_to_do(view)]
+    if report.results:
+        main += [
+            _FILTERS,
+            section("What waited for what", "graph", [_GRAPH], needs_script=True),
+            section("Where the time went", "time", [_TIMELINE, spending(report)]),
+            section("Every package", "packages", [package_table(report)]),
+        ]
+    main += [warnings(report), private(report)]
+    shown = "\n".join(part for part in main if part)
+    body = (
+        '<a class="skip" href="#main">Skip to the report</a>\n'
+        f'{head(view)}\n<main id="main" tabindex="-1">\n{shown}\n</main>\n'
+        f"<footer><p>{_FOOT}</p></footer>\n{data(_drawing(report))}"
+    )
+    title = html(clip(f"{view.headline} · {report.project or 'Release'}", 300))
     scripts = "\n".join(f"<script>{each}</script>" for each in assets.scripts())
     return (
         f"{BEGINNING}<head>\n"
@@ -42,20 +84,38 @@ def report_page(report: Report) -> str:
     )
 
 
-def _sections(report: Report) -> list[str]:
-    main = [first_to_do(report)]
-    if report.results:
-        main += [
-            FILTERS,
-            section("What waited for what", "graph", [GRAPH], needs_script=True),
-            section("Where the time went", "time", [TIMELINE, spending(report)]),
-            section("Every package", "packages", [package_table(report)]),
-        ]
-    main += [warnings(report), private(report)]
-    shown = "\n".join(part for part in main if part)
-    return [
-        '<a class="skip" href="#main">Skip to the report</a>',
-        head(report),
-        f'<main id="main" tabindex="-1">\n{shown}\n</main>',
-        f"<footer><p>{_FOOT}</p></footer>",
-    ]
+def _drawing(report: Report) -> dict[str, object]:
+    """What the scripts draw: packages by their number, so that no name is ever a key. Words that
+    are in the table as well are only there.
+    """
+    numbers = {result.package.id: number for number, result in enumerate(report.results)}
+    layer = layers(numbers, report.edges)
+    packages: list[dict[str, object]] = []
+    for result in report.results:
+        package = result.package
+        waited_for = result.spent.waited_for if result.spent else ""
+        needs = report.edges.get(package.id, frozenset())
+        packages.append(
+            {
+                "name": visible(clip(package.id.name, _MOST_CHARS)),
+                "ecosystem": visible(clip(package.id.ecosystem, 40)),
+                "version": visible(clip(package.version, 80)),
+                "outcome": result.outcome,
+                "needs": sorted(numbers[on] for on in needs if on in numbers),
+                "layer": layer[package.id] - 1,
+                "waited": numbers.get(PackageId.parse(waited_for), -1),
+                "spans": [
+                    [span.phase, round(span.start_s, 3), round(span.end_s, 3)]
+                    for span in result.spans
+                ],
+            }
+        )
+    chain = report.spent.chain if report.spent else ()
+    return {
+        "duration": round(report.duration_s, 3),
+        "packages": packages,
+        "chain": [
+            [numbers.get(PackageId.parse(step.package), -1), step.what, round(step.lasted_s, 3)]
+            for step in chain
+        ],
+    }

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
-from releasekit.report.links import commit_page, run_url, trusted_page, web_page
 from releasekit.report.page.markup import MARKS, advice, listed, log, name, outcome, output, section
-from releasekit.report.signed import signed_fact
-from releasekit.report.spent_words import totals
-from releasekit.report.summary.trouble import causes_of
-from releasekit.report.tagged import headline_words, lacks
-from releasekit.report.text import by_reason, few, seconds
-from releasekit.report.verdict import headline, verdict_of
-from releasekit.report.waiting import wait_for_it, waiting_for
-from releasekit.report.warnings import grouped
+from releasekit.report.remarks import group_warnings, headline_words, lacks, signed_fact
+from releasekit.report.spent import totals
+from releasekit.report.text import (
+    by_reason,
+    commit_page,
+    few,
+    run_url,
+    seconds,
+    trusted_page,
+    web_page,
+)
+from releasekit.report.view import wait_for_it
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from releasekit.model import PackageId, Report, Result
-    from releasekit.report.tagged import Lack
+    from releasekit.report.remarks import Lack
+    from releasekit.report.view import View
 
 _MOST_CARDS: Final = 12
 _MOST_NAMED: Final = 8
@@ -33,33 +36,24 @@ _MOST_CHARS: Final = 2_000
 _LEAST_S: Final = 0.05
 
 
-def head(report: Report) -> str:
+def head(view: View) -> str:
     """What it is, in one sentence and one bar; where it is from."""
-    verdict = verdict_of(report)
+    report = view.report
+    project = clip(report.project, 200)
+    linked = html_link(project, trusted_page(report.repository)) if project else "Release"
     theme = '<button type="button" id="theme" hidden data-scripted>Theme: system</button>'
-    return (
-        f'<header class="top {verdict}">\n<div class="title"><p class="project">'
-        f"{_project(report)}</p>{theme}</div>\n"
-        f"<h1>{html(headline(report))}</h1>\n{_bar(report)}\n{listed(_facts(report))}\n</header>"
-    )
-
-
-def _project(report: Report) -> str:
-    title = clip(report.project, 200)
-    return html_link(title, trusted_page(report.repository)) if title else "Release"
-
-
-def _facts(report: Report) -> list[tuple[str, str]]:
-    tree = commit_page(report.repository, report.commit)
     used = {result.package.id.ecosystem for result in report.results}
     registries = ", ".join(
         f"{html(clip(kind, 40))}: {html_link(clip(url, 200), web_page(url))}"
         for kind, url in sorted(report.registries.items())
         if kind in used
     )
-    return [
-        ("Result", html(verdict_of(report))),
-        ("Commit", html_link(clip(report.commit, 80), tree)),
+    facts = [
+        ("Result", html(view.verdict)),
+        (
+            "Commit",
+            html_link(clip(report.commit, 80), commit_page(report.repository, report.commit)),
+        ),
         ("Run", html_link("workflow run", run_url(report)) if report.run_url else ""),
         ("Began", f"<time>{html(_began(report.started_at))}</time>"),
         ("Took", seconds(report.duration_s)),
@@ -68,6 +62,11 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Tags and releases", html(", ".join(headline_words(report.results)))),
         ("Registries", registries),
     ]
+    return (
+        f'<header class="top {view.verdict}">\n<div class="title"><p class="project">'
+        f"{linked}</p>{theme}</div>\n"
+        f"<h1>{html(view.headline)}</h1>\n{_bar(view)}\n{listed(facts)}\n</header>"
+    )
 
 
 def _began(at: str) -> str:
@@ -79,12 +78,11 @@ def _began(at: str) -> str:
         return clip(at, 40)
 
 
-def _bar(report: Report) -> str:
+def _bar(view: View) -> str:
     """Widths are attributes, since the page allows no style but its own."""
-    counts = Counter(result.outcome for result in report.results)
-    total, parts, legend = len(report.results), [], []
+    total, parts, legend = len(view.report.results), [], []
     for kind in MARKS:
-        if count := counts[kind]:
+        if count := view.counts[kind]:
             width = 100 * count / total
             fill = f'<rect class="{kind}" width="100%" height="100%"/>'
             parts.append(f'<svg width="{width:.3f}%" focusable="false">{fill}</svg>')
@@ -97,14 +95,13 @@ def _bar(report: Report) -> str:
     )
 
 
-def first_to_do(report: Report) -> str:
+def first_to_do(view: View) -> str:
     """A card for each cause, the worst first; what is blocked is counted by what it waits for."""
-    causes = [cause for cause in causes_of(report, staged=True) if not cause.roots]
-    lacking = [lack for lack in lacks(report.results) if lack.is_wrong]
+    causes = [cause for cause in view.find_causes(staged=True) if not cause.roots]
+    lacking = [lack for lack in lacks(view.report.results) if lack.is_wrong]
     if not (causes or lacking):
         return ""
-    waiting = waiting_for(report)
-    cards = [_card(cause.results, waiting) for cause in causes[:_MOST_CARDS]]
+    cards = [_card(cause.results, view.waiting) for cause in causes[:_MOST_CARDS]]
     if len(causes) > _MOST_CARDS:
         cards.append(f"<p>{len(causes) - _MOST_CARDS} more stand in the table below.</p>")
     cards += [_lack_card(lack) for lack in lacking[:_MOST_CARDS]]
@@ -116,7 +113,11 @@ def first_to_do(report: Report) -> str:
 def _card(about: Sequence[Result], waiting: Mapping[PackageId, int]) -> str:
     """Which packages, why, what to do, and what the build of the first of them said."""
     first = about[0]
-    rows = [_named(result, waiting.get(result.package.id, 0)) for result in about[:_MOST_NAMED]]
+    rows = []
+    for result in about[:_MOST_NAMED]:
+        wait = wait_for_it(waiting.get(result.package.id, 0))
+        note = f' <span class="note">{wait}</span>' if wait else ""
+        rows.append(f"<li>{outcome(result.outcome)} <b>{name(str(result.package))}</b>{note}</li>")
     more = len(about) - _MOST_NAMED
     rest = f"<li>and {more} more for the same reason</li>" if more > 0 else ""
     tail = log(first.log[-12:], f"The last lines of the log of {clip(str(first.package), 200)}")
@@ -139,11 +140,6 @@ def _lack_card(lack: Lack) -> str:
     told = "".join(f"<p{kind}>{text}</p>" for kind, text in parts if text)
     names = html(clip(few(lack.names, _MOST_NAMED), _MOST_CHARS))
     return f'<div class="card unknown"><ul><li><b>{lack.words}</b>: {names}</li></ul>{told}</div>'
-
-
-def _named(result: Result, waiting: int) -> str:
-    wait = f' <span class="note">{wait_for_it(waiting)}</span>' if waiting else ""
-    return f"<li>{outcome(result.outcome)} <b>{name(str(result.package))}</b>{wait}</li>"
 
 
 def spending(report: Report) -> str:
@@ -175,7 +171,7 @@ def spending(report: Report) -> str:
 
 
 def warnings(report: Report) -> str:
-    groups = grouped((result.package, result.warnings) for result in report.results)
+    groups = group_warnings((result.package, result.warnings) for result in report.results)
     rows = [
         f"<li><b>{html(warning.name)}</b> "
         f"{html(clip(few([str(package.id) for package in about]), 500))}: "

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
-from releasekit.report.remedy import what_to_do, whole_output
+from releasekit.report.view import what_to_do, whole_output
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:

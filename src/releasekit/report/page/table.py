@@ -7,19 +7,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.announced import Tag
-from releasekit.report.links import web_page
 from releasekit.report.page.markup import advice, listed, log, name, outcome, output
-from releasekit.report.signed import entry_link
-from releasekit.report.spent_words import package_words, size
-from releasekit.report.tagged import page_of, short
-from releasekit.report.text import packages, seconds
+from releasekit.report.remarks import entry_link, page_of, short
+from releasekit.report.spent import package_words
+from releasekit.report.text import packages, seconds, size, web_page
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from releasekit.announced import Announcement
-    from releasekit.model import Artifact, PackageId, Report, Result
+    from releasekit.model import PackageId, Report, Result
 
 _COLUMNS: Final = (
     ("Package", "text"),
@@ -36,12 +34,10 @@ _SHORT: Final = 110
 
 
 def package_table(report: Report) -> str:
-    numbers = {result.package.id: number for number, result in enumerate(report.results)}
-    needed = _needed_by(report)
+    neighbours = _Neighbours(report)
     head = "".join(f'<th scope="col" data-sort="{kind}">{title}</th>' for title, kind in _COLUMNS)
     rows = "\n".join(
-        _row(number, result, _Around(report, numbers, needed))
-        for number, result in enumerate(report.results)
+        _row(number, result, neighbours) for number, result in enumerate(report.results)
     )
     caption = f"{packages(len(report.results))}, dependencies first"
     return (
@@ -51,44 +47,40 @@ def package_table(report: Report) -> str:
     )
 
 
-class _Around:
+class _Neighbours:
     """What a row says of other rows."""
 
-    def __init__(
-        self,
-        report: Report,
-        numbers: Mapping[PackageId, int],
-        needed: Mapping[PackageId, Sequence[PackageId]],
-    ) -> None:
-        self._report, self._numbers, self._needed = report, numbers, needed
+    def __init__(self, report: Report) -> None:
+        self._edges = report.edges
+        self._numbers = {result.package.id: number for number, result in enumerate(report.results)}
+        self._needed: dict[PackageId, list[PackageId]] = {}
+        for result in report.results:
+            for on in sorted(report.edges.get(result.package.id, ())):
+                self._needed.setdefault(on, []).append(result.package.id)
 
-    def needs(self, result: Result) -> str:
-        return self._links(sorted(self._report.edges.get(result.package.id, ())))
+    def needs(self, package: PackageId) -> str:
+        return self._links(sorted(self._edges.get(package, ())))
 
-    def needed_by(self, result: Result) -> str:
-        return self._links(self._needed.get(result.package.id, ()))
+    def needed_by(self, package: PackageId) -> str:
+        return self._links(self._needed.get(package, ()))
 
     def _links(self, names: Sequence[PackageId]) -> str:
-        shown = [self._link(each) for each in names[:_MOST_LINKS]]
+        shown = []
+        for package in names[:_MOST_LINKS]:
+            text, number = name(str(package)), self._numbers.get(package)
+            shown.append(text if number is None else f'<a href="#p{number}">{text}</a>')
         more = f" and {len(names) - _MOST_LINKS} more" if len(names) > _MOST_LINKS else ""
         return ", ".join(shown) + more
 
-    def _link(self, package: PackageId) -> str:
-        text = name(str(package))
-        number = self._numbers.get(package)
-        return text if number is None else f'<a href="#p{number}">{text}</a>'
 
-
-def _needed_by(report: Report) -> dict[PackageId, list[PackageId]]:
-    found: dict[PackageId, list[PackageId]] = {}
-    for result in report.results:
-        for on in sorted(report.edges.get(result.package.id, ())):
-            found.setdefault(on, []).append(result.package.id)
-    return found
-
-
-def _row(number: int, result: Result, around: _Around) -> str:
+def _row(number: int, result: Result, neighbours: _Neighbours) -> str:
     package = result.package
+    summed_up = html(clip(result.reason or str(result.outcome), _SHORT))
+    details = (
+        f'<details><summary>{summed_up}</summary><div class="details">'
+        f"{listed(_facts(result, neighbours))}{log(result.log, 'The last lines of its log')}"
+        "</div></details>"
+    )
     cells = (
         f'<th scope="row">{name(package.id.name)}</th>',
         f"<td>{html(clip(package.id.ecosystem, 40))}</td>",
@@ -96,24 +88,19 @@ def _row(number: int, result: Result, around: _Around) -> str:
         f"<td>{outcome(result.outcome)}</td>",
         f"<td>{result.attempts}</td>",
         f'<td data-value="{result.duration_s:.3f}">{seconds(result.duration_s)}</td>',
-        f"<td>{_details(result, around)}</td>",
+        f"<td>{details}</td>",
     )
     return f'<tr id="p{number}">{"".join(cells)}</tr>'
 
 
-def _details(result: Result, around: _Around) -> str:
-    short = html(clip(result.reason or str(result.outcome), _SHORT))
-    return (
-        f'<details><summary>{short}</summary><div class="details">'
-        f"{listed(_facts(result, around))}{log(result.log, 'The last lines of its log')}"
-        "</div></details>"
-    )
-
-
-def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
+def _facts(result: Result, neighbours: _Neighbours) -> list[tuple[str, str]]:
     """Terms and HTML; a term without text is left out."""
     whole = result.reason if len(result.reason) > _SHORT else ""
     waited = html(package_words(result.spent))
+    tries = ", ".join(
+        f"{span.phase} {seconds(span.end_s - span.start_s)} (from {seconds(span.start_s)})"
+        for span in result.spans[:_MOST_LINKS]
+    )
     return [
         ("Reason", f'<span class="said">{html(clip(whole, _MOST_CHARS))}</span>' if whole else ""),
         ("What to do", advice(result)),
@@ -123,9 +110,9 @@ def _facts(result: Result, around: _Around) -> list[tuple[str, str]]:
         ("Tag", _followed(result.tag)),
         ("Release", _followed(result.announcement)),
         ("Its time", f'<span class="why">{waited}</span>' if waited else ""),
-        ("Tries", html(_tries(result))),
-        ("Needs", around.needs(result)),
-        ("Needed by", around.needed_by(result)),
+        ("Tries", html(tries)),
+        ("Needs", neighbours.needs(result.package.id)),
+        ("Needed by", neighbours.needed_by(result.package.id)),
         ("Warnings", _warnings(result)),
         ("Files", _files(result)),
     ]
@@ -151,14 +138,6 @@ def _staged(result: Result) -> str:
     return html_link(clip(result.staged.url or "yes", 500), web_page(result.staged.url)) + tag
 
 
-def _tries(result: Result) -> str:
-    spans = [
-        f"{span.phase} {seconds(span.end_s - span.start_s)} (from {seconds(span.start_s)})"
-        for span in result.spans[:_MOST_LINKS]
-    ]
-    return ", ".join(spans)
-
-
 def _warnings(result: Result) -> str:
     told = [
         f"<li>{'error' if each.error else 'warning'} {html(each.name)}: "
@@ -169,15 +148,13 @@ def _warnings(result: Result) -> str:
 
 
 def _files(result: Result) -> str:
-    files = [
-        f"<li>{html(clip(each.filename, 300))} ({size(each.size)})<br>"
-        f"<code>sha256 {html(each.sha256[:64])}</code>{_entry(each)}</li>"
-        for each in result.artifacts
-    ]
+    """With where the log shows who has signed each."""
+    files = []
+    for each in result.artifacts:
+        words, page = entry_link(each)
+        signed = f"<br>signed, {html_link(words, page)}" if words else ""
+        files.append(
+            f"<li>{html(clip(each.filename, 300))} ({size(each.size)})<br>"
+            f"<code>sha256 {html(each.sha256[:64])}</code>{signed}</li>"
+        )
     return f"<ul>{''.join(files)}</ul>" if files else ""
-
-
-def _entry(artifact: Artifact) -> str:
-    """Where the log shows who has signed it."""
-    words, page = entry_link(artifact)
-    return f"<br>signed, {html_link(words, page)}" if words else ""

@@ -1,12 +1,8 @@
-"""Job summaries: of a finished run, and of a plan, in Markdown as GitHub shows it.
-
-What is to be done comes first, what went well last and folded; each section is a module, a pure
-function from a part of a report to lines.
-"""
+"""Job summaries: of a finished run, and of a plan, in Markdown as GitHub shows it."""
 
 from __future__ import annotations
 
-from releasekit.report.summary.planned import plan_summary
-from releasekit.report.summary.run import summary
+from releasekit.report.summary.plan import plan_summary
+from releasekit.report.summary.run import early_summary, summary
 
-__all__ = ["plan_summary", "summary"]
+__all__ = ["early_summary", "plan_summary", "summary"]

@@ -1,64 +1,111 @@
-"""The job summary of a finished run, of a dry run and of several jobs joined."""
+"""The job summary of a finished run, of a dry run, of several jobs joined, and of a run that an
+error ended early. What is to be done comes first; what went well comes last, folded.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
-from releasekit.report.gantt import gantt
-from releasekit.report.markdown import LIMIT_BYTES, first_fitting, private_section
-from releasekit.report.marks import OUTCOMES
-from releasekit.report.results_table import warned
-from releasekit.report.signed import signed_summary
-from releasekit.report.spent_words import spent_section
-from releasekit.report.summary.approval import approval_section
-from releasekit.report.summary.detail import DETAILS
-from releasekit.report.summary.done import done_section, files_section
-from releasekit.report.summary.graph import graph_section
-from releasekit.report.summary.heading import alert_box, counted, facts, title
-from releasekit.report.summary.tagged import lack_section
-from releasekit.report.summary.trouble import causes_of, trouble_section
-from releasekit.report.tagged import lack_words
-from releasekit.report.text import seconds
-from releasekit.report.verdict import there_words, verdict_of
-from releasekit.report.warnings import warning_section
-from releasekit.text.escape import clip, code, fence, markdown
+from releasekit.report.marks import OUTCOMES, count_words
+from releasekit.report.mermaid import gantt
+from releasekit.report.remarks import entry_link, lack_words, page_of, short, signed_summary
+from releasekit.report.spent import spent_section
+from releasekit.report.summary.markdown import (
+    LIMIT_BYTES,
+    alert_box,
+    counted,
+    details,
+    facts,
+    first_fitting,
+    graph_section,
+    lack_section,
+    more_lines,
+    names,
+    package_cells,
+    private_section,
+    sparse_table,
+    table,
+    title,
+    warning_section,
+)
+from releasekit.report.text import count_of, few, package_url, packages, run_url, seconds, size
+from releasekit.report.view import View, next_steps, wait_for_it
+from releasekit.text.escape import clip, code, fence, link, markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.model import Report
-    from releasekit.report.summary.detail import Detail
-    from releasekit.report.summary.heading import Alert
-    from releasekit.report.summary.trouble import Cause
+    from releasekit.host.origin import Origin
+    from releasekit.model import Report, Result
+    from releasekit.problems import Problem
+    from releasekit.report.summary.markdown import Alert
+    from releasekit.report.view import Cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """How much a summary says: `rows` bounds each table and each list of names, `chars` each reason
+    and hint, `logs` the number of build logs.
+    """
+
+    rows: int
+    chars: int
+    logs: int
+    files: bool
+    pictures: bool
+
+
+# Each step leaves out what a reader misses least. The last one stays below 300 kB even when every
+# character has to be escaped.
+_DETAILS: Final = (
+    Detail(rows=2_000, chars=1_000, logs=9, files=True, pictures=True),
+    Detail(rows=2_000, chars=300, logs=9, files=False, pictures=True),
+    Detail(rows=500, chars=300, logs=3, files=False, pictures=True),
+    Detail(rows=100, chars=200, logs=0, files=False, pictures=False),
+    Detail(rows=15, chars=200, logs=0, files=False, pictures=False),
+)
+_FAILURES: Final = (
+    Outcome.FAILED,
+    Outcome.UNKNOWN,
+    Outcome.BLOCKED,
+    Outcome.CANCELLED,
+    Outcome.REMOVED,
+)
+_LOG_LINES: Final = 40
+# A table of at most so many rows stands open.
+_FEW: Final = 10
+_MAX_EARLY: Final = 2_000
 
 
 def summary(report: Report, *, limit_bytes: int = LIMIT_BYTES) -> str:
     """Markdown; it leaves out whole sections rather than exceed the limit."""
-    causes, pictures = causes_of(report), _pictures(report)
-    texts = (_summary(report, causes, pictures, detail) for detail in DETAILS)
+    view = View(report)
+    causes, pictures = view.find_causes(), _pictures(report)
+    texts = (_summary(view, causes, pictures, detail) for detail in _DETAILS)
     return first_fitting(texts, limit_bytes)
 
 
-def _summary(
-    report: Report, causes: Sequence[Cause], pictures: Sequence[str], detail: Detail
-) -> str:
-    sign, alert, sentences = _ending(report)
-    counts = Counter(result.outcome for result in report.results)
+def _summary(view: View, causes: Sequence[Cause], pictures: Sequence[str], detail: Detail) -> str:
+    report = view.report
+    sign, alert, sentences = _ending(view)
+    took = [f"took {seconds(report.duration_s)}", f"run {code(clip(report.run_id, 100))}"]
+    warned = ((result.package, result.warnings) for result in report.results)
     lines = [
-        *title(sign, report.project, there_words(report)),
+        *title(sign, report.project, view.registry_headline),
         *alert_box(alert, sentences),
-        *counted([(mark, counts[outcome]) for outcome, mark in OUTCOMES.items()]),
-        *_facts(report),
-        *approval_section(report, detail),
-        *trouble_section(causes, detail),
+        *counted([(mark, view.counts[outcome]) for outcome, mark in OUTCOMES.items()]),
+        *facts(report.commit, report.repository, report.run_url, took),
+        *_approval_section(report, detail),
+        *_trouble_section(causes, detail),
         *lack_section(report.results, rows=detail.rows, chars=detail.chars),
-        *warning_section(warned(report), detail.rows),
+        *warning_section(warned, detail.rows),
         *(pictures if detail.pictures else []),
         *spent_section(report.spent),
-        *done_section(report, detail),
-        *files_section(report, detail),
+        *_done_section(report, detail),
+        *_files_section(report, detail),
         *private_section(report.private, detail.rows),
     ]
     if signed := signed_summary(report):
@@ -68,52 +115,32 @@ def _summary(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _ending(report: Report) -> tuple[str, Alert, list[str]]:
+def _ending(view: View) -> tuple[str, Alert, list[str]]:
     """The sign and the colour of it, and what to do next."""
+    dry_run = view.report.dry_run
     again = "Then run it again to finish: published packages are left alone, and only what is "
     again += "missing is uploaded."
-    match verdict_of(report):
-        case "success" if report.dry_run:
-            return (
-                "✅",
-                "TIP",
-                ["Nothing stands in the way. This was a dry run: no upload was made."],
-            )
+    match view.verdict:
+        case "success" if dry_run:
+            fine = "Nothing stands in the way. This was a dry run: no upload was made."
+            return "✅", "TIP", [fine]
         case "success":
             return "✅", "TIP", ["Every package is on its registry."]
         case "noop":
             return "✅", "NOTE", ["Nothing was uploaded."]
         case "staged":
-            behind = any(result.outcome is Outcome.BLOCKED for result in report.results)
-            then = (
-                ", then run it again: it publishes what needs that." if behind else "; that is all."
-            )
-            return "⏳", "IMPORTANT", [f"**Approve what is staged**{then}"]
+            behind = view.counts[Outcome.BLOCKED]
+            then = ", then run it again: it publishes what needs that." if behind else None
+            return "⏳", "IMPORTANT", [f"**Approve what is staged**{then or '; that is all.'}"]
         case "cancelled":
             return "⚠️", "WARNING", ["**The run was cancelled.**", again]
         case "partial" | "failure":
-            return "❌", "CAUTION", [f"**{_what_failed(report)}**", _how_to_finish(report, again)]
-
-
-def _how_to_finish(report: Report, again: str) -> str:
-    if report.dry_run:
-        return "Fix what is named below first. This was a dry run: no upload was made."
-    return f"Fix what is named below first. {again}"
-
-
-def _what_failed(report: Report) -> str:
-    counts = Counter(result.outcome for result in report.results)
-    told = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED)
-    words = [f"{counts[each]} {OUTCOMES[each].word}" for each in told if counts[each]]
-    return f"{', '.join([*words, *lack_words(report.results)])}."
-
-
-def _facts(report: Report) -> list[str]:
-    others = [
-        f"took {seconds(report.duration_s)}",
-        f"run {code(clip(report.run_id, 100))}",
-    ]
-    return facts(report.commit, report.repository, report.run_url, others)
+            counts = [(view.counts[each], OUTCOMES[each].word) for each in _FAILURES]
+            failed = [f"{count} {word}" for count, word in counts if count]
+            failed += lack_words(view.report.results)
+            then = "This was a dry run: no upload was made." if dry_run else again
+            first = f"Fix what is named below first. {then}"
+            return "❌", "CAUTION", [f"**{', '.join(failed)}.**", first]
 
 
 def _pictures(report: Report) -> list[str]:
@@ -129,3 +156,175 @@ def _pictures(report: Report) -> list[str]:
     if bars := gantt(report):
         lines += ["### Timeline", "", fence(bars.splitlines(), "mermaid"), ""]
     return lines
+
+
+def _approval_section(report: Report, detail: Detail) -> list[str]:
+    """What waits for a person, and how that person approves all of it."""
+    waiting = [result for result in report.results if result.outcome is Outcome.STAGED]
+    if not waiting:
+        return []
+    run = run_url(report)
+    shared = {result.reason for result in waiting}
+    width = 4 if len(shared) == 1 else 5
+    rows = []
+    for result in waiting[: detail.rows]:
+        staged, page = result.staged, package_url(result)
+        row = (
+            *package_cells(result.package),
+            code(clip(staged.tag, 100)) if staged and staged.tag else "",
+            link("review", page) if page else "",
+            markdown(clip(result.reason, detail.chars)),
+        )
+        rows.append(row[:width])
+    return [
+        f"### {OUTCOMES[Outcome.STAGED].square} Waiting for approval",
+        "",
+        "One review of all of them, as their maintainer:",
+        "",
+        fence([f"releasekit approve {f'--run {run}' if run else 'results.json'}"]),
+        "",
+        *([markdown(clip(shared.pop(), detail.chars)), ""] if width == 4 else []),
+        *table(("Package", "Version", "Tag", "Alone", "Why")[:width], rows),
+        "",
+        *more_lines(len(waiting) - detail.rows),
+    ]
+
+
+def _trouble_section(causes: Sequence[Cause], detail: Detail) -> list[str]:
+    """What did not go as it should, and what to do about it: one row for each cause, however many
+    packages it is about.
+    """
+    if not causes:
+        return []
+    failed = any(cause.first.outcome in {Outcome.FAILED, Outcome.UNKNOWN} for cause in causes)
+    every = [result for cause in causes for result in cause.results]
+    return [
+        "### What went wrong, and what to do" if failed else "### What is left to do",
+        "",
+        *table(
+            ("Outcome", "Package", "Why", "What to do"),
+            [_cause_row(cause, detail) for cause in causes[: detail.rows]],
+        ),
+        "",
+        *more_lines(len(causes) - detail.rows),
+        *(
+            line
+            for number, result in enumerate(
+                [result for result in every if result.log][: detail.logs]
+            )
+            for line in details(
+                f"Last lines of the build of {package_cells(result.package)[0]}",
+                [fence(clip(line, 500) for line in result.log[-_LOG_LINES:])],
+                open_=number == 0,  # the reader came to see this one
+            )
+        ),
+    ]
+
+
+def _cause_row(cause: Cause, detail: Detail) -> tuple[str, ...]:
+    first, count = cause.first, len(cause.results)
+    if count == 1:
+        which = "<br>".join(filter(None, package_cells(first.package, package_url(first))))
+    else:
+        which = f"**{packages(count)}**: {names([r.package for r in cause.results], detail.rows)}"
+    if cause.roots:
+        why = f"waits for {few([code(clip(str(root), 100)) for root in cause.roots], 3)}"
+    else:
+        why = markdown(clip(first.reason, detail.chars))
+        if cause.behind and count == 1:
+            why += f"<br>**{wait_for_it(cause.behind)}**"
+    page = f"[{first.problem}]({first.problem.url})" if first.problem else ""
+    return (
+        f"{OUTCOMES[first.outcome].square}&nbsp;**{first.outcome}**",
+        which,
+        why,
+        f"{markdown(clip(next_steps(first), detail.chars))} {page}".strip(),
+    )
+
+
+def _done_section(report: Report, detail: Detail) -> list[str]:
+    """What went well, by ecosystem; what a dry run would publish is among it."""
+    fine = [
+        result
+        for result in report.results
+        if not result.hint and (result.outcome.done or result.outcome is Outcome.WOULD_PUBLISH)
+    ]
+    is_short = len(fine) <= _FEW
+    groups: dict[str, list[Result]] = {}
+    for result in fine[: detail.rows]:
+        groups.setdefault("" if is_short else result.package.id.ecosystem, []).append(result)
+    lines: list[str] = []
+    for ecosystem, results in sorted(groups.items()):
+        counts = Counter(result.outcome for result in results)
+        words = count_words([(mark, counts[outcome]) for outcome, mark in OUTCOMES.items()])
+        named = f"<b>{markdown(clip(ecosystem, 100))}</b>: " if ecosystem else ""
+        lines += details(f"{named}{words}", _done_table(results, detail), open_=is_short)
+    return [*lines, *more_lines(len(fine) - detail.rows)]
+
+
+def _done_table(results: Sequence[Result], detail: Detail) -> list[str]:
+    """It says why where that differs: a dry run may have built one and not the other."""
+    reasons = {(result.outcome, result.reason) for result in results}
+    with_reason = len(reasons) > len({result.outcome for result in results})
+    rows = []
+    for result in results:
+        attempts = f", {result.attempts} attempts" if result.attempts > 1 else ""
+        rows.append(
+            (
+                *package_cells(result.package, package_url(result)),
+                f"{OUTCOMES[result.outcome].square} {result.outcome}{attempts}",
+                seconds(result.duration_s) if result.spans or result.duration_s else "",
+                link(short(result.tag), page_of(result.tag)),
+                link(short(result.announcement), page_of(result.announcement)),
+                markdown(clip(result.reason, detail.chars)) if with_reason else "",
+            )
+        )
+    heading = ("Package", "Version", "Outcome", "Time", "Tag", "Release", "Why")
+    return sparse_table(heading, rows, always=4)
+
+
+def _files_section(report: Report, detail: Detail) -> list[str]:
+    files = [
+        artifact
+        for result in report.results
+        for artifact in result.artifacts
+        if not (report.dry_run and result.outcome.done)
+    ]
+    if not files or not detail.files:
+        return []
+    signed = any(file.attestation for file in files)
+    heading = ("File", "Bytes", "SHA-256", *(["Signed"] if signed else []))
+    rows = [
+        (
+            code(clip(file.filename, 200)),
+            str(file.size),
+            code(file.sha256[:64]),
+            *([link(*entry_link(file))] if signed else []),
+        )
+        for file in files[: detail.rows]
+    ]
+    more = ["", *more_lines(len(files) - detail.rows)[:1]] if len(files) > detail.rows else []
+    count = count_of(len(files), "file", "files")
+    told = "which would be uploaded" if report.dry_run else "with digests"
+    words = f"<b>{count}</b>, {size(sum(file.size for file in files))}, {told}"
+    return details(words, [*table(heading, rows), *more])
+
+
+def early_summary(
+    errors: Sequence[tuple[str, str]], problem: Problem, origin: Origin, *, published: bool
+) -> str:
+    """Of a run that an error ended before it had anything else to show. `errors` are messages, each
+    with what to do about it. `published` says whether something may be on a registry by now.
+    """
+    ended = "The run ended with an error." if published else "Nothing was published."
+    hints = dict.fromkeys(markdown(clip(hint, _MAX_EARLY)) for _, hint in errors if hint)
+    messages = (markdown(clip(message, _MAX_EARLY)) for message, _ in errors)
+    lines = [
+        *title("❌", origin.project, "the run ended early"),
+        *alert_box("CAUTION", [f"**{ended}**", *messages]),
+        *(line for hint in hints for line in (f"**What to do**: {hint}", "")),
+        f"More about it: [{problem}]({problem.url})",
+        "",
+        *facts("", "", origin.run_url, []),
+    ]
+    return "\n".join(lines).rstrip() + "\n"

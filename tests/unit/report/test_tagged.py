@@ -24,7 +24,7 @@ from releasekit.report import (
     summary,
 )
 from releasekit.report.page import report_page
-from releasekit.report.verdict import there_words
+from releasekit.report.view import View
 from sample_runs import (
     RELEASES,
     ROOT,
@@ -98,7 +98,7 @@ def test_a_dry_run_says_what_it_would_make() -> None:
     )
     words = "Dry run: 1 of 2 packages would be published, 1 already there, 2 to tag, 1 to announce"
     assert headline(run) == words
-    assert there_words(run).endswith("would be published, 2 to tag, 1 to announce")
+    assert View(run).registry_headline.endswith("would be published, 2 to tag, 1 to announce")
 
 
 def test_the_log_ends_with_what_was_made_and_what_is_lacking() -> None:

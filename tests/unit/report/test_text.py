@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from releasekit.model import Outcome, Staged
-from releasekit.report.links import (
+from releasekit.report.text import (
     MAX_CHARS,
     commit_page,
     package_url,

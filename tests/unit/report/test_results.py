@@ -14,7 +14,7 @@ from releasekit.errors import ConfigError
 from releasekit.host.origin import Origin
 from releasekit.model import Action, Outcome, PackageId, Span
 from releasekit.report import join, load_all, load_results, results_json, results_table, summary
-from releasekit.report.record import Record
+from releasekit.report.results import Record
 from releasekit.text.json_text import values_in
 from sample_runs import (
     hostile_text,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from releasekit.model import Report
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "docs/results.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "docs/results.schema.json").read_text(encoding="utf-8")
 )
 CORE, HTTP = PackageId("pypi", "core"), PackageId("pypi", "http")
 
@@ -164,7 +164,7 @@ def test_a_bad_file_is_named_with_the_key(text: str, message: str) -> None:
 
 def test_a_huge_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
-    monkeypatch.setattr("releasekit.report.record.MAX_BYTES", 10)
+    monkeypatch.setattr("releasekit.report.results.MAX_BYTES", 10)
     with pytest.raises(ConfigError, match=r"a\.json: larger than 10 bytes"):
         Record.parse('{"a": "bcdef"}', "a.json")
 

@@ -17,7 +17,7 @@ from releasekit.report import (
     verdict_of,
 )
 from releasekit.report.text import columns, seconds
-from releasekit.report.verdict import there_words
+from releasekit.report.view import View
 from releasekit.text.commands import spelled
 from sample_runs import (
     artifact,
@@ -55,7 +55,7 @@ def test_a_heading_counts_what_was_there_before_where_something_is_missing(
     run: Report, sentence: str
 ) -> None:
     """R47"""
-    assert there_words(run) == sentence
+    assert View(run).registry_headline == sentence
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from releasekit.host.scrub import Redactor
 from releasekit.report.redacted import Redacted
-from releasekit.report.traffic_line import traffic_line
+from releasekit.report.spent import traffic_line
 from releasekit.spent import Delay, Exchange
 from sample_runs import hostile_text
 

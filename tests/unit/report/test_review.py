@@ -13,8 +13,8 @@ from releasekit.approval.review import Held, build_review, examine
 from releasekit.ecosystems.approval import Contents
 from releasekit.errors import Denied
 from releasekit.model import PackageId, Report
-from releasekit.report.endings import endings_table
 from releasekit.report.review import Change, Review, show_review
+from releasekit.report.tables import approval_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -232,6 +232,6 @@ def test_what_is_settled_and_what_is_refused() -> None:
 
 def test_endings_share_their_hints() -> None:
     rows = [(name, "1", "failed", "::x") for name in "abcd"]
-    text = endings_table(rows, [(name, "run again", None) for name in "abcd"])
+    text = approval_table(rows, [(name, "run again", None) for name in "abcd"])
     assert "a, b, c and 1 more: run again" in text
     assert "\n::" not in text

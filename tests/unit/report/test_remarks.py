@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from releasekit.problems import Problem
-from releasekit.report.endings import hint_lines
+from releasekit.report.remarks import hint_lines
 
 
 def test_one_line_for_each_thing_to_do() -> None:

@@ -1,17 +1,19 @@
-"""What a run spent, for people: a short section of its summary, and the last line of its log."""
+"""What a run spent, in words: a section of its summary, the last line of its log, a sentence about
+each package; and the log's line about each request and each pause.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.report.text import seconds
-from releasekit.spent import WAITS, WORK
+from releasekit.report.text import count_of, seconds, size
+from releasekit.spent import WAITS, WORK, Delay, Exchange
 from releasekit.text.escape import clip, code, log_line, markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from releasekit.spent import RunSpent, Spent, Step, Wait, Work
+    from releasekit.spent import RunSpent, Spent, Wait, Work
 
 _FIRST: Final = 4
 _LAST: Final = 4
@@ -29,6 +31,8 @@ _WORDS: Final[dict[Work | Wait, str]] = {
     "retry": "retries",
     "approval": "approval",
 }
+_MAX_LINE: Final = 1_000
+_WAITED_FOR: Final[Mapping[Wait, str]] = {"slot": "a slot", "build-slot": "a slot to build in"}
 # Less than that would be told as "0.0 s".
 _LEAST_S: Final = 0.05
 
@@ -38,9 +42,18 @@ def spent_section(spent: RunSpent | None) -> list[str]:
     if spent is None or not (lines := totals(spent.total)):
         return []
     if spent.chain:
-        steps = " → ".join(_shown(spent.chain, code))
-        parts = _parts((_summed(spent.chain, what), _WORDS[what]) for what in (*WORK, *WAITS))
-        lines.append(f"Longest chain ({parts}): {steps}.")
+        parts = _parts(
+            (sum(step.lasted_s for step in spent.chain if step.what == what), _WORDS[what])
+            for what in (*WORK, *WAITS)
+        )
+        steps = [
+            f"{code(clip(step.package, 100))} {step.what} {seconds(step.lasted_s)}"
+            for step in spent.chain
+            if step.lasted_s >= _LEAST_S
+        ]
+        if (left := len(steps) - _FIRST - _LAST) > 1:
+            steps = [*steps[:_FIRST], f"{left} more", *steps[-_LAST:]]
+        lines.append(f"Longest chain ({parts}): {' → '.join(steps)}.")
     if spent.advice:
         lines.append(f"**{markdown(clip(spent.advice, _MAX_CHARS))}.**")
     return ["### What the run spent", "", *(part for line in lines for part in (line, ""))]
@@ -72,8 +85,8 @@ def totals(total: Spent) -> list[str]:
     lines = []
     if total.requests:
         sent, received = size(total.sent_bytes), size(total.received_bytes)
-        again = f", {_counted(total.retries, 'retry', 'retries')}" if total.retries else ""
-        requests = _counted(total.requests, "request", "requests")
+        again = f", {count_of(total.retries, 'retry', 'retries')}" if total.retries else ""
+        requests = count_of(total.requests, "request", "requests")
         lines.append(f"{requests} ({sent} sent, {received} received{again}).")
     work = _parts((total.seconds.get(what, 0.0), _WORDS[what]) for what in WORK)
     waits = _parts((total.seconds.get(what, 0.0), _WORDS[what]) for what in WAITS)
@@ -90,31 +103,18 @@ def _parts(parts: Iterable[tuple[float, str]]) -> str:
     return ", ".join(f"{words} {seconds(lasted_s)}" for lasted_s, words in known)
 
 
-def _summed(chain: Sequence[Step], what: Work | Wait) -> float:
-    return sum(step.lasted_s for step in chain if step.what == what)
-
-
-def _shown(chain: Sequence[Step], named: Callable[[str], str]) -> list[str]:
-    """Its first and last steps that take long enough to be told."""
-    steps = [
-        f"{named(clip(step.package, 100))} {step.what} {seconds(step.lasted_s)}"
-        for step in chain
-        if step.lasted_s >= _LEAST_S
-    ]
-    left = len(steps) - _FIRST - _LAST
-    return [*steps[:_FIRST], f"{left} more", *steps[-_LAST:]] if left > 1 else steps
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
-
-
-def size(count: int) -> str:
-    """Of bytes, no more exact than a reader needs: "512 bytes", "3.1 kB", "12 MB"."""
-    if count < 1000:
-        return _counted(count, "byte", "bytes")
-    amount, units = count / 1000, ["kB", "MB", "GB", "TB"]
-    while amount >= 999.5 and len(units) > 1:
-        amount /= 1000
-        del units[0]
-    return f"{amount:.1f} {units[0]}" if amount < 10 else f"{amount:.0f} {units[0]}"
+def traffic_line(seen: Exchange | Delay) -> str:
+    """For a log: no command to the runner, whatever a server's words are."""
+    lasts = seconds(seen.lasted_s)
+    if isinstance(seen, Exchange):
+        came = ", ".join(filter(None, [str(seen.status or ""), seen.trouble]))
+        sizes = f"sent {seen.sent_bytes} bytes, received {seen.received_bytes} bytes"
+        number = f" (attempt {seen.attempt})" if seen.attempt > 1 else ""
+        what = f"{seen.method} {seen.url} -> {came}; {sizes}, {seen.lasted_s * 1000:.0f} ms{number}"
+    elif seen.end:
+        what = f"waited {lasts} for {seen.what or _WAITED_FOR.get(seen.cause, seen.cause)}"
+    else:
+        asked = ": its server wants no more requests for now" if seen.cause == "rate-limit" else ""
+        what = f"asks again in {lasts}{asked}"
+    line = log_line(clip(f"{seen.package or '-'}  {what}", _MAX_LINE))
+    return f"{seen.at_s:8.1f} s    {line}"

@@ -39,7 +39,7 @@ from sample_runs import (
 )
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "docs/results.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "docs/results.schema.json").read_text(encoding="utf-8")
 )
 PUBLISHED, THERE, STAGED = Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED, Outcome.STAGED
 MADE, OWED, FOREIGN = Status.MADE, Status.OWED, Status.FOREIGN

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from releasekit.model import Report
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "docs/results.schema.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[3] / "docs/results.schema.json").read_text(encoding="utf-8")
 )
 ENTRY = "https://search.sigstore.dev/?logIndex="
 

@@ -1,0 +1,301 @@
+"""What is said beside the packages, wherever people read of a run or a plan: which tags and
+releases are missing, what was signed, what registries warn about, and what to do about failures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from releasekit.announced import Status, Tag
+from releasekit.attested import COMPLETE
+from releasekit.problems import mark
+from releasekit.report.text import count_of, few, trusted_page
+from releasekit.text.escape import clip, html, html_link, link, log_line, markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from releasekit.announced import Announcement
+    from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage, Report, Result
+    from releasekit.problems import Problem
+
+    Followed = Iterable[Result | PlannedPackage]
+    Warned = Iterable[tuple[Package, Sequence[PackageWarning]]]
+
+_FEW: Final = 3
+_MAX_CHARS: Final = 1_000
+_MAX_SIGNED: Final = 500
+_NAME: Final = 100
+# What is told, what needs a person most first.
+_TOLD: Final = (
+    ("tag", Status.FOREIGN),
+    ("tag", Status.OWED),
+    ("release", Status.OWED),
+    ("release", Status.FOREIGN),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """Tags or releases that are not there for one reason; `names` are those of the tags, each once,
+    and `packages` those of whose versions they are.
+    """
+
+    what: Literal["tag", "release"]
+    status: Status
+    note: str
+    hint: str
+    problem: Problem | None
+    names: Sequence[str]
+    packages: Sequence[str]
+
+    @property
+    def is_wrong(self) -> bool:
+        """A release of somebody else has said what there is to say."""
+        return not (self.what == "release" and self.status is Status.FOREIGN)
+
+    @property
+    def words(self) -> str:
+        """`2 tags are owed`."""
+        return _count(len(self.names), self.what, self.status)
+
+    @property
+    def advice(self) -> str:
+        """What to do; empty where nobody has to do anything."""
+        if self.hint or not self.is_wrong:
+            return self.hint
+        if self.status is Status.FOREIGN:
+            return "Look at what has the name; nothing is ever moved."
+        return "Run the same command again: it makes what is missing, and nothing twice."
+
+
+def lacks(followed: Followed) -> list[Lack]:
+    """Tags before releases, what something else has the name of first."""
+    groups: dict[tuple[str, Status, str, str, Problem | None], dict[str, list[str]]] = {}
+    for package, each in _each_of(followed):
+        what = "tag" if isinstance(each, Tag) else "release"
+        key = (what, each.status, each.note, each.hint, each.problem)
+        groups.setdefault(key, {}).setdefault(_name(each), []).append(package)
+    return [
+        Lack(
+            what="tag" if what == "tag" else "release",
+            status=status,
+            note=note,
+            hint=hint,
+            problem=problem,
+            names=list(named),
+            packages=[package for packages in named.values() for package in packages],
+        )
+        for told in _TOLD
+        for (what, status, note, hint, problem), named in groups.items()
+        if told == (what, status)
+    ]
+
+
+def _each_of(followed: Followed) -> Iterator[tuple[str, Tag | Announcement]]:
+    for one in followed:
+        for each in (one.tag, one.announcement):
+            if each is not None:
+                yield str(one.package.id), each
+
+
+def _name(each: Tag | Announcement) -> str:
+    return each.name if isinstance(each, Tag) else each.tag
+
+
+def _count(count: int, what: str, status: Status) -> str:
+    return f"1 {what} is {status}" if count == 1 else f"{count} {what}s are {status}"
+
+
+def headline_words(followed: Followed) -> list[str]:
+    """`6 tagged`, by packages, and `2 tags are owed`, by tags; empty where there is no news."""
+    everyone = list(followed)
+    counts = Counter((isinstance(each, Tag), each.status) for _, each in _each_of(everyone))
+    words = [
+        f"{counts[is_tag, status]} {word}"
+        for status, is_tag, word in (
+            (Status.MADE, True, "tagged"),
+            (Status.MADE, False, "announced"),
+            (Status.WANTED, True, "to tag"),
+            (Status.WANTED, False, "to announce"),
+        )
+        if counts[is_tag, status]
+    ]
+    return [*words, *lack_words(everyone)]
+
+
+def lack_words(followed: Followed) -> list[str]:
+    """`2 tags are owed`, of what somebody has to look after."""
+    names: dict[tuple[str, Status], set[str]] = {}
+    for lack in lacks(followed):
+        if lack.is_wrong:
+            names.setdefault((lack.what, lack.status), set()).update(lack.names)
+    return [_count(len(named), what, status) for (what, status), named in names.items()]
+
+
+def tagged_lines(followed: Followed) -> list[str]:
+    """For a log: what was made, then what is lacking and what to do about it."""
+    everyone = list(followed)
+    made = [each for _, each in _each_of(everyone) if each.status is Status.MADE]
+    tags = dict.fromkeys(_name(each) for each in made if isinstance(each, Tag))
+    releases = dict.fromkeys(
+        trusted_page(each.url) or _name(each) for each in made if not isinstance(each, Tag)
+    )
+    return [
+        *([log_line(f"tagged: {_few_names(list(tags))}")] if tags else []),
+        *([log_line(f"announced: {_few_names(list(releases))}")] if releases else []),
+        *(_lack_line(lack) for lack in lacks(everyone)),
+    ]
+
+
+def _lack_line(lack: Lack) -> str:
+    said = ". ".join(filter(None, (clip(lack.note, _MAX_CHARS), clip(lack.advice, _MAX_CHARS))))
+    page = f" {lack.problem.url}" if lack.problem else ""
+    return log_line(f"{lack.words}: {_few_names(lack.names)}: {said}{page}")
+
+
+def lack_annotations(lacking: Iterable[Lack]) -> list[tuple[str, str]]:
+    """Title and message of each."""
+    return [
+        (
+            f"{lack.words}: {_few_names(lack.names)}{mark(lack.problem)}",
+            ". ".join(filter(None, (lack.note, lack.advice))),
+        )
+        for lack in lacking
+    ]
+
+
+def short(each: Tag | Announcement | None) -> str:
+    """What to call it in a table: its name, and how far it is where that is no matter of course."""
+    if each is None:
+        return ""
+    name = clip(_name(each), _NAME)
+    return name if each.status in {Status.MADE, Status.WANTED} else f"{name} ({each.status})"
+
+
+def page_of(each: Tag | Announcement | None) -> str:
+    """Empty where it may be no link."""
+    return trusted_page(each.url) if each is not None else ""
+
+
+def _few_names(names: Sequence[str]) -> str:
+    return few([clip(name, _NAME) for name in names], _FEW)
+
+
+def signed_line(report: Report) -> list[str]:
+    """One line of a log, or none: why nothing is signed, the plan says at its beginning."""
+    words = _signed_so_far(report, lambda text, page: f"{text}: {page}" if page else text, str)
+    return [log_line(f"provenance: {words}")] if words else []
+
+
+def signed_summary(report: Report) -> list[str]:
+    """One line of Markdown, or none."""
+    words = _signed_words(report, link, markdown)
+    return [f"provenance: {words}"] if words else []
+
+
+def signed_fact(report: Report) -> str:
+    """HTML; empty where there is nothing to say."""
+    return _signed_words(report, html_link, html)
+
+
+def entry_link(artifact: Artifact) -> tuple[str, str]:
+    """What to call the log's entry about a file, and its page, empty where it may be no link; both
+    empty where nothing is signed about it.
+    """
+    signed = artifact.attestation
+    if signed is None:
+        return "", ""
+    return f"log entry {signed.log_index}", trusted_page(signed.link)
+
+
+def _signed_words(
+    report: Report, linked: Callable[[str, str], str], escaped: Callable[[str], str]
+) -> str:
+    """What was signed and, where that is not all of it, what was planned: it says why."""
+    done = _signed_so_far(report, linked, escaped)
+    planned = escaped(clip(report.provenance, _MAX_SIGNED))
+    all_signed = report.statement is not None and report.statement.subjects == _count_signed(report)
+    # Of several jobs, each has its own words.
+    as_planned = all(each.endswith(COMPLETE) for each in report.provenance.split("; "))
+    if not (done and planned) or all_signed or as_planned:
+        return done or planned
+    return f"{done.removesuffix('.')}. Planned: {planned}"
+
+
+def _count_signed(report: Report) -> int:
+    return sum(bool(file.attestation) for each in report.results for file in each.artifacts)
+
+
+def _signed_so_far(
+    report: Report, linked: Callable[[str, str], str], escaped: Callable[[str], str]
+) -> str:
+    parts = []
+    if count := _count_signed(report):
+        parts.append(f"{count_of(count, 'file', 'files')} signed")
+    statement, note = report.statement, ""
+    if statement is not None:
+        note = escaped(clip(statement.note, _MAX_SIGNED))
+        files = count_of(statement.subjects, "file", "files")
+        about = "" if statement.subjects == count else f" about {files}"
+        page = trusted_page(statement.url)
+        where = "" if page else f" in {escaped(clip(statement.path.name, 100))}"
+        if statement.attestations:
+            parts.append(f"{linked(f'release statement{about}', page)}{where}")
+    return ". ".join(filter(None, (", ".join(parts), note)))
+
+
+def group_warnings(warned: Warned) -> dict[PackageWarning, list[Package]]:
+    """Each warning once, with the packages that have it, sorted by name."""
+    groups: dict[PackageWarning, list[Package]] = {}
+    for package, warnings in warned:
+        for warning in warnings:
+            groups.setdefault(warning, []).append(package)
+    return dict(sorted(groups.items(), key=lambda group: (group[0].name, group[0].message)))
+
+
+def warning_lines(warned: Warned) -> list[str]:
+    """`new-name: pypi:acme: …`, for a log."""
+    return [
+        log_line(
+            f"{warning.name}: {few([str(p.id) for p in packages])}: {warning.message}"
+            f"{mark(warning.name.problem)}"
+        )
+        for warning, packages in group_warnings(warned).items()
+    ]
+
+
+def warning_table(warned: Warned) -> list[str]:
+    """For a terminal or a log, with an empty line below."""
+    lines = [f"warning: {line}" for line in warning_lines(_no_errors(warned))]
+    return [*lines, ""] if lines else []
+
+
+def warning_annotations(warned: Warned) -> list[tuple[str, str]]:
+    """Title and message of each."""
+    return [
+        (
+            f"{warning.name}: {few([str(p.id) for p in packages])}{mark(warning.name.problem)}",
+            warning.message,
+        )
+        for warning, packages in group_warnings(_no_errors(warned)).items()
+    ]
+
+
+def _no_errors(warned: Warned) -> Warned:
+    """What ended the plan or the package is told as the reason of that."""
+    for package, warnings in warned:
+        yield package, [warning for warning in warnings if not warning.error]
+
+
+def hint_lines(hints: Iterable[tuple[str, str, Problem | None]]) -> list[str]:
+    """`hints` name, for each package, what to do about it and the problem it has: one line for each
+    thing to do, however many packages it is about, with the page that says more.
+    """
+    by_hint: dict[str, list[str]] = {}
+    for name, hint, problem in hints:
+        if told := " ".join(filter(None, (hint, problem and problem.url))):
+            by_hint.setdefault(told, []).append(name)
+    return [log_line(f"{few(names, 3)}: {told}") for told, names in by_hint.items()]

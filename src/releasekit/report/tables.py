@@ -1,0 +1,80 @@
+"""The tables that a log ends with, of a run and of an approval, and what stands below them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from releasekit.model import Outcome
+from releasekit.report.remarks import hint_lines, signed_line, tagged_lines, warning_table
+from releasekit.report.spent import spent_line
+from releasekit.report.text import columns, few
+from releasekit.report.view import View
+from releasekit.text.escape import clip, log_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from releasekit.model import Report
+    from releasekit.problems import Problem
+
+_FEW: Final = 3
+
+
+def results_table(report: Report) -> str:
+    """Plain text, for a log. Of packages that were there already there may be a thousand: more than
+    a few are one line.
+    """
+    view = View(report)
+    kept = [
+        result.package.id
+        for result in report.results
+        if result.outcome is Outcome.ALREADY_PUBLISHED and not result.hint
+    ]
+    counted = frozenset(kept) if len(kept) > _FEW else frozenset()
+    rows = [
+        (str(result.package.id), result.package.version, result.outcome.value, result.reason)
+        for result in view.failures_last
+        if result.package.id not in counted
+    ]
+    lines = columns([("package", "version", "outcome", "why"), *rows]) if rows else []
+    if counted:
+        lines.append(log_line(f"already published ({len(kept)}): {few([*map(str, kept)], _FEW)}"))
+    return "\n".join([*lines, *([""] if lines else []), *remarks(view), view.headline])
+
+
+def remarks(view: View) -> list[str]:
+    """Below the results: warnings, what a dry run would have uploaded, what to do about failures,
+    what builds were kept from, what was signed, and what was tagged and announced.
+    """
+    report = view.report
+    files = [
+        (artifact.filename, f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
+        for result in report.results
+        for artifact in result.artifacts
+        if report.dry_run and not result.outcome.done
+    ]
+    hints = hint_lines(
+        (str(each.package.id), each.hint, each.problem) for each in view.failures_first
+    )
+    staged = view.counts[Outcome.STAGED]
+    return [
+        *warning_table((result.package, result.warnings) for result in report.results),
+        *(["would be uploaded:", *columns(files), ""] if files else []),
+        *([*hints, ""] if hints else []),
+        *(["review and approve what is staged: releasekit approve", ""] if staged else []),
+        *([log_line(f"builds: {report.builds}")] if report.builds else []),
+        *signed_line(report),
+        *spent_line(report.spent),
+        *tagged_lines(report.results),
+    ]
+
+
+def approval_table(
+    rows: Sequence[tuple[str, str, str, str]], hints: Iterable[tuple[str, str, Problem | None]]
+) -> str:
+    """What became of a release that was decided about. `rows` are package, version, outcome and
+    reason; `hints` are those of `hint_lines`.
+    """
+    shown = [(*row[:3], clip(row[3], 1_000)) for row in rows]
+    lines = ["", *columns([("package", "version", "outcome", "why"), *shown]), ""]
+    return "\n".join([*lines, *hint_lines(hints)])

@@ -1,0 +1,319 @@
+"""Graphs of packages, one by one and in boxes, and the Gantt chart of a run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from releasekit.model import Outcome, PackageId, Span
+from releasekit.report.marks import OUTCOMES
+from releasekit.report.mermaid import (
+    MAX_BYTES,
+    MAX_EDGES,
+    MAX_PACKAGES,
+    Boxes,
+    drawable,
+    flowchart,
+    gantt,
+    group_packages,
+    is_grouped,
+    layers,
+    picture,
+)
+from releasekit.spent import RunSpent, Spent, Step
+from sample_runs import hostile_text, partial_report, report, result
+
+if TYPE_CHECKING:
+    from releasekit.report.marks import Style
+
+    Labels = dict[PackageId, tuple[str, Style]]
+    from releasekit.model import Report
+
+CORE, HTTP, APP = (PackageId("pypi", name) for name in ("core", "http", "app"))
+LINE = re.compile(
+    r'%%\{init: [a-zA-Z0-9"{}:, ]+\}%%|flowchart LR|'
+    r'    n\d+\["[A-Za-z0-9 ._+/@:-]+"\]:::\w+|    n\d+ --> n\d+|'
+    r"    classDef \w+ fill:#\w+,stroke:#\w+,color:#\w+(,stroke-width:3px)?"
+)
+GROUPS = re.compile(
+    r"flowchart TB|    g\d+ (-->|~~~) g\d+|    classDef .*|"
+    r'    g\d+\["[A-Za-z0-9 ._+/@:-]+ · layers? \d+( to \d+)?(<br/>[⬜🟩🟪🟥 0-9]+)'
+    r'(<br/>[A-Za-z0-9 ._+/@:-]+)?"\]:::\w+'
+)
+DONE, FAILED = (OUTCOMES[outcome] for outcome in (Outcome.PUBLISHED, Outcome.FAILED))
+ORDER = list(OUTCOMES.values())
+
+
+def test_flowchart_draws_labels_edges_and_the_styles_in_use() -> None:
+    chart = flowchart(
+        {CORE: ("core 1.0", "done"), HTTP: ("http 2.0", "failed")},
+        {CORE: frozenset(), HTTP: frozenset({CORE})},
+    )
+    assert chart.splitlines() == [
+        '%%{init: {"flowchart": {"nodeSpacing": 10, "rankSpacing": 30, "padding": 6}}}%%',
+        "flowchart LR",
+        '    n0["core 1.0"]:::done',
+        '    n1["http 2.0"]:::failed',
+        "    n0 --> n1",
+        "    classDef done fill:#d2f4d3,stroke:#1a7f37,color:#0b3d1a",
+        "    classDef failed fill:#ffd8d3,stroke:#cf222e,color:#5c0d12,stroke-width:3px",
+    ]
+
+
+def test_flowchart_leaves_out_what_is_not_in_the_plan() -> None:
+    chart = flowchart({HTTP: ("http", "done")}, {HTTP: frozenset({CORE}), APP: frozenset({HTTP})})
+    assert "-->" not in chart
+
+
+@given(st.lists(hostile_text, min_size=1, max_size=4))
+def test_no_text_adds_a_line_or_leaves_its_quotes(texts: list[str]) -> None:
+    """R35"""
+    labels: Labels = {
+        PackageId("pypi", f"{n}{text}"): (text, "done") for n, text in enumerate(texts)
+    }
+    edges = {name: frozenset({next(iter(labels))}) for name in list(labels)[1:]}
+    lines = flowchart(labels, edges).splitlines()
+    assert len(lines) == 2 + len(texts) + len(edges) + 1
+    assert all(LINE.fullmatch(line) for line in lines)
+
+
+def test_large_graphs_are_not_drawable() -> None:
+    """R40"""
+    names = [PackageId("pypi", f"p{n}") for n in range(MAX_EDGES + 2)]
+    labels: Labels = {name: (name.name, "done") for name in names}
+    star = {name: frozenset({names[0]}) for name in names[1:]}
+    assert not drawable(flowchart(labels, star))
+    assert drawable(flowchart(labels, dict(list(star.items())[1:])))
+    assert not drawable("x" * (MAX_BYTES + 1))
+
+
+def test_packages_are_drawn_one_by_one_as_long_as_they_can_be_read() -> None:
+    """R40"""
+    names = [PackageId("pypi", f"p{n}") for n in range(MAX_PACKAGES + 1)]
+    packages = {name: (str(name), DONE) for name in names}
+    line = dict(zip(names[1:], ({name} for name in names), strict=False))
+    edges = {name: frozenset(needs) for name, needs in line.items()}
+    assert is_grouped(picture(packages, edges, ORDER))
+    del packages[names[-1]]
+    chart = picture(packages, edges, ORDER)
+    assert not is_grouped(chart)
+    assert chart.count(":::done") == MAX_PACKAGES
+
+
+def test_few_packages_with_too_many_edges_are_drawn_as_groups() -> None:
+    """R40"""
+    names = [PackageId("pypi", f"p{n:02}") for n in range(MAX_PACKAGES)]
+    packages = {name: (str(name), DONE) for name in names}
+    edges = {name: frozenset(names[:place]) for place, name in enumerate(names)}
+    assert is_grouped(picture(packages, edges, ORDER))
+
+
+def test_nothing_is_drawn_where_even_groups_are_too_many() -> None:
+    """R40: results of somebody else may name any number of ecosystems."""
+    names = [PackageId(f"{'e' * 60}{n}", "p") for n in range(1_000)]
+    packages = {name: (str(name), DONE) for name in names}
+    edges = {name: frozenset(names[:1]) for name in names[1:]}
+    assert picture(packages, edges, ORDER) == ""
+
+
+@given(st.lists(hostile_text, min_size=MAX_PACKAGES + 1, max_size=MAX_PACKAGES + 5))
+def test_no_text_breaks_out_of_a_group(texts: list[str]) -> None:
+    """R35"""
+    names = [PackageId(text, f"{n}{text}") for n, text in enumerate(texts)]
+    packages = {name: ("", FAILED if place % 9 else DONE) for place, name in enumerate(names)}
+    edges = {name: frozenset({names[place // 3]}) for place, name in enumerate(names) if place}
+    lines = picture(packages, edges, ORDER).splitlines()
+    assert lines[0] == "flowchart TB"
+    assert [line for line in lines if not GROUPS.fullmatch(line)] == []
+
+
+DONE, FAILED, BLOCKED = (
+    OUTCOMES[outcome] for outcome in (Outcome.PUBLISHED, Outcome.FAILED, Outcome.BLOCKED)
+)
+ORDER = list(OUTCOMES.values())
+
+
+def package_id(name: str) -> PackageId:
+    return PackageId.parse(name if ":" in name else f"pypi:{name}")
+
+
+def edges_of(needs: dict[str, str]) -> dict[PackageId, frozenset[PackageId]]:
+    return {
+        package_id(name): frozenset(map(package_id, text.split())) for name, text in needs.items()
+    }
+
+
+def ties(found: Boxes) -> list[tuple[str, int, str, int]]:
+    return [(on.ecosystem, on.row, group.ecosystem, group.row) for on, group in found.ties]
+
+
+def test_a_layer_is_the_longest_way_down() -> None:
+    needs = edges_of({"core": "", "http": "core", "app": "core http", "lone": "elsewhere"})
+    assert {each.name: number for each, number in layers(needs, needs).items()} == {
+        "core": 1,
+        "http": 2,
+        "app": 3,
+        "lone": 1,
+    }
+
+
+def test_a_group_counts_and_names_what_failed() -> None:
+    needs = edges_of({"core": "", "broken": "", "app": "broken core", "npm:ui": "core"})
+    ended = dict(zip(needs, (DONE, FAILED, BLOCKED, DONE), strict=True))
+    below, app, ui = sorted(
+        group_packages(ended, needs, order=ORDER).groups,
+        key=lambda each: (each.row, each.ecosystem == "npm"),
+    )
+    assert (below.ecosystem, below.layers) == ("pypi", "layer 1")
+    assert below.counts == [(DONE, 1), (FAILED, 1)]
+    assert (below.failures, below.worst) == ("broken", FAILED)
+    assert (app.counts, app.failures, app.worst) == ([(BLOCKED, 1)], "", BLOCKED)
+    assert (ui.ecosystem, ui.row, ui.worst) == ("npm", 1, DONE)
+
+
+def test_deep_graphs_share_rows() -> None:
+    names = [f"p{number:03}" for number in range(100)]
+    needs = edges_of({name: before for before, name in zip(["", *names], names, strict=False)})
+    found = group_packages(dict.fromkeys(needs, DONE), needs, order=ORDER, rows=4)
+    assert [(each.row, each.layers) for each in found.groups] == [
+        (0, "layers 1 to 25"),
+        (1, "layers 26 to 50"),
+        (2, "layers 51 to 75"),
+        (3, "layers 76 to 100"),
+    ]
+    assert ties(found) == [("pypi", n, "pypi", n + 1) for n in range(3)]
+
+
+def test_of_many_ties_those_that_most_share_are_drawn() -> None:
+    needs = edges_of(
+        {
+            **{f"{kind}:base": "" for kind in ("cargo", "go", "npm")},
+            **{f"pypi:a{n}": "npm:base" for n in range(3)},
+            **{f"pypi:b{n}": "cargo:base" for n in range(2)},
+            "pypi:c": "go:base",
+        }
+    )
+    found = group_packages(dict.fromkeys(needs, DONE), needs, order=ORDER)
+    assert ties(found) == [("cargo", 0, "pypi", 1), ("npm", 0, "pypi", 1)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(("npm", "pypi", "go")), st.integers(0, 99)), max_size=60))
+def test_every_package_is_in_one_group_and_every_group_has_its_row(
+    drawn: list[tuple[str, int]],
+) -> None:
+    names = [PackageId(kind, f"p{place}") for place, (kind, _) in enumerate(drawn)]
+    needs = {
+        name: frozenset({names[drawn[place][1] % place]}) if place else frozenset[PackageId]()
+        for place, name in enumerate(names)
+    }
+    found = group_packages(dict.fromkeys(names, DONE), needs, order=ORDER, rows=5)
+    assert sum(count for group in found.groups for _, count in group.counts) == len(names)
+    assert len({(group.row, group.ecosystem) for group in found.groups}) == len(found.groups)
+    drawn_to = {id(group) for _, group in [*found.ties, *found.below]}
+    assert drawn_to == {id(group) for group in found.groups if group.row}
+    assert all(on.row < group.row for on, group in [*found.ties, *found.below])
+    assert max((group.row for group in found.groups), default=0) < 5
+
+
+GANTT_HEAD = ["gantt", "    dateFormat YYYY-MM-DD HH:mm:ss.SSS"]
+# As Mermaid reads it: no colon in a text, and nothing at its start that means something else.
+GANTT_LINE = re.compile(
+    r"gantt|    dateFormat .*|    axisFormat [%MHSLd: .]+|    todayMarker off|"
+    r"    section [A-Z][A-Za-z</>-]+|"
+    r"    (build|upload|confirm|approval|follow-up|wait|dependency|slot|retry|index-lag) "
+    r"[A-Za-z0-9 ._+/@-]+ · [0-9][0-9a-z. ]+ :((crit|done)(, done)?, )?"
+    r"2001-01-\d\d \d\d:\d\d:\d\d\.\d{3}, \d+ms"
+)
+
+
+def chained(run: Report, *steps: Step) -> Report:
+    return replace(run, spent=RunSpent(total=Spent(), chain=steps))
+
+
+def test_the_longest_chain_stands_above_the_lanes() -> None:
+    run = chained(
+        partial_report(),
+        Step(package="pypi:core", what="build", lasted_s=1.0),
+        Step(package="pypi:core", what="upload", lasted_s=2.25),
+        Step(package="pypi:core", what="index-lag", lasted_s=0.75),
+    )
+    assert gantt(run).splitlines() == [
+        *GANTT_HEAD,
+        "    axisFormat %S.%L",
+        "    todayMarker off",
+        "    section Longest<br/>chain",
+        "    build pypi core · 1.0 s :crit, 2001-01-01 00:00:00.000, 1000ms",
+        "    upload pypi core · 2.2 s :crit, 2001-01-01 00:00:01.000, 2250ms",
+        "    index-lag pypi core · 0.8 s :crit, done, 2001-01-01 00:00:03.250, 750ms",
+        "    section Build",
+        "    build pypi core · 1.0 s :2001-01-01 00:00:00.000, 1000ms",
+        "    section Upload",
+        "    upload pypi core · 2.2 s :2001-01-01 00:00:01.000, 2250ms",
+        "    section Confirm",
+        "    confirm pypi core · 0.8 s :done, 2001-01-01 00:00:03.250, 750ms",
+    ]
+
+
+def test_a_long_chain_is_cut_into_parts_that_fill_the_run() -> None:
+    """R40: named after their longest step."""
+    steps = [
+        Step(package=f"npm:p{n}", what="build", lasted_s=2 if n % 10 else 3) for n in range(99)
+    ]
+    run = report(result(spans=(Span(phase="build", start_s=0, end_s=208),)))
+    lines = [line for line in gantt(chained(run, *steps)).splitlines() if ":crit" in line]
+    assert len(lines) == 12
+    assert lines[0].startswith("    build npm p0 and 7 more · 17 s :crit, 2001-01-01 00:00:00.000,")
+    assert sum(int(line.rpartition(", ")[2][:-2]) for line in lines) == 208_000
+
+
+def test_the_chain_of_the_job_that_ended_last_ends_with_it() -> None:
+    run = report(result(spans=(Span(phase="build", start_s=30, end_s=40),)))
+    text = gantt(chained(run, Step(package="pypi:core", what="build", lasted_s=10)))
+    assert ":crit, 2001-01-01 00:00:30.000, 10000ms" in text
+
+
+def test_one_build_of_many_packages_is_one_bar() -> None:
+    span = Span(phase="build", start_s=0, end_s=60)
+    text = gantt(report(*(result(f"p{n}", spans=(span,)) for n in range(50))))
+    assert text.count("ms") == 1
+    assert "    build pypi p0 and 49 more · 1 min 0 s :" in text
+
+
+def test_a_lane_shows_what_took_longest_by_its_start() -> None:
+    """R40"""
+    runs = [
+        result(f"p{n}", spans=(Span(phase="upload", start_s=n, end_s=n + 1 + n / 10),))
+        for n in range(99)
+    ]
+    names = re.findall(r"upload pypi (p\d+)", gantt(report(*runs)))
+    assert names == [f"p{n}" for n in range(91, 99)]
+
+
+@pytest.mark.parametrize(
+    ("end_s", "axis"),
+    [(9, "%S.%L"), (90, "%M:%S"), (3_700, "%H:%M"), (200_000, "%d %H:%M")],
+)
+def test_the_axis_is_no_finer_than_the_run_is_long(end_s: float, axis: str) -> None:
+    text = gantt(report(result(spans=(Span(phase="approval", start_s=0, end_s=end_s),))))
+    assert f"    axisFormat {axis}\n" in text
+
+
+@pytest.mark.parametrize("end_s", [0, 31 * 86_400])
+def test_nothing_is_drawn_of_an_instant_or_of_months(end_s: float) -> None:
+    assert gantt(report(result(spans=(Span(phase="build", start_s=0, end_s=end_s),)))) == ""
+    assert gantt(report(result())) == ""
+
+
+@given(name=hostile_text)
+def test_no_text_adds_a_line_or_ends_the_text_of_a_bar(name: str) -> None:
+    """R35"""
+    run = report(result(name, spans=(Span(phase="build", start_s=0, end_s=86_399),)))
+    text = gantt(chained(run, Step(package=f"{name}:{name}", what="build", lasted_s=3)))
+    lines = text.splitlines()
+    assert len(lines) == 8
+    assert [line for line in lines if not GANTT_LINE.fullmatch(line)] == []
