@@ -201,7 +201,7 @@ def _summarize(
     """What it adds to the log may fail: the error has been told there."""
     if actions.has_summary or not on_actions(environment):
         return
-    from releasekit.report.summary.run import early_summary  # noqa: PLC0415 - for errors alone
+    from releasekit.report.summary import early_summary  # noqa: PLC0415 - for errors alone
 
     with suppress(OSError, ValueError):
         root = config.root if config else Path(environment.get("GITHUB_WORKSPACE", "."))

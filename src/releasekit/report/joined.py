@@ -1,4 +1,4 @@
-"""The reports of several jobs as one: every package of the plan once, with the truth about it."""
+"""Joins the reports of several jobs: each package of the plan once, with what really happened."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from releasekit.model import Plan, PlannedPackage
     from releasekit.spent import RunSpent
 
-# What holds when jobs disagree about a package. One that saw it on the registry is right, as is one
-# that the registry told that it is staged, "unknown" must not become "failed", and a job that had
-# no part in it does not count.
+# What holds when jobs disagree about a package, first to last: a job that saw it on the registry or
+# staged it there is right, "unknown" must not become "failed", and a job that had no part in it
+# does not count.
 _OUTCOMES: Final = (
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
@@ -38,7 +38,7 @@ _OUTCOMES: Final = (
     Outcome.REMOVED,
 )
 
-# Of two that looked at a tag or a release, the later has seen more.
+# Of two jobs that looked at a tag or a release, the later one saw more.
 _STATUSES: Final = (Status.MADE, Status.THERE, Status.FOREIGN, Status.OWED, Status.WANTED)
 _Followed = TypeVar("_Followed", Tag, Announcement)
 
@@ -51,8 +51,8 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     nothing to join, or when the reports are of different commits.
     """
     _check_same_release(reports)
-    started = min(map(_started, reports))
-    runs = [_shifted(report, (_started(report) - started).total_seconds()) for report in reports]
+    started = min(map(_start_of, reports))
+    runs = [_shift(report, (_start_of(report) - started).total_seconds()) for report in reports]
     edges = _edges(runs, plan)
     if len(edges) > MAX_PACKAGES:
         raise ConfigError(
@@ -61,43 +61,43 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     results = _best(result for run in runs for result in run.results)
     planned = {each.package.id: each for each in plan.packages} if plan else {}
     for name in edges.keys() - results.keys():
-        results[name] = _unreported(name, planned.get(name))
+        results[name] = _unreported_result(name, planned.get(name))
     private = {package.id: package for run in runs for package in run.private}
     return Report(
         run_id="+".join(sorted({run.run_id for run in runs})),
         plan_digest=_plan_digest(reports, plan),
         commit=runs[0].commit,
-        started_at=min(reports, key=_started).started_at,
+        started_at=min(reports, key=_start_of).started_at,
         duration_s=max(run.duration_s for run in runs),
         dry_run=runs[0].dry_run,
-        builds=_told(run.builds for run in runs),
+        builds=_join_texts(run.builds for run in runs),
         results=tuple(results[name] for name in publish_order(edges, "the results files")),
         private=tuple(private[name] for name in sorted(private)),
         edges=edges,
         registries={name: url for run in runs for name, url in run.registries.items()},
         spent=_spent(runs),
-        provenance=_told(run.provenance for run in runs),
+        provenance=_join_texts(run.provenance for run in runs),
         statement=_statement([run.statement for run in runs if run.statement is not None]),
-        project=_project(runs),
-        repository=_same(run.repository for run in runs),
-        run_url=_same(run.run_url for run in runs),
+        project=_common_project(runs),
+        repository=_common_text(run.repository for run in runs),
+        run_url=_common_text(run.run_url for run in runs),
     )
 
 
-def _project(runs: Sequence[Report]) -> str:
-    """What the projects of all have in common: the repository, for workspaces of one."""
+def _common_project(runs: Sequence[Report]) -> str:
+    """The path that all projects share: the repository, where they are workspaces of one."""
     paths = [run.project.split("/") for run in runs if run.project]
     levels = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     return "/".join(parts[0] for parts in levels)
 
 
-def _told(values: Iterable[str]) -> str:
-    """What any of them says."""
+def _join_texts(values: Iterable[str]) -> str:
+    """Each different text once."""
     return "; ".join(sorted({*values} - {""}))
 
 
 def _statement(signed: Sequence[ReleaseStatement]) -> ReleaseStatement | None:
-    """Each job has signed the files that it has built; one page shows those of all jobs."""
+    """Each job signs the files that it builds; one page shows those of all jobs."""
     if len(signed) < 2:
         return signed[0] if signed else None
     pages = {each.url.rpartition("/attestations")[0] for each in signed if each.url}
@@ -106,12 +106,12 @@ def _statement(signed: Sequence[ReleaseStatement]) -> ReleaseStatement | None:
         subjects=sum(each.subjects for each in signed),
         attestations=tuple(part for each in signed for part in each.attestations),
         url=f"{pages.pop()}/attestations" if len(pages) == 1 else "",
-        note=_told(each.note for each in signed),
+        note=_join_texts(each.note for each in signed),
     )
 
 
-def _same(values: Iterable[str]) -> str:
-    """What all say that say something; nothing where they differ."""
+def _common_text(values: Iterable[str]) -> str:
+    """The only text besides empty ones; empty where there are several."""
     found = set(values) - {""}
     return found.pop() if len(found) == 1 else ""
 
@@ -147,12 +147,12 @@ def _plan_digest(reports: Sequence[Report], plan: Plan | None) -> str:
     return digests.pop() if len(digests) == 1 else ""
 
 
-def _started(report: Report) -> datetime:
+def _start_of(report: Report) -> datetime:
     return datetime.fromisoformat(report.started_at)
 
 
-def _shifted(report: Report, by_s: float) -> Report:
-    """`report` on the clock of the first job; its duration then counts from there too."""
+def _shift(report: Report, by_s: float) -> Report:
+    """Puts `report` on the clock of the first job; its duration then counts from there too."""
     return replace(
         report,
         duration_s=report.duration_s + by_s,
@@ -203,7 +203,7 @@ def _latest(followed: Iterable[_Followed | None]) -> _Followed | None:
 
 
 def _spent(runs: Sequence[Report]) -> RunSpent | None:
-    """All that was spent, and what made the job long that ended last."""
+    """The sum of all jobs, with the chain and the advice of the job that ended last."""
     known = [(run.duration_s, run.run_id, run.spent) for run in runs if run.spent is not None]
     if not known:
         return None
@@ -211,8 +211,8 @@ def _spent(runs: Sequence[Report]) -> RunSpent | None:
     return replace(last, total=added(spent.total for *_, spent in known))
 
 
-def _unreported(name: PackageId, planned: PlannedPackage | None) -> Result:
-    """No job had to do with what was there already."""
+def _unreported_result(name: PackageId, planned: PlannedPackage | None) -> Result:
+    """A package that was there already is in no job; any other should have been in one."""
     unseen = Package(id=name, version="", directory=Path(), manifest=Path())
     package = planned.package if planned else unseen
     if planned and planned.action is Action.KEEP:

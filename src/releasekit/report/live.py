@@ -15,7 +15,7 @@ from rich.text import Text
 
 from releasekit.graph import reachable
 from releasekit.model import Course, Outcome
-from releasekit.report.log import because
+from releasekit.report.log import cancel_reason
 from releasekit.report.marks import OUTCOMES, symbols_for
 from releasekit.report.plans import destination_line, plan_headline
 from releasekit.report.region import Region, size_of
@@ -42,8 +42,8 @@ _LEAST_BAR: Final = 12
 _MOST_BAR: Final = 40
 # Before so many have ended, what is left is a guess.
 _ENOUGH: Final = 3
-# What ends a package before its turn is told once, at the end, with how many others it ends.
-_TOLD_AT_THE_END: Final = frozenset({Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED})
+# What ends a package before its turn is shown once, at the end, with how many others it ends.
+_SHOWN_AT_THE_END: Final = frozenset({Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED})
 _PLAIN: Final = {
     Outcome.ALREADY_PUBLISHED: "already there",
     Outcome.STAGED: "staged, for a person to approve",
@@ -53,7 +53,7 @@ _PLAIN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """`until_s` is when it goes on, where it waits."""
+    """Where it waits, it goes on at `until_s`."""
 
     what: str
     since_s: float
@@ -64,7 +64,7 @@ class LiveProgress:
     """Redrawn eight times a second, from a thread that ends with `end` or `close`.
 
     That thread reads what the events change, so values are replaced as a whole and never modified.
-    `keys` says whether somebody who presses one is heard. With `every_s` of 0 there is no such
+    `keys` says whether the run listens to keys. With `every_s` of 0 there is no such
     thread, and only events draw.
     """
 
@@ -99,7 +99,7 @@ class LiveProgress:
         self._turned_s = self._began_s
         self._paused_s = 0.0
         size = size or size_of(stream, environment)
-        self._region = Region(self._console, self._drawn, size, every_s=every_s)
+        self._region = Region(self._console, self._draw, size, every_s=every_s)
 
     def begin(self, plan: Plan) -> None:
         self._packages = {planned.package.id: planned.package for planned in plan.packages}
@@ -130,9 +130,9 @@ class LiveProgress:
                 others[event.package] = row
                 self._say(event, f"{row.what} {seconds(event.delay_s)}", style="yellow")
             case "settled":
-                self._settled(event)
+                self._on_settled(event)
         self._running = others
-        self._region.changed()
+        self._region.wake()
 
     def on_course(self, course: Course) -> None:
         now_s = self._clock()
@@ -142,7 +142,7 @@ class LiveProgress:
                 stood = seconds(now_s - self._turned_s)
                 self._region.say(Text(f"Resumed after a pause of {stood}.", style="bold"))
         self._course, self._turned_s = course, now_s
-        self._region.changed()
+        self._region.wake()
 
     def end(self, report: Report) -> None:
         self.close()
@@ -158,11 +158,11 @@ class LiveProgress:
     def close(self) -> None:
         self._region.stop()
 
-    def _settled(self, event: Event) -> None:
+    def _on_settled(self, event: Event) -> None:
         outcome = event.outcome
-        if outcome is None or outcome in _TOLD_AT_THE_END:
+        if outcome is None or outcome in _SHOWN_AT_THE_END:
             return
-        # What was there before needs no line: there may be a thousand of it.
+        # A package that was there before has no line: there may be a thousand of them.
         if outcome is Outcome.ALREADY_PUBLISHED and event.package not in self._counts.packages:
             return
         mark, colour = self._symbols.marks[outcome], OUTCOMES[outcome].colour
@@ -170,12 +170,12 @@ class LiveProgress:
             self._say(event, outcome, style=colour, mark=mark)
             return
         busy_s = self._busy_s.get(event.package, 0.0)
-        line = self._named(event, colour, mark)
+        line = self._name_line(event, colour, mark)
         for word in (_PLAIN.get(outcome, ""), seconds(busy_s) if busy_s > 0 else ""):
             line.append(f"  {word}" if word else "", style="dim")
         self._region.say(line)
 
-    def _named(self, event: Event, style: str, mark: str) -> Text:
+    def _name_line(self, event: Event, style: str, mark: str) -> Text:
         """A mark, the name and the version."""
         package = self._packages.get(event.package)
         version = f" {clip(package.version, 100)}" if package else ""
@@ -185,11 +185,11 @@ class LiveProgress:
     def _say(self, event: Event, what: str, *, style: str, mark: str = "~") -> None:
         package = self._packages.get(event.package)
         detail = without_name(event.detail, package) if package else event.detail
-        line = self._named(event, style, mark).append(f"  {what}", style=style)
+        line = self._name_line(event, style, mark).append(f"  {what}", style=style)
         self._region.say(line.append(visible(clip(f": {detail}" if detail else "", _MAX_CHARS))))
 
-    def _drawn(self, width: int, height: int) -> RenderableType:
-        below = [*self._bar(width), *self._state()]
+    def _draw(self, width: int, height: int) -> RenderableType:
+        below = [*self._draw_progress(width), *self._state_lines()]
         if legend := self._legend(height):
             below.append(Text(legend, style="dim", no_wrap=True, overflow="crop"))
         running = self._running
@@ -200,39 +200,35 @@ class LiveProgress:
             if row.until_s is None:
                 rows.append((str(package), row.what, seconds(max(0.0, now_s - row.since_s))))
             else:
-                left = seconds(max(0.0, row.until_s - now_s))
-                rows.append((str(package), f"{row.what} {left}", ""))
+                wait = seconds(max(0.0, row.until_s - now_s))
+                rows.append((str(package), f"{row.what} {wait}", ""))
         least = max((len(what) + len(since) for _, what, since in rows), default=0)
         names = max(6, width - least - 6)  # beside the gaps
         table = Table.grid(padding=(0, 2, 0, 0))
         for justify in ("left", "left", "right"):
             table.add_column(no_wrap=True, overflow="crop", justify=justify)
         for name, what, since in rows:
-            shown = self._fitted(visible(name), names)
+            shown, more = visible(name), self._symbols.more
+            if cell_len(shown) > names:
+                shown = set_cell_size(shown, names - len(more)) + more
             table.add_row(Text(f"  {shown}", style="cyan"), Text(what), Text(since))
-        more = [Text(f"  and {len(running) - room} more")] if len(running) > room else []
-        return Group(*([table] if running else []), *more, *below)
+        left = [Text(f"  and {len(running) - room} more")] if len(running) > room else []
+        return Group(*([table] if running else []), *left, *below)
 
-    def _fitted(self, text: str, cells: int) -> str:
-        if cell_len(text) <= cells:
-            return text
-        more = self._symbols.more
-        return set_cell_size(text, cells - len(more)) + more
-
-    def _bar(self, width: int) -> list[Text]:
+    def _draw_progress(self, width: int) -> list[Text]:
         """How far it is and for how long, in one row where there is room."""
         elapsed_s = max(0.0, self._clock() - self._began_s)
         goes_on = self._course.name == "running"
-        times = self._counts.times(elapsed_s, idle_s=self._paused_s, goes_on=goes_on)
-        counts = self._counts.shown()
+        times = self._counts.time_text(elapsed_s, idle_s=self._paused_s, goes_on=goes_on)
+        counts = self._counts.count_text()
         one = f"{counts}, {times}"
         if width >= _NARROW and cell_len(one) + 1 + _LEAST_BAR <= width:
-            return [self._drawn_bar(width - cell_len(one) - 1).append(f" {one}")]
+            return [self._draw_bar(width - cell_len(one) - 1).append(f" {one}")]
         if cell_len(counts) + 1 + _LEAST_BAR <= width:
-            return [self._drawn_bar(width - cell_len(counts) - 1).append(f" {counts}"), Text(times)]
+            return [self._draw_bar(width - cell_len(counts) - 1).append(f" {counts}"), Text(times)]
         return [Text(counts), Text(times)]
 
-    def _drawn_bar(self, cells: int) -> Text:
+    def _draw_bar(self, cells: int) -> Text:
         counts, cells = self._counts, min(cells, _MOST_BAR)
         total = max(1, len(counts.packages))
         done = cells * len(counts.ended) // total
@@ -241,7 +237,7 @@ class LiveProgress:
         bar.append(self._symbols.begun * begun, style="cyan")
         return bar.append(self._symbols.rest * (cells - done - begun), style="dim")
 
-    def _state(self) -> list[Text]:
+    def _state_lines(self) -> list[Text]:
         in_flight = len(self._running)
         what = f"{in_flight} in flight" if in_flight else "nothing in flight"
         match self._course.name:
@@ -251,16 +247,13 @@ class LiveProgress:
                 goes_on = " goes on" if in_flight == 1 else " go on" if in_flight else ""
                 return [Text(f"Paused: {what}{goes_on}, nothing new starts", style="bold yellow")]
             case "cancelling":
-                why = clip(because(self._course), 100)
-                return [Text(f"Cancelling, {why}: {self._grace(what)}", style="bold yellow")]
-
-    def _grace(self, what: str) -> str:
-        if self._course.until_s is None:
-            return f"finishing what was begun, {what}"
-        left_s = self._turned_s + self._course.until_s - self._course.at_s - self._clock()
-        if left_s > 0:
-            return f"{round(left_s)} s left, {what}"
-        return f"interrupting, {what}"
+                why, course = clip(cancel_reason(self._course), 100), self._course
+                if course.until_s is None:
+                    grace = "finishing what was begun"
+                else:
+                    left_s = self._turned_s + course.until_s - course.at_s - self._clock()
+                    grace = f"{round(left_s)} s left" if left_s > 0 else "interrupting"
+                return [Text(f"Cancelling, {why}: {grace}, {what}", style="bold yellow")]
 
     def _legend(self, height: int) -> str:
         """Only where keys are heard, and where there is room."""
@@ -281,11 +274,10 @@ class LiveProgress:
     def _print_results(self, rows: list[Row]) -> None:
         if self._console.width < _LEAST_TABLE:
             for row in rows:
-                line = Text(
-                    f"{self._symbols.marks[row.outcome]} ", style=OUTCOMES[row.outcome].colour
-                )
-                line = Text().append(line).append(f"{row.package} {row.version}".rstrip())
-                line.append(f" {row.outcome}", style=OUTCOMES[row.outcome].colour)
+                mark, colour = self._symbols.marks[row.outcome], OUTCOMES[row.outcome].colour
+                line = Text().append(f"{mark} ", style=colour)
+                line.append(f"{row.package} {row.version}".rstrip())
+                line.append(f" {row.outcome}", style=colour)
                 self._console.print(line.append(f": {row.why}" if row.why else ""))
             return
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -299,8 +291,8 @@ class LiveProgress:
 
 
 class ProgressCounts:
-    """Of the packages that there is something to do for. Another thread may ask how many they are:
-    it takes the sets' sizes, and never goes through them.
+    """How far the packages are that have work. Another thread reads only the sizes of the
+    sets, and never iterates over them.
     """
 
     def __init__(self) -> None:
@@ -331,7 +323,7 @@ class ProgressCounts:
                 found = reachable([package], lambda on: self._dependents.get(on, ()))
                 self._blocked |= found - self.ended
 
-    def shown(self) -> str:
+    def count_text(self) -> str:
         parts = [
             (len(self.built), "built"),
             (len(self._failed), "failed"),
@@ -340,8 +332,8 @@ class ProgressCounts:
         rest = "".join(f", {count} {word}" for count, word in parts if count)
         return f"{len(self.ended)} of {len(self.packages)} packages{rest}"
 
-    def times(self, elapsed_s: float, *, idle_s: float, goes_on: bool) -> str:
-        """`idle_s` is what pauses took of it. What is left is only said of a run that `goes_on`."""
+    def time_text(self, elapsed_s: float, *, idle_s: float, goes_on: bool) -> str:
+        """`idle_s` is the part that pauses took. Only a run that `goes_on` has a time left."""
         elapsed = f"{_whole(elapsed_s)} elapsed"
         left = len(self.packages) - len(self.ended) - len(self._blocked)
         if len(self.ended) < _ENOUGH or left <= 0 or not goes_on:
@@ -351,5 +343,5 @@ class ProgressCounts:
 
 
 def _whole(duration_s: float) -> str:
-    """Its last digit does not flicker."""
+    """Without a last digit that flickers."""
     return f"{duration_s:.0f} s" if duration_s < 10 else seconds(duration_s)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     # Opens a folded section of a log under a title, and closes it.
     Group: TypeAlias = Callable[[str], AbstractContextManager[None]]
 
-# Of these, which come to their end with the run, only the table that follows has a row each.
+# These packages end with the run; only the table that follows has a row for each.
 _NO_LINE: Final = frozenset(
     {Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED, Outcome.WOULD_PUBLISH}
 )
@@ -39,16 +39,16 @@ _DOING: Final[Mapping[Phase, str]] = {
 }
 # A pause that a reader would wonder about.
 LONG_S: Final = 5.0
-# Logs that are shown in the open; those of more failures are folded where that can be done.
+# So many logs are shown unfolded; those of more failures are folded where that can be done.
 _OPEN: Final = 5
-# Of a line of a build's output, which may be 64 KiB long; its log file has all of it.
+# A line of a build's output may be 64 KiB long; its log file has all of it.
 _MAX_CHARS: Final = 1_000
 _MAX_DETAIL_CHARS: Final = 500
 _MAX_REASON: Final = 300
-# Each silence that follows on one may be twice as long.
+# Each further silence may be twice as long.
 _FIRST_S: Final = 30.0
 _LONGEST_S: Final = 300.0
-# What ends an attempt that somebody has interrupted.
+# What ends an attempt that was interrupted.
 _INTERRUPTED: Final = asyncio.CancelledError.__name__
 
 
@@ -61,7 +61,7 @@ class _Work(NamedTuple):
 
 
 class LogProgress:
-    """Lines, none of which is a command to the runner, wherever its text comes from.
+    """Prints lines; the runner takes none of them for a command, whatever its text is.
 
     `group` folds sections of the log where the CI system can; without it they get a title.
     """
@@ -76,7 +76,7 @@ class LogProgress:
     ) -> None:
         self._stream = stream
         self._marks = symbols_for(stream.encoding or "utf-8").marks
-        self._group = group or self._titled
+        self._group = group or self._print_section
         self._verbose = verbose
         self._dry_run = dry_run
         self._versions: dict[PackageId, str] = {}
@@ -85,10 +85,10 @@ class LogProgress:
         self._begun: dict[PackageId, float] = {}
         self._busy: dict[PackageId, float] = {}
         self._failed: set[PackageId] = set()
-        self._told: set[PackageId] = set()
+        self._failure_shown: set[PackageId] = set()
         self._at_work: dict[PackageId, _Work] = {}
         self._last = ""
-        self._silence = _Silence(self._still_at_work)
+        self._silence = _Silence(self._print_work)
 
     def begin(self, plan: Plan) -> None:
         packages = [planned.package for planned in plan.packages]
@@ -106,17 +106,17 @@ class LogProgress:
     def on_event(self, event: Event) -> None:
         match event.state:
             case "started":
-                self._started(event)
+                self._on_started(event)
             case "ended":
-                self._ended(event)
+                self._on_ended(event)
             case "retrying":
-                self._retrying(event)
+                self._on_retrying(event)
             case _:
-                self._settled(event)
+                self._on_settled(event)
 
     def on_course(self, course: Course) -> None:
         self._print(f"{course.at_s:8.1f} s    {course_line(course)}")
-        self._silence.broken()
+        self._silence.restart()
 
     def end(self, report: Report) -> None:
         self.close()
@@ -127,20 +127,20 @@ class LogProgress:
     def close(self) -> None:
         self._silence.end()
 
-    def _started(self, event: Event) -> None:
+    def _on_started(self, event: Event) -> None:
         package, phase = event.package, event.phase
         if phase is None:
             return
         self._begun[package] = event.at_s
         self._at_work[package] = _Work(event.at_s, _DOING[phase])
         if self._verbose:
-            self._say(event, f"{phase} started{_number(event)}", event.detail)
+            self._say(event, f"{phase} started{_attempt_text(event)}", event.detail)
         elif phase == "wait":
             self._say(event, "waits", event.detail)
         elif phase == "approval":
             self._say(event, _DOING[phase])
 
-    def _ended(self, event: Event) -> None:
+    def _on_ended(self, event: Event) -> None:
         package, phase = event.package, event.phase
         lasted_s = max(0.0, event.at_s - self._begun.pop(package, event.at_s))
         if phase != "approval":
@@ -150,7 +150,7 @@ class LogProgress:
             self._there.add(package)
         took = f"in {seconds(lasted_s)}"
         if self._verbose:
-            self._say(event, f"{phase} ended {took}{_number(event)}", event.detail)
+            self._say(event, f"{phase} ended {took}{_attempt_text(event)}", event.detail)
             needs = self._needs.get(package, frozenset())
             built = phase == "build" and not event.detail and not self._dry_run
             if built and (missing := sorted(needs - self._there)):
@@ -159,24 +159,24 @@ class LogProgress:
             self._say(event, f"waited {seconds(lasted_s)}", event.detail or "it is there")
         elif phase in {"build", "follow-up"} and event.detail not in {"", _INTERRUPTED}:
             self._failed.add(package)
-            # What needs one that failed ends blocked, whatever its build says.
+            # A package that needs a failed one ends as blocked, whatever its build says.
             if self._failed.isdisjoint(self._needs.get(package, ())):
-                self._told.add(package)
+                self._failure_shown.add(package)
                 failed = self._marks[Outcome.FAILED]
                 self._say(event, f"{phase} failed {took}", event.detail, mark=failed)
         elif phase == "build" and self._dry_run and not event.detail:
-            # With or without a result: a dry run tries some builds too early.
+            # Also without a result: a dry run tries some builds too early.
             self._say(event, f"build ended {took}")
 
-    def _retrying(self, event: Event) -> None:
+    def _on_retrying(self, event: Event) -> None:
         pause = f"again in {seconds(event.delay_s)}"
         what = "not there yet, asked" if event.phase == "wait" else f"{event.phase}"
         if event.phase != "wait":
             self._at_work[event.package] = _Work(event.at_s, f"{what} {pause}", put_off=True)
         if self._verbose or event.phase == "wait" or event.delay_s >= LONG_S:
-            self._say(event, f"{what} {pause}{_number(event)}", event.detail)
+            self._say(event, f"{what} {pause}{_attempt_text(event)}", event.detail)
 
-    def _settled(self, event: Event) -> None:
+    def _on_settled(self, event: Event) -> None:
         package, outcome = event.package, event.outcome
         self._at_work.pop(package, None)
         if outcome is None:
@@ -184,10 +184,10 @@ class LogProgress:
         busy_s = self._busy.get(package)
         if outcome.done:
             self._there.add(package)
-        told = package in self._told and outcome is Outcome.FAILED
+        shown = package in self._failure_shown and outcome is Outcome.FAILED
         if busy_s is None and outcome.done:  # the plan has counted it
             return
-        if not self._verbose and (told or outcome in _NO_LINE):
+        if not self._verbose and (shown or outcome in _NO_LINE):
             return
         took = "" if busy_s is None else f" in {seconds(busy_s)}"
         tries = f", {event.attempt} attempts" if event.attempt > 1 else ""
@@ -195,7 +195,7 @@ class LogProgress:
         self._say(event, f"{outcome}{took}{tries}", why, mark=self._marks[outcome])
 
     def _show_logs(self, report: Report) -> None:
-        """In the open, since a runner shows of a group its title; each log once, though several
+        """Unfolded, since a runner shows only the title of a group; each log once, though several
         packages may have failed in one build.
         """
         logs: dict[tuple[str, ...], list[str]] = {}
@@ -203,13 +203,13 @@ class LogProgress:
             if result.log and not result.outcome.done:
                 logs.setdefault(result.log, []).append(str(result.package.id))
         for number, (log, names) in enumerate(logs.items()):
-            place = self._titled if number < _OPEN else self._group
+            place = self._print_section if number < _OPEN else self._group
             with place(f"Last lines of the log of {log_line(few(names))}"):
                 lines = (log_line(clip(line, _MAX_CHARS)) for line in log)
                 self._print("\n".join(f"  | {line}" for line in lines))
 
-    def _still_at_work(self, now_s: float) -> bool:
-        """Say what is in flight; False where nothing is."""
+    def _print_work(self, now_s: float) -> bool:
+        """Prints what is in flight; False where nothing is."""
         works = sorted(self._at_work.items(), key=lambda each: (each[1].at_s, each[0]))
         if not works:
             return False
@@ -227,7 +227,7 @@ class LogProgress:
         why = why.removeprefix(f"{event.package}: ")
         reason = f": {log_line(clip(why, _MAX_DETAIL_CHARS))}" if why else ""
         self._print(f"{event.at_s:8.1f} s  {mark} {name}  {what}{reason}")
-        self._silence.broken()
+        self._silence.restart()
 
     def _print_gap(self) -> None:
         if self._last:
@@ -238,13 +238,13 @@ class LogProgress:
         print(text, file=self._stream, flush=True)
 
     @contextmanager
-    def _titled(self, title: str) -> Iterator[None]:
+    def _print_section(self, title: str) -> Iterator[None]:
         self._print(title)
         yield
         self._print_gap()
 
 
-def _number(event: Event) -> str:
+def _attempt_text(event: Event) -> str:
     return f" (attempt {event.attempt})" if event.attempt > 1 else ""
 
 
@@ -262,10 +262,10 @@ def course_line(course: Course) -> str:
                 then = f"builds are interrupted, uploads in flight have {seconds(left_s)}"
             else:
                 then = "what is in flight is interrupted"
-            return f"cancelling, {because(course)}: {then}"
+            return f"cancelling, {cancel_reason(course)}: {then}"
 
 
-def because(course: Course) -> str:
+def cancel_reason(course: Course) -> str:
     """Who or what asked for it, as a clause."""
     reason = course.reason.removeprefix("cancelled ")
     return log_line(clip(reason, _MAX_REASON))
@@ -292,7 +292,7 @@ class _Silence:
         self._began = self._since = self._loop.time()
         self._timer = self._loop.call_at(self._since + self._patience_s, self._due)
 
-    def broken(self) -> None:
+    def restart(self) -> None:
         """A line was printed; the timer finds out when it is due."""
         if self._loop is not None:
             self._since, self._patience_s = self._loop.time(), _FIRST_S

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 # shown instead of the graph: https://mermaid.js.org/config/schema-docs/config.html
 MAX_EDGES: Final = 250
 MAX_BYTES: Final = 40_000
-# More of them are too small to read at the width of a page.
+# More packages are too small to read at the width of a page.
 MAX_PACKAGES: Final = 60
 
-# Closer together than by default: what is less wide is drawn larger.
+# Closer together than by default: a narrower chart is drawn larger.
 _CLOSE: Final = '%%{init: {"flowchart": {"nodeSpacing": 10, "rankSpacing": 30, "padding": 6}}}%%'
 _PACKAGES: Final = (_CLOSE, "flowchart LR")
 _GROUPS: Final = "flowchart TB"
@@ -38,8 +38,8 @@ _NAMED: Final = 2
 _TIES: Final = 2
 _Key = tuple[int, str]  # a row, an ecosystem
 
-# Their titles, and the colours they have beside those of the chain. In Mermaid's dark theme, what
-# stands beside a bar that is `active` is black on black.
+# The title of each lane, and the tag that gives its bars another colour than those of the chain. In
+# Mermaid's dark theme, text beside an `active` bar is black on black.
 _LANES: Final[Mapping[Phase, tuple[str, str]]] = {
     "build": ("Build", ""),
     "attest": ("Attest", ""),
@@ -50,9 +50,9 @@ _LANES: Final[Mapping[Phase, tuple[str, str]]] = {
     "wait": ("Wait", "done"),
 }
 _CHAIN: Final = 12
-# Of each lane.
+# In each lane.
 _BARS: Final = 8
-# A bar of a smaller part of the run would be a line.
+# A smaller part of the run would look like a line.
 _LEAST: Final = 0.005
 _HOUR_S: Final = 3600.0
 _SHORT_S: Final = 10.0
@@ -86,17 +86,17 @@ def _classes(used: Iterable[Style]) -> list[str]:
     return [f"    classDef {style} {css}" for style, css in NODE_STYLES.items() if style in styles]
 
 
-def drawable(chart: str) -> bool:
+def can_draw(chart: str) -> bool:
     """Whether GitHub draws it."""
     return chart.count(" --> ") <= MAX_EDGES and len(chart.encode()) <= MAX_BYTES
 
 
 def is_grouped(chart: str) -> bool:
-    """Whether `picture` drew groups, which takes a word of explanation."""
+    """Whether `draw_graph` drew boxes, which takes a word of explanation."""
     return chart.startswith(_GROUPS)
 
 
-def picture(
+def draw_graph(
     packages: Mapping[PackageId, tuple[str, Mark]],
     edges: Mapping[PackageId, frozenset[PackageId]],
     order: Sequence[Mark],
@@ -106,11 +106,11 @@ def picture(
     """
     if len(packages) <= MAX_PACKAGES:
         labels = {name: (text, mark.style) for name, (text, mark) in packages.items()}
-        if drawable(chart := flowchart(labels, edges)):
+        if can_draw(chart := flowchart(labels, edges)):
             return chart
     marks = {name: mark for name, (_, mark) in packages.items()}
     for rows in (6, 2):
-        if drawable(chart := _of_groups(marks, edges, order, rows)):
+        if can_draw(chart := _of_groups(marks, edges, order, rows)):
             return chart
     return ""
 
@@ -121,7 +121,7 @@ def _of_groups(
     order: Sequence[Mark],
     rows: int,
 ) -> str:
-    """From the top down, where a row of ecosystems is as wide as a page."""
+    """Drawn from the top down, since a row of ecosystems is as wide as a page."""
     found = group_packages(marks, edges, order=order, rows=rows)
     nodes = {id(group): f"g{index}" for index, group in enumerate(found.groups)}
     lines = [_GROUPS]
@@ -153,7 +153,7 @@ class Box:
 
     @property
     def worst(self) -> Mark:
-        """That of a failure if there is one; else of what most of its packages have."""
+        """The mark of a failure if there is one; else the mark of most of its packages."""
         marks = [mark for mark, _ in self.counts]
         if self.failed:
             return marks[-1]
@@ -166,7 +166,7 @@ class Box:
 
     @property
     def failures(self) -> str:
-        """The first that failed by name; empty where none did."""
+        """The names of the first that failed; empty where none did."""
         return few([package.name for package in self.failed], _NAMED) if self.failed else ""
 
 
@@ -243,7 +243,7 @@ def group_packages(
 
 def _strongest(ties: Mapping[tuple[_Key, _Key], int]) -> list[tuple[_Key, _Key]]:
     """Of each group those to the row before that most of its packages have; where it has none
-    there, the strongest of all. With every one of them nobody could follow any.
+    there, the strongest of all. A reader could follow none if all were drawn.
     """
     of: dict[_Key, list[tuple[int, _Key]]] = {}
     for (on, key), count in ties.items():
@@ -264,7 +264,7 @@ class _Bar(NamedTuple):
 
 
 def gantt(report: Report) -> str:
-    """Empty where nothing has taken any time. A run of more than a month is not drawn."""
+    """Empty where no task took any time, and for a run of more than a month."""
     end_s = max((span.end_s for r in report.results for span in r.spans), default=0.0)
     if not 0 < end_s < 31 * _DAY_S:
         return ""
@@ -316,7 +316,7 @@ def _part(steps: Sequence[tuple[float, Step]]) -> _Bar:
 
 
 def _lanes(report: Report, end_s: float) -> dict[str, list[_Bar]]:
-    """All packages of one build are one bar. What takes longest is shown, by its start."""
+    """All packages of one build share a bar. The longest bars are shown, by their start."""
     found: dict[tuple[Phase, float, float], list[PackageId]] = {}
     for result in report.results:
         for span in result.spans:
@@ -343,7 +343,7 @@ def _line(bar: _Bar) -> str:
 
 
 def _moment(at_s: float) -> str:
-    """On a day without a change of the clocks, so that the axis counts from 0 in every zone."""
+    """On a day when no zone changes its clocks, so that the axis counts from 0 everywhere."""
     ms = round(at_s * 1000)
     days, ms = divmod(ms, 86_400_000)
     hours, ms = divmod(ms, 3_600_000)

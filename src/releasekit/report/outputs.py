@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from releasekit.announced import Status, Tag
 from releasekit.model import Action, Outcome
 from releasekit.problems import mark
-from releasekit.report.remarks import lack_annotations, lacks, warning_annotations
+from releasekit.report.remarks import lack_annotations, warning_annotations
 from releasekit.report.text import few, packages
-from releasekit.report.view import verdict_of
+from releasekit.report.view import View
 from releasekit.text.commands import spelled
 from releasekit.text.escape import clip, visible
 
@@ -47,27 +47,28 @@ def outputs(report: Report) -> dict[str, str]:
     exceed GitHub's limit, first the attestations, then the checksums, then the long fields and then
     the tags and releases are left out (results.json has them); the lists of packages stay complete.
     """
-    found = _outputs(report, brief=False)
-    if _size(found) > _BUDGET:
+    view = View(report)
+    found = _outputs(view, brief=False)
+    if _count_chars(found) > _BUDGET:
         found["attestations"] = "{}"
-    if _size(found) > _BUDGET:
+    if _count_chars(found) > _BUDGET:
         found["checksums"] = ""
-    if _size(found) > _BUDGET:
-        found = _outputs(report, brief=True) | {"checksums": "", "attestations": "{}"}
-    if _size(found) > _BUDGET:
+    if _count_chars(found) > _BUDGET:
+        found = _outputs(view, brief=True) | {"checksums": "", "attestations": "{}"}
+    if _count_chars(found) > _BUDGET:
         found |= {"tags": "[]", "releases": "[]"}
     return found
 
 
-def _size(found: dict[str, str]) -> int:
+def _count_chars(found: dict[str, str]) -> int:
     return sum(map(len, found.values()))
 
 
-def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
-    new = any(result.outcome is Outcome.PUBLISHED for result in report.results)
+def _outputs(view: View, *, brief: bool) -> dict[str, str]:
+    report = view.report
     return {
-        "result": verdict_of(report),
-        "published": "true" if new else "false",
+        "result": view.verdict,
+        "published": "true" if view.counts[Outcome.PUBLISHED] else "false",
         "ecosystems": _ecosystems(result.package.id.ecosystem for result in report.results),
         **{
             f"{outcome}-packages": _json(
@@ -81,8 +82,8 @@ def _outputs(report: Report, *, brief: bool) -> dict[str, str]:
         },
         "checksums": checksums(report),
         "attestations": _attestations(report),
-        "tags": _made(report, releases=False, brief=brief),
-        "releases": _made(report, releases=True, brief=brief),
+        "tags": _created_rows(report, releases=False, brief=brief),
+        "releases": _created_rows(report, releases=True, brief=brief),
     }
 
 
@@ -115,9 +116,7 @@ def checksums(report: Report) -> str:
 
 
 def _attestations(report: Report) -> str:
-    """Each file that one was signed about, by its name; behind its package's where several have the
-    name.
-    """
+    """Each signed file by its name, which follows its package's where several have the same."""
     signed = [
         (result.package.id, file, file.attestation)
         for result in report.results
@@ -136,7 +135,7 @@ def _attestations(report: Report) -> str:
     )
 
 
-def _made(report: Report, *, releases: bool, brief: bool) -> str:
+def _created_rows(report: Report, *, releases: bool, brief: bool) -> str:
     """One for each package that this run has made a tag, or a release, for; packages may share a
     release.
     """
@@ -174,7 +173,7 @@ def plan_outputs(plan: Plan, *, apart: bool = False) -> dict[str, str]:
 
 
 def _is_work(planned: PlannedPackage) -> bool:
-    """Also what is published already and not tagged or announced: a job has to do that, too."""
+    """Also a published package that is not tagged or announced yet: a job has to do that, too."""
     followed = (planned.tag, planned.announcement)
     wanted = any(each is not None and each.status is Status.WANTED for each in followed)
     return wanted or planned.action is not Action.KEEP
@@ -204,7 +203,9 @@ def _shard_rows(plan: Plan) -> list[dict[str, str]]:
 def _ecosystem_rows(
     work: Collection[PackageId], plan: Plan, *, apart: bool
 ) -> list[dict[str, str]]:
-    groups = sorted({(each.ecosystem,) for each in work}) if apart else _together(work, plan)
+    groups = (
+        sorted({(each.ecosystem,) for each in work}) if apart else _joint_ecosystems(work, plan)
+    )
     return [
         {
             "ecosystem": ",".join(together),
@@ -218,7 +219,7 @@ def _ecosystem_rows(
     ]
 
 
-def _together(work: Collection[PackageId], plan: Plan) -> list[tuple[str, ...]]:
+def _joint_ecosystems(work: Collection[PackageId], plan: Plan) -> list[tuple[str, ...]]:
     """The ecosystems of `work`; those with an edge between them share a tuple."""
     groups = {package.ecosystem: {package.ecosystem} for package in work}
     edges, wanted = plan.edges(), frozenset(work)
@@ -241,17 +242,16 @@ def notices(
     report: Report,
 ) -> Iterator[tuple[Literal["error", "warning", "notice"], list[Annotation]]]:
     """Title and message of each, by level."""
-    results = report.results
+    view, results = View(report), report.results
     yield (
         "error",
         _result_annotations(r for r in results if r.outcome in {Outcome.FAILED, Outcome.UNKNOWN}),
     )
-    lacking = lacks(results)
-    if wrong := lack_annotations(lack for lack in lacking if lack.is_wrong):
+    if wrong := lack_annotations(lack for lack in view.lacks if lack.is_wrong):
         yield "error", wrong
-    if foreign := lack_annotations(lack for lack in lacking if not lack.is_wrong):
+    if foreign := lack_annotations(lack for lack in view.lacks if not lack.is_wrong):
         yield "notice", foreign
-    # It is published, but what should have followed did not.
+    # The package is published, but a step after that failed.
     yield "warning", _result_annotations(r for r in results if r.outcome.done and r.hint)
     yield "warning", warning_annotations((r.package, r.warnings) for r in results)
     staged = [str(r.package.id) for r in results if r.outcome is Outcome.STAGED]

@@ -1,4 +1,4 @@
-"""A plan, before anything happens: a table, a graph, the plan file, a job summary."""
+"""A plan, before anything happens: its headline, its table, its graph, and the plan file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.model import Action
 from releasekit.report.marks import ACTIONS
 from releasekit.report.mermaid import flowchart
-from releasekit.report.remarks import headline_words, short, tagged_lines, warning_table
+from releasekit.report.remarks import headline_words, short_name, tagged_lines, warning_table
 from releasekit.report.results import announcement_row, tag_row, warning_rows
 from releasekit.report.text import by_reason, columns, few, packages
 from releasekit.text import escape
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PLAN_SCHEMA: Final = 1
 
 _FEW: Final = 3
-# What people call the registries that take uploads at another address than they show them.
+# The usual names of registries whose address for uploads is another one.
 _CALLED: Final = {
     "upload.pypi.org": "pypi.org",
     "test.pypi.org": "test.pypi.org",
@@ -47,7 +47,7 @@ def plan_headline(plan: Plan) -> str:
 
 
 def destinations(plan: Plan) -> list[str]:
-    """Where its packages go: each place once, without what may let somebody in."""
+    """Where its packages go: each place once, without credentials."""
     used = sorted({planned.package.id.ecosystem for planned in plan.packages})
     places = [_place(plan.registries[name]) for name in used if plan.registries.get(name)]
     return [escape.clip(place, _MAX_CHARS) for place in dict.fromkeys(places)]
@@ -57,14 +57,6 @@ def destination_line(plan: Plan) -> str:
     """`to: pypi.org, dir:/tmp/registry/npm`; empty for a plan without packages."""
     places = destinations(plan)
     return escape.log_line(f"to: {', '.join(places)}") if places else ""
-
-
-def _provenance_line(plan: Plan) -> str:
-    return escape.log_line(f"provenance: {plan.provenance}") if plan.provenance else ""
-
-
-def _announcing_line(plan: Plan) -> str:
-    return escape.log_line(f"announcing: {plan.announcing}") if plan.announcing else ""
 
 
 def _place(url: str) -> str:
@@ -88,7 +80,7 @@ def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
             str(planned.package.id),
             planned.package.version,
             planned.action.value,
-            short(planned.tag),
+            short_name(planned.tag),
             own_reason,
         )
         for planned, own_reason in own_reasons(plan, shared)
@@ -103,10 +95,16 @@ def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
         for (action, reason), count in shared.items()
     ]
     lines += [*common, ""] if common else []
-    lines += _never_published(plan.private)
+    never = [
+        escape.log_line(f"never published: {few([str(each.id) for each in group])}: {reason}")
+        for reason, group in by_reason(plan.private).items()
+    ]
+    lines += [*never, ""] if never else []
     if warnings:
         lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)
-    lines += filter(None, [destination_line(plan), _provenance_line(plan), _announcing_line(plan)])
+    lines += [line] if (line := destination_line(plan)) else []
+    for title, text in (("provenance", plan.provenance), ("announcing", plan.announcing)):
+        lines += [escape.log_line(f"{title}: {text}")] if text else []
     lines += tagged_lines(plan.packages)
     headline = [plan_headline(plan)] if whole else []
     return "\n".join([*lines, *headline, *map(escape.log_line, plan.notes)])
@@ -114,7 +112,7 @@ def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
 
 def shared_reasons(plan: Plan) -> dict[tuple[Action, str], int]:
     """For each action the reason that most of its packages share, with their number, where those
-    are more than a few: it is told once.
+    are more than a few: it is said once.
     """
     counts = Counter((planned.action, planned.reason) for planned in plan.packages)
     most: dict[Action, tuple[str, int]] = {}
@@ -127,19 +125,11 @@ def shared_reasons(plan: Plan) -> dict[tuple[Action, str], int]:
 def own_reasons(
     plan: Plan, shared: Collection[tuple[Action, str]]
 ) -> list[tuple[PlannedPackage, str]]:
-    """Each package with its reason, empty where that is told for many."""
+    """Each package with its reason, which is empty where it is said for many."""
     return [
         (planned, "" if (planned.action, planned.reason) in shared else planned.reason)
         for planned in plan.packages
     ]
-
-
-def _never_published(private: Sequence[Package]) -> list[str]:
-    lines = [
-        escape.log_line(f"never published: {few([str(each.id) for each in group])}: {reason}")
-        for reason, group in by_reason(private).items()
-    ]
-    return [*lines, ""] if lines else []
 
 
 def plan_mermaid(plan: Plan) -> str:
@@ -164,15 +154,16 @@ def plan_json(plan: Plan, root: Path) -> str:
         "commit": plan.commit,
         "registries": dict(sorted(plan.registries.items())),
         "notes": list(plan.notes),
-        "packages": [_planned(planned, root) for planned in plan.packages],
+        "packages": [_planned_row(planned, root) for planned in plan.packages],
         "private": [
-            _package(package, root) | {"reason": package.unpublishable} for package in plan.private
+            _package_row(package, root) | {"reason": package.unpublishable}
+            for package in plan.private
         ],
     }
     return json.dumps(document, indent=1) + "\n"
 
 
-def _package(package: Package, root: Path) -> dict[str, object]:
+def _package_row(package: Package, root: Path) -> dict[str, object]:
     return {
         "ecosystem": package.id.ecosystem,
         "name": package.id.name,
@@ -190,14 +181,14 @@ def _package(package: Package, root: Path) -> dict[str, object]:
     }
 
 
-def _planned(planned: PlannedPackage, root: Path) -> dict[str, object]:
-    return _package(planned.package, root) | {
+def _planned_row(planned: PlannedPackage, root: Path) -> dict[str, object]:
+    return _package_row(planned.package, root) | {
         "action": planned.action.value,
         "reason": planned.reason,
         "fingerprint": planned.fingerprint,
-        "artifacts": _files(planned.artifacts, root),
-        "prebuilt": _files(planned.package.prebuilt, root),
-        "published": _published(planned.published),
+        "artifacts": _file_rows(planned.artifacts, root),
+        "prebuilt": _file_rows(planned.package.prebuilt, root),
+        "published": _published_row(planned.published),
         "warnings": warning_rows(planned.warnings),
         **({"shard": planned.shard} if planned.shard else {}),
         **({"tag": tag_row(planned.tag)} if planned.tag else {}),
@@ -207,7 +198,7 @@ def _planned(planned: PlannedPackage, root: Path) -> dict[str, object]:
     }
 
 
-def _files(artifacts: Sequence[Artifact], root: Path) -> list[dict[str, object]]:
+def _file_rows(artifacts: Sequence[Artifact], root: Path) -> list[dict[str, object]]:
     return [
         {
             "path": _relative(artifact.path, root),
@@ -218,7 +209,7 @@ def _files(artifacts: Sequence[Artifact], root: Path) -> list[dict[str, object]]
     ]
 
 
-def _published(published: Published | None) -> dict[str, object] | None:
+def _published_row(published: Published | None) -> dict[str, object] | None:
     if published is None:
         return None
     return {

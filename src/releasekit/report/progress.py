@@ -40,10 +40,10 @@ def choose_progress(
     keys: bool = False,
 ) -> Progress:
     """The live table on a terminal that can move its cursor and does not belong to a CI job, unless
-    somebody asks for more lines than one screen has.
+    the user asks for more lines than one screen has.
 
     `group` folds sections of the log where the CI system can; without it they get a title. `keys`
-    says whether somebody who presses one is heard.
+    says whether the run listens to keys.
     """
     if group or verbose or not has_screen(stream, environment):
         return LogProgress(stream, group=group, verbose=verbose, dry_run=dry_run)
@@ -54,5 +54,5 @@ def choose_progress(
 
 
 def has_screen(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether somebody looks at it who needs no log."""
+    """Whether a person watches it, who needs no log."""
     return not environment.get("CI") and environment.get("TERM") != "dumb" and stream.isatty()

@@ -1,12 +1,11 @@
-"""What is shown and kept of a run, without secrets: the last look at it, wherever its words are
-from.
-"""
+"""Takes the secrets out of all that is shown and kept of a run, as the last step before that."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from releasekit.announced import Announcement, Tag
 from releasekit.model import Staged
 from releasekit.spent import Delay
 from releasekit.text.escape import bare_urls
@@ -14,10 +13,10 @@ from releasekit.text.escape import bare_urls
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from releasekit.announced import Announcement, Tag
-    from releasekit.attested import ReleaseStatement
     from releasekit.model import Event, PackageWarning, Plan, Report, Result
     from releasekit.spent import Exchange
+
+_Followed = TypeVar("_Followed", Tag, Announcement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,8 @@ class Redacted:
                 planned,
                 reason=self.text(planned.reason),
                 warnings=self._warnings(planned.warnings),
-                tag=self._tag(planned.tag),
-                announcement=self._announcement(planned.announcement),
+                tag=self._followed(planned.tag),
+                announcement=self._followed(planned.announcement),
             )
             for planned in plan.packages
         )
@@ -59,60 +58,44 @@ class Redacted:
 
     def report(self, report: Report) -> Report:
         spent = report.spent and replace(report.spent, advice=self.redact(report.spent.advice))
+        statement = report.statement
+        if statement is not None:
+            url, note = self.text(statement.url), self.text(statement.note)
+            statement = replace(statement, url=url, note=note)
         return replace(
             report,
             results=tuple(map(self._result, report.results)),
             spent=spent,
             provenance=self.text(report.provenance),
-            statement=self._statement(report.statement),
+            statement=statement,
         )
 
     def _result(self, result: Result) -> Result:
+        staged = result.staged
+        if staged is not None:
+            # The link is where a person has to go: it stays whole.
+            id_, url, tag = map(self.redact, (staged.id, staged.url, staged.tag))
+            staged = Staged(id=id_, url=url, tag=tag)
         return replace(
             result,
             reason=self.text(result.reason),
             hint=self.redact(result.hint),  # it may link to a section of a page
             log=tuple(map(self.redact, result.log)),
             url=self.text(result.url),
-            staged=self._staged(result.staged),
-            tag=self._tag(result.tag),
-            announcement=self._announcement(result.announcement),
+            staged=staged,
+            tag=self._followed(result.tag),
+            announcement=self._followed(result.announcement),
             warnings=self._warnings(result.warnings),
         )
 
-    def _statement(self, statement: ReleaseStatement | None) -> ReleaseStatement | None:
-        if statement is None:
+    def _followed(self, each: _Followed | None) -> _Followed | None:
+        if each is None:
             return None
-        return replace(statement, url=self.text(statement.url), note=self.text(statement.note))
-
-    def _staged(self, staged: Staged | None) -> Staged | None:
-        if staged is None:
-            return None
-        # The link is where a person has to go: it stays whole.
-        id_, url, tag = map(self.redact, (staged.id, staged.url, staged.tag))
-        return Staged(id=id_, url=url, tag=tag)
-
-    def _tag(self, tag: Tag | None) -> Tag | None:
-        if tag is None:
-            return None
-        return replace(
-            tag,
-            name=self.redact(tag.name),
-            url=self.text(tag.url),
-            note=self.text(tag.note),
-            hint=self.redact(tag.hint),
-        )
-
-    def _announcement(self, release: Announcement | None) -> Announcement | None:
-        if release is None:
-            return None
-        return replace(
-            release,
-            tag=self.redact(release.tag),
-            url=self.text(release.url),
-            note=self.text(release.note),
-            hint=self.redact(release.hint),
-        )
+        url, note, hint = self.text(each.url), self.text(each.note), self.redact(each.hint)
+        clean = replace(each, url=url, note=note, hint=hint)
+        if isinstance(clean, Tag):
+            return replace(clean, name=self.redact(clean.name))
+        return replace(clean, tag=self.redact(clean.tag))
 
     def _warnings(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
         return tuple(replace(each, message=self.text(each.message)) for each in warnings)

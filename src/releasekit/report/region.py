@@ -14,7 +14,7 @@ from rich.control import Control
 from rich.segment import ControlType, Segment, Segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import TextIO
 
     from rich.console import Console, RenderableType
@@ -48,7 +48,7 @@ def size_of(stream: TextIO, environment: Mapping[str, str]) -> Size:
 
 class Region:
     """`draw` is asked for what fits the given columns and rows, `every_s` seconds and whenever
-    something was said; with `every_s` of 0 only then, by whoever says it.
+    something was said; with `every_s` of 0 only then, in the thread that says it.
     """
 
     def __init__(self, console: Console, draw: Draw, size: Size, *, every_s: float) -> None:
@@ -61,23 +61,23 @@ class Region:
         self._rows: list[int] = []  # the width of each that was drawn
         self._width = 0
         self._lock = threading.Lock()
-        self._wake = threading.Event()
+        self._woken = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._redraw, name="releasekit-live", daemon=True)
 
     def start(self) -> None:
         if self._every_s:
             self._thread.start()
-        self.changed()
+        self.wake()
 
     def say(self, line: Text) -> None:
         """Above what is redrawn, for good."""
         self._said.append(line)
-        self.changed()
+        self.wake()
 
-    def changed(self) -> None:
+    def wake(self) -> None:
         """There is something else to draw."""
-        self._wake.set()
+        self._woken.set()
         if not self._every_s:
             self._show()
 
@@ -86,33 +86,35 @@ class Region:
         if self._stopped.is_set():
             return
         self._stopped.set()
-        self._wake.set()
+        self._woken.set()
         if self._thread.ident is not None:
             self._thread.join()
         self._show(last=True)
 
     def _redraw(self) -> None:
         while not self._stopped.wait(_REST_S):
-            self._wake.wait(self._every_s - _REST_S)
-            self._wake.clear()
+            self._woken.wait(self._every_s - _REST_S)
+            self._woken.clear()
             self._show()
 
     def _show(self, *, last: bool = False) -> None:
         with self._lock:
             width, height = self._size()
             self._console.size = ConsoleDimensions(width, height)
-            drawn = [] if last else self._drawn(width, height)
+            drawn = [] if last else self._render(width, height)
             with self._console:  # in one write
                 again = self._erase(width, height, room=height - len(drawn))
                 said = [self._said.popleft() for _ in range(len(self._said))]
                 for line in (*again, *said):
                     self._print(line, width)
                 self._above.extend(said)
-                self._print_rows(drawn)
+                for number, row in enumerate(drawn):
+                    above = [Segment.line()] if number else []
+                    self._console.print(Segments([*above, *row]), end="")
             self._rows = [Segment.get_line_length(row) for row in drawn]
             self._width = width
 
-    def _drawn(self, width: int, height: int) -> list[list[Segment]]:
+    def _render(self, width: int, height: int) -> list[list[Segment]]:
         """One column is left free: some terminals begin a line when the last one is filled."""
         options = self._console.options.update(width=max(1, width - 1), height=None)
         rows = self._console.render_lines(self._draw(width - 1, height), options, pad=False)
@@ -122,15 +124,11 @@ class Region:
         for row in line.wrap(self._console, width, overflow="fold"):
             self._console.print(row, soft_wrap=True)
 
-    def _print_rows(self, rows: Sequence[Iterable[Segment]]) -> None:
-        for number, row in enumerate(rows):
-            self._console.print(Segments([*([Segment.line()] if number else []), *row]), end="")
-
     def _erase(self, width: int, height: int, *, room: int) -> list[Text]:
         """Returns the lines that went with it, and have to be printed again.
 
-        On a terminal that has become narrower, longer rows have been broken, or cut off: nobody can
-        tell where ours begin. So all of them go, as if they were broken, and what stays comes
+        On a terminal that has become narrower, longer rows have been broken, or cut off: it cannot
+        know where its own begin. So all of them go, as if they were broken, and what stays comes
         again. At worst this takes some lines from before the run off the screen.
         """
         if not self._rows:

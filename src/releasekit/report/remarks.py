@@ -1,5 +1,5 @@
-"""What is said beside the packages, wherever people read of a run or a plan: which tags and
-releases are missing, what was signed, what registries warn about, and what to do about failures.
+"""What every presentation of a run or a plan says beside its packages: which tags and releases are
+missing, what was signed, what is warned about, and what to do about failures.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _FEW: Final = 3
 _MAX_CHARS: Final = 1_000
 _MAX_SIGNED: Final = 500
 _NAME: Final = 100
-# What is told, what needs a person most first.
-_TOLD: Final = (
+# The order of what is missing: what needs a person most first.
+_ORDER: Final = (
     ("tag", Status.FOREIGN),
     ("tag", Status.OWED),
     ("release", Status.OWED),
@@ -39,8 +39,8 @@ _TOLD: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """Tags or releases that are not there for one reason; `names` are those of the tags, each once,
-    and `packages` those of whose versions they are.
+    """Tags or releases that are missing for one reason. `names` are those of the tags, each once,
+    and `packages` those whose versions they belong to.
     """
 
     what: Literal["tag", "release"]
@@ -53,7 +53,7 @@ class Lack:
 
     @property
     def is_wrong(self) -> bool:
-        """A release of somebody else has said what there is to say."""
+        """False for a release that somebody else created: users can read what changed."""
         return not (self.what == "release" and self.status is Status.FOREIGN)
 
     @property
@@ -63,7 +63,7 @@ class Lack:
 
     @property
     def advice(self) -> str:
-        """What to do; empty where nobody has to do anything."""
+        """What to do; empty where there is nothing to do."""
         if self.hint or not self.is_wrong:
             return self.hint
         if self.status is Status.FOREIGN:
@@ -71,8 +71,8 @@ class Lack:
         return "Run the same command again: it makes what is missing, and nothing twice."
 
 
-def lacks(followed: Followed) -> list[Lack]:
-    """Tags before releases, what something else has the name of first."""
+def find_lacks(followed: Followed) -> list[Lack]:
+    """Tags before releases; first the tags whose name something else has."""
     groups: dict[tuple[str, Status, str, str, Problem | None], dict[str, list[str]]] = {}
     for package, each in _each_of(followed):
         what = "tag" if isinstance(each, Tag) else "release"
@@ -88,9 +88,9 @@ def lacks(followed: Followed) -> list[Lack]:
             names=list(named),
             packages=[package for packages in named.values() for package in packages],
         )
-        for told in _TOLD
+        for place in _ORDER
         for (what, status, note, hint, problem), named in groups.items()
-        if told == (what, status)
+        if place == (what, status)
     ]
 
 
@@ -110,7 +110,7 @@ def _count(count: int, what: str, status: Status) -> str:
 
 
 def headline_words(followed: Followed) -> list[str]:
-    """`6 tagged`, by packages, and `2 tags are owed`, by tags; empty where there is no news."""
+    """`6 tagged`, by packages, and `2 tags are owed`, by tags; empty where nothing changes."""
     everyone = list(followed)
     counts = Counter((isinstance(each, Tag), each.status) for _, each in _each_of(everyone))
     words = [
@@ -123,13 +123,13 @@ def headline_words(followed: Followed) -> list[str]:
         )
         if counts[is_tag, status]
     ]
-    return [*words, *lack_words(everyone)]
+    return [*words, *lack_words(find_lacks(everyone))]
 
 
-def lack_words(followed: Followed) -> list[str]:
-    """`2 tags are owed`, of what somebody has to look after."""
+def lack_words(lacking: Iterable[Lack]) -> list[str]:
+    """`2 tags are owed`, of what a person has to look after."""
     names: dict[tuple[str, Status], set[str]] = {}
-    for lack in lacks(followed):
+    for lack in lacking:
         if lack.is_wrong:
             names.setdefault((lack.what, lack.status), set()).update(lack.names)
     return [_count(len(named), what, status) for (what, status), named in names.items()]
@@ -146,7 +146,7 @@ def tagged_lines(followed: Followed) -> list[str]:
     return [
         *([log_line(f"tagged: {_few_names(list(tags))}")] if tags else []),
         *([log_line(f"announced: {_few_names(list(releases))}")] if releases else []),
-        *(_lack_line(lack) for lack in lacks(everyone)),
+        *(_lack_line(lack) for lack in find_lacks(everyone)),
     ]
 
 
@@ -167,8 +167,8 @@ def lack_annotations(lacking: Iterable[Lack]) -> list[tuple[str, str]]:
     ]
 
 
-def short(each: Tag | Announcement | None) -> str:
-    """What to call it in a table: its name, and how far it is where that is no matter of course."""
+def short_name(each: Tag | Announcement | None) -> str:
+    """Its name in a table, with its status unless this run makes or made it."""
     if each is None:
         return ""
     name = clip(_name(each), _NAME)
@@ -176,7 +176,7 @@ def short(each: Tag | Announcement | None) -> str:
 
 
 def page_of(each: Tag | Announcement | None) -> str:
-    """Empty where it may be no link."""
+    """Empty where a report must not link to it."""
     return trusted_page(each.url) if each is not None else ""
 
 
@@ -185,7 +185,7 @@ def _few_names(names: Sequence[str]) -> str:
 
 
 def signed_line(report: Report) -> list[str]:
-    """One line of a log, or none: why nothing is signed, the plan says at its beginning."""
+    """One line of a log, or none: the plan says at the beginning why nothing is signed."""
     words = _signed_so_far(report, lambda text, page: f"{text}: {page}" if page else text, str)
     return [log_line(f"provenance: {words}")] if words else []
 
@@ -202,8 +202,8 @@ def signed_fact(report: Report) -> str:
 
 
 def entry_link(artifact: Artifact) -> tuple[str, str]:
-    """What to call the log's entry about a file, and its page, empty where it may be no link; both
-    empty where nothing is signed about it.
+    """The words for the log's entry about a file, and its page, which is empty where a report must
+    not link to it. Both are empty for a file that is not signed.
     """
     signed = artifact.attestation
     if signed is None:
@@ -218,7 +218,7 @@ def _signed_words(
     done = _signed_so_far(report, linked, escaped)
     planned = escaped(clip(report.provenance, _MAX_SIGNED))
     all_signed = report.statement is not None and report.statement.subjects == _count_signed(report)
-    # Of several jobs, each has its own words.
+    # Several jobs each have their own words.
     as_planned = all(each.endswith(COMPLETE) for each in report.provenance.split("; "))
     if not (done and planned) or all_signed or as_planned:
         return done or planned
@@ -285,7 +285,7 @@ def warning_annotations(warned: Warned) -> list[tuple[str, str]]:
 
 
 def _no_errors(warned: Warned) -> Warned:
-    """What ended the plan or the package is told as the reason of that."""
+    """An error is already shown as the reason why the plan or the package ended."""
     for package, warnings in warned:
         yield package, [warning for warning in warnings if not warning.error]
 

@@ -50,7 +50,7 @@ _PACKAGE_KB: Final = 6
 _ROW_KB: Final = {"artifacts": 2, "log": 0}
 MAX_KB: Final = 240_000
 MAX_PACKAGES: Final = 30_000
-# Of a longer chain of steps, the last: the report of a run shows no more either.
+# The last steps of a longer chain: the report of a run shows no more either.
 MOST_STEPS: Final = 1_000
 _PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -154,7 +154,7 @@ def _refuse_many(record: Record) -> None:
 
 
 def load_all(texts: Iterable[tuple[str, bytes]]) -> list[Report]:
-    """Of the jobs of a release, by file: all together hold no more than one alone may."""
+    """The reports of the jobs of a release: together they may hold as much as one alone."""
     reports: list[Report] = []
     size = values = size_kb = 0
     for where, text in texts:
@@ -352,7 +352,7 @@ def _attestation_row(signed: Attestation) -> dict[str, object]:
 
 
 def _attestation(row: Record, path: Path) -> Attestation:
-    """Its page follows from the log."""
+    """The page of the entry follows from the log."""
     return Attestation(
         path=path,
         sha256=row.text("sha256"),
@@ -518,7 +518,7 @@ class Record:
         return next((problem for problem in Problem if problem == known), None)
 
     def text_since(self, key: str) -> str:
-        """What results of an earlier version do not say: empty there."""
+        """Empty in results of an earlier version, which lack the key."""
         return self.text(key) if key in self.values else ""
 
     def member(self, key: str, allowed: tuple[_Member, ...]) -> _Member:

@@ -1,6 +1,6 @@
 """What a maintainer reads before a release is approved, as lines of a terminal or of a log.
 
-Names, files and scripts are whatever somebody has packed: all of it is text of strangers.
+Names, files and scripts come out of packed files: all of it is untrusted text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOG_WIDTH: Final = 100
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One package, held against `before`, the version that its users have now: empty where there is
-    none, or where nobody could tell, for which `note` is the reason. `scripts` run where it is
+    none, or where it is not known, for which `note` is the reason. `scripts` run where it is
     installed, and are new or not what they were.
     """
 
@@ -55,7 +55,7 @@ class Change:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
     """`run` says whose run has staged it: the repository, the event, and so on, each by its name.
-    `changes` are to be approved, dependencies first. `settled` need nobody any more, each with
+    `changes` are to be approved, dependencies first. `settled` need no approval any more, each with
     what became of it; `refused` must not be approved, each with the reason; `behind` waits
     elsewhere, each with what it needs.
     """
@@ -71,7 +71,7 @@ class Review:
 
 
 def show_review(review: Review, stream: TextIO, environment: Mapping[str, str]) -> None:
-    """With colours and as wide as the terminal, or as plain lines that hold no command."""
+    """In colours and as wide as the terminal, or as plain lines that hold no command."""
     if stream.isatty() and environment.get("TERM") != "dumb":
         console = _console(stream, environment)
         for part in _parts(review):
@@ -101,7 +101,7 @@ def _console(stream: TextIO, environment: Mapping[str, str], width: int | None =
 
 def _parts(review: Review) -> Iterator[RenderableType]:
     yield _line(_headline(review), "bold")
-    yield from _listed("Staged by this run:", review.run, "bold")
+    yield from _list_lines("Staged by this run:", review.run, "bold")
     if review.changes:
         yield Text()
         yield _overview(review.changes)
@@ -111,9 +111,9 @@ def _parts(review: Review) -> Iterator[RenderableType]:
         yield _line(f"{change.package} {change.version}", "cyan")
         for line, style in _details(change):
             yield Padding(_line(line, style), (0, 0, 0, 2))
-    yield from _listed("Not to be approved:", review.refused, "bold red")
-    yield from _listed("Needs no approval any more:", review.settled, "dim")
-    yield from _listed(
+    yield from _list_lines("Not to be approved:", review.refused, "bold red")
+    yield from _list_lines("Needs no approval any more:", review.settled, "dim")
+    yield from _list_lines(
         "Waits for these elsewhere:",
         {str(name): f"needs {few([*map(str, needs)], 3)}" for name, needs in review.behind.items()},
         "yellow",
@@ -187,7 +187,7 @@ def _names(mark: str, names: Sequence[str], style: str) -> list[tuple[str, str]]
     return [*lines, (f"{mark} and {left} more", style)] if left > 0 else lines
 
 
-def _listed(title: str, lines: Mapping[str, str], style: str) -> Iterator[RenderableType]:
+def _list_lines(title: str, lines: Mapping[str, str], style: str) -> Iterator[RenderableType]:
     if not lines:
         return
     yield Text()

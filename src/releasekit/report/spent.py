@@ -33,7 +33,7 @@ _WORDS: Final[dict[Work | Wait, str]] = {
 }
 _MAX_LINE: Final = 1_000
 _WAITED_FOR: Final[Mapping[Wait, str]] = {"slot": "a slot", "build-slot": "a slot to build in"}
-# Less than that would be told as "0.0 s".
+# Less would read "0.0 s".
 _LEAST_S: Final = 0.05
 
 

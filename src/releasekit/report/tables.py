@@ -21,8 +21,8 @@ _FEW: Final = 3
 
 
 def results_table(report: Report) -> str:
-    """Plain text, for a log. Of packages that were there already there may be a thousand: more than
-    a few are one line.
+    """Plain text, for a log. A thousand packages may have been there already: more than a few share
+    one line.
     """
     view = View(report)
     kept = [

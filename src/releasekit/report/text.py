@@ -30,7 +30,7 @@ _PAGE: Final = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?"
     r"(?:/[A-Za-z0-9._~:/@!&=+,;%-]*)?(?:[?#][A-Za-z0-9._~:/?#@!&=+,;%-]*)?"
 )
-# Of a page that vouches for what is said: plain HTTP stays on this machine.
+# A page that readers trust comes over TLS; plain HTTP stays on this machine.
 _TRUSTED: Final = re.compile(r"https://|http://(?:127\.0\.0\.1|localhost|\[::1\])[:/]")
 # A commit as git names it; what follows says how the work tree differed.
 _COMMIT: Final = re.compile(r"([0-9a-f]{7,64})(?:\+dirty\.[0-9a-f]+)?")
@@ -51,7 +51,7 @@ def count_of(number: int, one: str, many: str) -> str:
 
 
 def without_name(reason: str, package: Package) -> str:
-    """`reason`, which may begin with the package's name, for where that stands beside it."""
+    """`reason` without the package's name at its beginning, for a place that names it already."""
     for name in (str(package), str(package.id)):
         if reason.startswith(name) and reason[len(name) : len(name) + 1] in {":", " "}:
             return reason[len(name) :].lstrip(": ") or reason
@@ -65,7 +65,7 @@ def became(how: str) -> str:
 
 
 def by_reason(private: Sequence[Package]) -> dict[str, list[Package]]:
-    """Packages that are never published: there may be hundreds that share a reason."""
+    """Groups packages that are never published: hundreds may share a reason."""
     groups: dict[str, list[Package]] = {}
     for package in private:
         groups.setdefault(package.unpublishable, []).append(package)
@@ -112,7 +112,7 @@ def web_page(url: str) -> str:
 
 
 def package_url(result: Result) -> str:
-    """The page that the registry has of the version, or where it waits for approval."""
+    """The page of the version at its registry, or the page where it waits for approval."""
     return web_page(result.url or (result.staged.url if result.staged else ""))
 
 
@@ -127,5 +127,5 @@ def commit_page(repository: str, commit: str) -> str:
 
 
 def trusted_page(url: str) -> str:
-    """`url` if it may be said to be a page of the repository or of the run."""
+    """`url` if a report may call it a page of the repository or of the run."""
     return url if web_page(url) and _TRUSTED.match(url) else ""

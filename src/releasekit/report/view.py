@@ -14,7 +14,7 @@ from releasekit.announced import Status
 from releasekit.graph import reachable
 from releasekit.model import Outcome
 from releasekit.report.marks import OUTCOMES
-from releasekit.report.remarks import headline_words, lack_words
+from releasekit.report.remarks import find_lacks, headline_words, lack_words
 from releasekit.report.text import became, few, packages, without_name
 from releasekit.text.escape import clip, visible
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from releasekit.model import Package, PackageId, Report, Result
+    from releasekit.report.remarks import Lack
 
 Verdict = Literal["success", "staged", "partial", "failure", "cancelled", "noop"]
 
@@ -117,8 +118,18 @@ class View:
         return Counter(result.outcome for result in self.report.results)
 
     @cached_property
+    def lacks(self) -> list[Lack]:
+        """The tags and releases that are missing."""
+        return find_lacks(self.report.results)
+
+    @cached_property
+    def tag_words(self) -> list[str]:
+        """The part of a headline about tags and releases."""
+        return headline_words(self.report.results)
+
+    @cached_property
     def verdict(self) -> Verdict:
-        """`partial` when some of the packages are on their registry, whoever put them there.
+        """`partial` when some of the packages are on their registry, also from earlier runs.
 
         `staged` when all that is missing waits for a person's approval, or for what does.
         `cancelled` means that running again is enough; where a package failed, there is more to do.
@@ -126,12 +137,12 @@ class View:
         that is as it should be, a version that is not tagged or announced makes it `partial`, and
         one that is now makes `success` of `noop`.
         """
-        results, verdict = self.report.results, self._verdict_of_packages()
-        if verdict in {"success", "staged", "noop"} and lack_words(results):
+        verdict = self._verdict_of_packages()
+        if verdict in {"success", "staged", "noop"} and lack_words(self.lacks):
             return "partial"
         made = any(
             followed is not None and followed.status is Status.MADE
-            for result in results
+            for result in self.report.results
             for followed in (result.tag, result.announcement)
         )
         return "success" if verdict == "noop" and made else verdict
@@ -157,11 +168,11 @@ class View:
         whole = total in {0, kept} or (staged == total and not self.report.dry_run)
         rest = [f"{counts[each]} {OUTCOMES[each].word}" for each in _REST if counts[each]]
         told = [] if whole else rest
-        return ", ".join([self._first_words, *told, *headline_words(self.report.results)])
+        return ", ".join([self._first_words, *told, *self.tag_words])
 
     @cached_property
     def registry_headline(self) -> str:
-        """What the registries have, whoever put it there, without what is missing there."""
+        """What the registries have, also from earlier runs, without what is missing there."""
         counts, total = self.counts, len(self.report.results)
         kept = counts[Outcome.ALREADY_PUBLISHED]
         there = kept + counts[Outcome.PUBLISHED]
@@ -170,7 +181,7 @@ class View:
         else:
             verb, where = ("is", "its registry") if there == 1 else ("are", "their registries")
             words = f"{there} of {packages(total)} {verb} on {where}"
-        return ", ".join([words, *headline_words(self.report.results)])
+        return ", ".join([words, *self.tag_words])
 
     @cached_property
     def _first_words(self) -> str:
@@ -180,7 +191,7 @@ class View:
         if not total:
             return "No package to publish"
         if counts[Outcome.ALREADY_PUBLISHED] == total:
-            done = "" if headline_words(self.report.results) else ", nothing to do"
+            done = "" if self.tag_words else ", nothing to do"
             return f"{everything} already published{done}"
         if self.report.dry_run:
             would = counts[Outcome.WOULD_PUBLISH]
@@ -275,16 +286,17 @@ class View:
                 rows.append(Row(packages(len(results)), "", outcome, visible(text)))
                 continue
             for each in results:
-                count = wait_for_it(self.waiting.get(each.package.id, 0))
+                count = waiting_clause(self.waiting.get(each.package.id, 0))
                 name, version = clip(str(each.package.id), 300), clip(each.package.version, 100)
                 text = f"{why}; {count}" if count else why
                 rows.append(Row(visible(name), visible(version), outcome, visible(text)))
         return rows
 
     def find_causes(self, *, staged: bool = False) -> list[Cause]:
-        """Of what is not on its registry, and of what has left something else undone: the worst
-        outcome first; of the same, what most packages wait for, and what most have. What a dry run
-        would publish is shown elsewhere, and so is what only waits for approval, unless `staged`.
+        """Why packages are not on their registry, or have something left to do: the worst outcome
+        first; of the same outcome, the cause that most packages wait for, then the most frequent.
+        A package that a dry run would publish has none, nor, unless `staged`, has one that only
+        waits for approval.
         """
         fine = {Outcome.WOULD_PUBLISH} if staged else {Outcome.WOULD_PUBLISH, Outcome.STAGED}
         groups: dict[tuple[object, ...], list[Result]] = {}
@@ -311,7 +323,7 @@ class View:
 
 
 def _without_names(text: str, package: Package) -> str:
-    """What packages with the same trouble have in common."""
+    """The text that packages with the same trouble share."""
     name = package.id.name
     if not name or name not in text:
         return text
@@ -330,9 +342,7 @@ def headline(report: Report) -> str:
 
 
 def exit_code(report: Report) -> int:
-    """0 only if every package of the plan is where it should be, or where a person was to decide
-    about it.
-    """
+    """0 only if every package of the plan is where it should be, or staged for approval."""
     return _EXIT_CODES[verdict_of(report)]
 
 
@@ -346,7 +356,7 @@ def awaiting_approval(
     for result in results:
         package, outcome = result.package.id, result.outcome
         missing = absent.intersection(edges.get(package, ()))
-        # What lacks nothing itself goes out in one upload with what does.
+        # A package that lacks nothing shares an upload with one that does.
         blocked = outcome is Outcome.BLOCKED and (missing or package.ecosystem in held)
         if outcome is Outcome.STAGED or (blocked and missing <= found):
             found.add(package)
@@ -367,8 +377,8 @@ def _held_back(
     }
 
 
-def wait_for_it(count: int) -> str:
-    """As a clause that begins with their number; empty for none."""
+def waiting_clause(count: int) -> str:
+    """`3 packages wait for it`; empty for none."""
     return f"{packages(count)} {'waits' if count == 1 else 'wait'} for it" if count else ""
 
 

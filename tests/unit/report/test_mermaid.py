@@ -17,13 +17,13 @@ from releasekit.report.mermaid import (
     MAX_EDGES,
     MAX_PACKAGES,
     Boxes,
-    drawable,
+    can_draw,
+    draw_graph,
     flowchart,
     gantt,
     group_packages,
     is_grouped,
     layers,
-    picture,
 )
 from releasekit.spent import RunSpent, Spent, Step
 from sample_runs import hostile_text, partial_report, report, result
@@ -87,9 +87,9 @@ def test_large_graphs_are_not_drawable() -> None:
     names = [PackageId("pypi", f"p{n}") for n in range(MAX_EDGES + 2)]
     labels: Labels = {name: (name.name, "done") for name in names}
     star = {name: frozenset({names[0]}) for name in names[1:]}
-    assert not drawable(flowchart(labels, star))
-    assert drawable(flowchart(labels, dict(list(star.items())[1:])))
-    assert not drawable("x" * (MAX_BYTES + 1))
+    assert not can_draw(flowchart(labels, star))
+    assert can_draw(flowchart(labels, dict(list(star.items())[1:])))
+    assert not can_draw("x" * (MAX_BYTES + 1))
 
 
 def test_packages_are_drawn_one_by_one_as_long_as_they_can_be_read() -> None:
@@ -98,9 +98,9 @@ def test_packages_are_drawn_one_by_one_as_long_as_they_can_be_read() -> None:
     packages = {name: (str(name), DONE) for name in names}
     line = dict(zip(names[1:], ({name} for name in names), strict=False))
     edges = {name: frozenset(needs) for name, needs in line.items()}
-    assert is_grouped(picture(packages, edges, ORDER))
+    assert is_grouped(draw_graph(packages, edges, ORDER))
     del packages[names[-1]]
-    chart = picture(packages, edges, ORDER)
+    chart = draw_graph(packages, edges, ORDER)
     assert not is_grouped(chart)
     assert chart.count(":::done") == MAX_PACKAGES
 
@@ -110,7 +110,7 @@ def test_few_packages_with_too_many_edges_are_drawn_as_groups() -> None:
     names = [PackageId("pypi", f"p{n:02}") for n in range(MAX_PACKAGES)]
     packages = {name: (str(name), DONE) for name in names}
     edges = {name: frozenset(names[:place]) for place, name in enumerate(names)}
-    assert is_grouped(picture(packages, edges, ORDER))
+    assert is_grouped(draw_graph(packages, edges, ORDER))
 
 
 def test_nothing_is_drawn_where_even_groups_are_too_many() -> None:
@@ -118,7 +118,7 @@ def test_nothing_is_drawn_where_even_groups_are_too_many() -> None:
     names = [PackageId(f"{'e' * 60}{n}", "p") for n in range(1_000)]
     packages = {name: (str(name), DONE) for name in names}
     edges = {name: frozenset(names[:1]) for name in names[1:]}
-    assert picture(packages, edges, ORDER) == ""
+    assert draw_graph(packages, edges, ORDER) == ""
 
 
 @given(st.lists(hostile_text, min_size=MAX_PACKAGES + 1, max_size=MAX_PACKAGES + 5))
@@ -127,7 +127,7 @@ def test_no_text_breaks_out_of_a_group(texts: list[str]) -> None:
     names = [PackageId(text, f"{n}{text}") for n, text in enumerate(texts)]
     packages = {name: ("", FAILED if place % 9 else DONE) for place, name in enumerate(names)}
     edges = {name: frozenset({names[place // 3]}) for place, name in enumerate(names) if place}
-    lines = picture(packages, edges, ORDER).splitlines()
+    lines = draw_graph(packages, edges, ORDER).splitlines()
     assert lines[0] == "flowchart TB"
     assert [line for line in lines if not GROUPS.fullmatch(line)] == []
 

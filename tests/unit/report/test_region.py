@@ -42,7 +42,7 @@ class Site:
 
     def resize(self, columns: int, rows: int) -> None:
         self.screen.resize(rows, columns)
-        self.region.changed()
+        self.region.wake()
         self.show()
 
     def say(self, line: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from releasekit.model import Outcome
 from releasekit.report.text import without_name
-from releasekit.report.view import Row, View, wait_for_it
+from releasekit.report.view import Row, View, waiting_clause
 from sample_runs import package, report, result
 
 
@@ -144,7 +144,7 @@ def test_a_long_chain_and_dependencies_of_other_plans_do_no_harm() -> None:
     [(0, ""), (1, "1 package waits for it"), (41, "41 packages wait for it")],
 )
 def test_it_is_said_in_words(count: int, words: str) -> None:
-    assert wait_for_it(count) == words
+    assert waiting_clause(count) == words
 
 
 def counts(needs: dict[str, str], **ended: Outcome) -> dict[str, int]:
@@ -154,3 +154,21 @@ def counts(needs: dict[str, str], **ended: Outcome) -> dict[str, int]:
         edges={name: tuple(text.split()) for name, text in needs.items()},
     )
     return {package.name: count for package, count in View(run).waiting.items()}
+
+
+def test_the_roots_of_what_is_blocked_are_found_through_all_that_lies_between() -> None:
+    """The terminal names the first in publish order; the summary names up to five that failed."""
+    failed = [f"f{number}" for number in range(6)]
+    run = report(
+        result("left-out", Outcome.REMOVED),
+        *(result(name, FAILED) for name in reversed(failed)),
+        result("late", UNKNOWN),
+        result("http", BLOCKED),
+        result("app", BLOCKED),
+        result("alone", BLOCKED),
+        edges={"http": ("left-out", *failed), "app": ("http", "late"), "alone": ("elsewhere",)},
+    )
+    roots = {name.name: found for name, found in View(run).roots.items()}
+    five = tuple(package(name).id for name in failed[:5])
+    assert roots["http"] == roots["app"] == (package("left-out").id, five)
+    assert roots["alone"] == (None, ())

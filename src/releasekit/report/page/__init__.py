@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING, Final
 from releasekit.model import PackageId
 from releasekit.report.mermaid import layers
 from releasekit.report.page import assets
-from releasekit.report.page.lead import first_to_do, head, private, spending, warnings
-from releasekit.report.page.markup import data, section
+from releasekit.report.page.lead import (
+    head,
+    private_section,
+    spent_section,
+    to_do_section,
+    warning_section,
+)
+from releasekit.report.page.markup import json_element, section
 from releasekit.report.page.table import package_table
 from releasekit.report.view import View
 from releasekit.text.escape import clip, html, visible
@@ -18,7 +24,7 @@ from releasekit.text.escape import clip, html, visible
 if TYPE_CHECKING:
     from releasekit.model import Report
 
-# By which a later run knows that it may replace the page.
+# A later run replaces only a page that begins like this.
 BEGINNING: Final = '<!doctype html>\n<html lang="en" data-releasekit-report="1">\n'
 _FOOT: Final = "Written by ReleaseKit. This page is one file: it loads nothing, and sends nothing."
 _MOST_CHARS: Final = 200
@@ -55,20 +61,20 @@ the critical path: to make any other one faster makes no run shorter.</p>
 def report_page(report: Report) -> str:
     """The whole file; it begins with BEGINNING."""
     view = View(report)
-    main = [first_to_do(view)]
+    main = [to_do_section(view)]
     if report.results:
         main += [
             _FILTERS,
             section("What waited for what", "graph", [_GRAPH], needs_script=True),
-            section("Where the time went", "time", [_TIMELINE, spending(report)]),
+            section("Where the time went", "time", [_TIMELINE, spent_section(report)]),
             section("Every package", "packages", [package_table(report)]),
         ]
-    main += [warnings(report), private(report)]
+    main += [warning_section(report), private_section(report)]
     shown = "\n".join(part for part in main if part)
     body = (
         '<a class="skip" href="#main">Skip to the report</a>\n'
         f'{head(view)}\n<main id="main" tabindex="-1">\n{shown}\n</main>\n'
-        f"<footer><p>{_FOOT}</p></footer>\n{data(_drawing(report))}"
+        f"<footer><p>{_FOOT}</p></footer>\n{json_element(_graph_data(report))}"
     )
     title = html(clip(f"{view.headline} · {report.project or 'Release'}", 300))
     scripts = "\n".join(f"<script>{each}</script>" for each in assets.scripts())
@@ -84,9 +90,9 @@ def report_page(report: Report) -> str:
     )
 
 
-def _drawing(report: Report) -> dict[str, object]:
-    """What the scripts draw: packages by their number, so that no name is ever a key. Words that
-    are in the table as well are only there.
+def _graph_data(report: Report) -> dict[str, object]:
+    """What the scripts draw: packages by their number, so that no name is ever a key. The
+    words are in the table alone.
     """
     numbers = {result.package.id: number for number, result in enumerate(report.results)}
     layer = layers(numbers, report.edges)

@@ -6,8 +6,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
-from releasekit.report.page.markup import MARKS, advice, listed, log, name, outcome, output, section
-from releasekit.report.remarks import group_warnings, headline_words, lacks, signed_fact
+from releasekit.report.page.markup import (
+    MARKS,
+    advice,
+    definition_list,
+    log,
+    name,
+    outcome,
+    output,
+    section,
+)
+from releasekit.report.remarks import group_warnings, signed_fact
 from releasekit.report.spent import totals
 from releasekit.report.text import (
     by_reason,
@@ -18,7 +27,7 @@ from releasekit.report.text import (
     trusted_page,
     web_page,
 )
-from releasekit.report.view import wait_for_it
+from releasekit.report.view import waiting_clause
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
@@ -59,18 +68,18 @@ def head(view: View) -> str:
         ("Took", seconds(report.duration_s)),
         ("Builds", html(clip(report.builds, 200))),
         ("Provenance", signed_fact(report)),
-        ("Tags and releases", html(", ".join(headline_words(report.results)))),
+        ("Tags and releases", html(", ".join(view.tag_words))),
         ("Registries", registries),
     ]
     return (
         f'<header class="top {view.verdict}">\n<div class="title"><p class="project">'
         f"{linked}</p>{theme}</div>\n"
-        f"<h1>{html(view.headline)}</h1>\n{_bar(view)}\n{listed(facts)}\n</header>"
+        f"<h1>{html(view.headline)}</h1>\n{_bar(view)}\n{definition_list(facts)}\n</header>"
     )
 
 
 def _began(at: str) -> str:
-    """To the minute, where it is a time as we write it."""
+    """To the minute, if it is a time in the form that we write."""
     try:
         moment = datetime.fromisoformat(at)
         return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if moment.tzinfo else clip(at, 40)
@@ -95,10 +104,10 @@ def _bar(view: View) -> str:
     )
 
 
-def first_to_do(view: View) -> str:
+def to_do_section(view: View) -> str:
     """A card for each cause, the worst first; what is blocked is counted by what it waits for."""
     causes = [cause for cause in view.find_causes(staged=True) if not cause.roots]
-    lacking = [lack for lack in lacks(view.report.results) if lack.is_wrong]
+    lacking = [lack for lack in view.lacks if lack.is_wrong]
     if not (causes or lacking):
         return ""
     cards = [_card(cause.results, view.waiting) for cause in causes[:_MOST_CARDS]]
@@ -115,7 +124,7 @@ def _card(about: Sequence[Result], waiting: Mapping[PackageId, int]) -> str:
     first = about[0]
     rows = []
     for result in about[:_MOST_NAMED]:
-        wait = wait_for_it(waiting.get(result.package.id, 0))
+        wait = waiting_clause(waiting.get(result.package.id, 0))
         note = f' <span class="note">{wait}</span>' if wait else ""
         rows.append(f"<li>{outcome(result.outcome)} <b>{name(str(result.package))}</b>{note}</li>")
     more = len(about) - _MOST_NAMED
@@ -142,7 +151,7 @@ def _lack_card(lack: Lack) -> str:
     return f'<div class="card unknown"><ul><li><b>{lack.words}</b>: {names}</li></ul>{told}</div>'
 
 
-def spending(report: Report) -> str:
+def spent_section(report: Report) -> str:
     """What was spent, and the chain that made the run as long as it was."""
     spent = report.spent
     if spent is None:
@@ -152,7 +161,7 @@ def spending(report: Report) -> str:
         lines.append(f'<p class="advice">{html(clip(spent.advice, _MOST_CHARS))}.</p>')
     steps = [step for step in spent.chain if step.lasted_s >= _LEAST_S]
     if steps:
-        # The longest tell where the time went; they stay in their order.
+        # The longest steps show where the time went; they stay in their order.
         least = sorted((step.lasted_s for step in steps), reverse=True)[:_MOST_STEPS][-1]
         shown = [step for step in steps if step.lasted_s >= least][:_MOST_STEPS]
         total, left = len(spent.chain), len(spent.chain) - len(shown)
@@ -170,7 +179,7 @@ def spending(report: Report) -> str:
     return "\n".join(lines)
 
 
-def warnings(report: Report) -> str:
+def warning_section(report: Report) -> str:
     groups = group_warnings((result.package, result.warnings) for result in report.results)
     rows = [
         f"<li><b>{html(warning.name)}</b> "
@@ -181,7 +190,7 @@ def warnings(report: Report) -> str:
     return section("Warnings", "warnings", [f"<ul>{''.join(rows)}</ul>"]) if rows else ""
 
 
-def private(report: Report) -> str:
+def private_section(report: Report) -> str:
     rows = [
         f"<li>{html(clip(reason, 500)) or 'private'}: "
         f"{html(clip(few([str(package.id) for package in about], 50), 5_000))}</li>"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Result
 
-# A word never stands without its mark, nor a colour without the word.
+# A sign always stands beside its word, and a word beside its colour.
 MARKS: Final = {
     Outcome.FAILED: "✗",
     Outcome.UNKNOWN: "?",
@@ -27,7 +27,7 @@ MARKS: Final = {
     Outcome.ALREADY_PUBLISHED: "•",
 }
 _MOST_CHARS: Final = 4_000
-# What a browser could take for the end of the element, or for the beginning of another one.
+# Characters that a browser could take for the end of the element, or for the start of another.
 _IN_SCRIPT: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
@@ -51,12 +51,12 @@ def advice(result: Result) -> str:
 
 
 def output(result: Result) -> str:
-    """Where all that its build printed is."""
+    """Where the whole output of its build is."""
     return html(clip(whole_output(result), _MOST_CHARS))
 
 
 def section(title: str, anchor: str, body: Iterable[str], *, needs_script: bool = False) -> str:
-    """With a heading of its own; one that needs a script is not there without it."""
+    """With a heading. One that needs a script is hidden without it."""
     hidden = " hidden data-scripted" if needs_script else ""
     inner = "\n".join(body)
     return (
@@ -65,21 +65,21 @@ def section(title: str, anchor: str, body: Iterable[str], *, needs_script: bool 
     )
 
 
-def listed(items: Iterable[tuple[str, str]]) -> str:
+def definition_list(items: Iterable[tuple[str, str]]) -> str:
     """Terms and what belongs to them, both as HTML; what is empty is left out."""
     rows = [f"<div><dt>{term}</dt><dd>{text}</dd></div>" for term, text in items if text]
     return f"<dl>{''.join(rows)}</dl>" if rows else ""
 
 
 def log(lines: Iterable[str], label: str) -> str:
-    """Scrolls on its own, so it can be reached by keyboard."""
+    """It scrolls, so it can be reached by keyboard."""
     body = "\n".join(html(clip(line, 2_000)) for line in lines)
     return (
         f'<pre tabindex="0" role="region" aria-label="{html(label)}">{body}</pre>' if body else ""
     )
 
 
-def data(value: object) -> str:
+def json_element(value: object) -> str:
     """JSON that a script reads, inside a script element that no browser runs."""
     text = json.dumps(value, separators=(",", ":")).translate(_IN_SCRIPT)
     return f'<script type="application/json" id="data">{text}</script>'

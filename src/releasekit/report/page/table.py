@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.announced import Tag
-from releasekit.report.page.markup import advice, listed, log, name, outcome, output
-from releasekit.report.remarks import entry_link, page_of, short
+from releasekit.report.page.markup import advice, definition_list, log, name, outcome, output
+from releasekit.report.remarks import entry_link, page_of, short_name
 from releasekit.report.spent import package_words
 from releasekit.report.text import packages, seconds, size, web_page
 from releasekit.text.escape import clip, html, html_link
@@ -78,7 +78,8 @@ def _row(number: int, result: Result, neighbours: _Neighbours) -> str:
     summed_up = html(clip(result.reason or str(result.outcome), _SHORT))
     details = (
         f'<details><summary>{summed_up}</summary><div class="details">'
-        f"{listed(_facts(result, neighbours))}{log(result.log, 'The last lines of its log')}"
+        f"{definition_list(_facts(result, neighbours))}"
+        f"{log(result.log, 'The last lines of its log')}"
         "</div></details>"
     )
     cells = (
@@ -106,9 +107,9 @@ def _facts(result: Result, neighbours: _Neighbours) -> list[tuple[str, str]]:
         ("What to do", advice(result)),
         ("Its log", output(result)),
         ("Where it is", html_link(clip(result.url, 500), web_page(result.url))),
-        ("Waits for approval", _staged(result)),
-        ("Tag", _followed(result.tag)),
-        ("Release", _followed(result.announcement)),
+        ("Waits for approval", _approval_link(result)),
+        ("Tag", _tag_text(result.tag)),
+        ("Release", _tag_text(result.announcement)),
         ("Its time", f'<span class="why">{waited}</span>' if waited else ""),
         ("Tries", html(tries)),
         ("Needs", neighbours.needs(result.package.id)),
@@ -118,11 +119,11 @@ def _facts(result: Result, neighbours: _Neighbours) -> list[tuple[str, str]]:
     ]
 
 
-def _followed(each: Tag | Announcement | None) -> str:
-    """Its name and page, how far it is, and why no farther."""
+def _tag_text(each: Tag | Announcement | None) -> str:
+    """Its name and page, its status, and what keeps it there."""
     if each is None:
         return ""
-    parts = [f"{html_link(short(each), page_of(each))}: {each.status}"]
+    parts = [f"{html_link(short_name(each), page_of(each))}: {each.status}"]
     parts += [html(clip(text, _MOST_CHARS)) for text in (each.note, each.hint) if text]
     if each.problem:
         parts.append(html_link(str(each.problem), each.problem.url))
@@ -131,7 +132,7 @@ def _followed(each: Tag | Announcement | None) -> str:
     return "<br>".join(parts)
 
 
-def _staged(result: Result) -> str:
+def _approval_link(result: Result) -> str:
     if result.staged is None:
         return ""
     tag = f" as {html(clip(result.staged.tag, 100))}" if result.staged.tag else ""
@@ -148,7 +149,7 @@ def _warnings(result: Result) -> str:
 
 
 def _files(result: Result) -> str:
-    """With where the log shows who has signed each."""
+    """With a link to the log entry that shows who signed each."""
     files = []
     for each in result.artifacts:
         words, page = entry_link(each)

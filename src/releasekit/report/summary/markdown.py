@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.report.marks import bar, legend
-from releasekit.report.mermaid import is_grouped, picture
-from releasekit.report.remarks import group_warnings, lacks
+from releasekit.report.mermaid import draw_graph, is_grouped
+from releasekit.report.remarks import group_warnings
 from releasekit.report.text import by_reason, commit_page, few, packages, trusted_page
 from releasekit.text.escape import clip, code, code_link, fence, link, markdown
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from releasekit.model import Package, PackageId
     from releasekit.report.marks import Mark
-    from releasekit.report.remarks import Followed, Warned
+    from releasekit.report.remarks import Lack, Warned
 
 # https://docs.github.com/en/get-started/writing-on-github/getting-started-with-writing-and-formatting-on-github/basic-writing-and-formatting-syntax#alerts
 Alert = Literal["NOTE", "TIP", "IMPORTANT", "WARNING", "CAUTION"]
@@ -64,13 +64,13 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def sparse_table(
     heading: Sequence[str], rows: Sequence[Sequence[str]], *, always: int
 ) -> list[str]:
-    """Without the columns that are empty; the first of them are `always` there."""
+    """A table without its empty columns; the first columns are `always` there."""
     shown = [n for n in range(len(heading)) if n < always or any(row[n] for row in rows)]
     return table([heading[n] for n in shown], [[row[n] for n in shown] for row in rows])
 
 
 def more_lines(left: int, file: str = "results") -> list[str]:
-    """How many more rows there are, where some are `left` out."""
+    """Says that rows are left out, where they are."""
     return [f"… and {left} more, in the {file} file.", ""] if left > 0 else []
 
 
@@ -107,13 +107,13 @@ def alert_box(alert: Alert, sentences: Sequence[str]) -> list[str]:
     return [f"> [!{alert}]", f"> {first}", *(f">\n> {other}" for other in others), ""]
 
 
-def counted(counts: Sequence[tuple[Mark, int]]) -> list[str]:
+def bar_lines(counts: Sequence[tuple[Mark, int]]) -> list[str]:
     squares = bar(counts)
     return [squares, "", legend(counts), ""] if squares else []
 
 
 def facts(commit: str, repository: str, run: str, others: Sequence[str]) -> list[str]:
-    """Where it is all from, as links where there are pages."""
+    """Run, commit and `others`, as links where there are pages."""
     parts = [link("workflow run", page)] if (page := trusted_page(run)) else []
     if commit:
         page = commit_page(repository, commit)
@@ -128,19 +128,18 @@ def graph_section(
     edges: Mapping[PackageId, frozenset[PackageId]],
     order: Sequence[Mark],
 ) -> list[str]:
-    """Open, in the colours of the marks; empty where no package needs another, or where even groups
-    are too many.
+    """Unfolded, in the colours of the marks; empty where no package needs another, or where even
+    boxes are too many.
     """
-    chart = picture(packages, edges, order) if any(edges.values()) else ""
+    chart = draw_graph(packages, edges, order) if any(edges.values()) else ""
     if not chart:
         return []
     told = [_GROUPED, ""] if is_grouped(chart) else []
     return [f"### {heading}", "", fence(chart.splitlines(), "mermaid"), "", *told]
 
 
-def lack_section(followed: Followed, *, rows: int, chars: int) -> list[str]:
+def lack_section(lacking: Sequence[Lack], *, rows: int, chars: int) -> list[str]:
     """What is not tagged or announced, and what to do about it: one row for each cause."""
-    lacking = lacks(followed)
     if not lacking:
         return []
     cells = []

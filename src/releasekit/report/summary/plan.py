@@ -9,11 +9,11 @@ from releasekit.host.origin import Origin
 from releasekit.model import Action
 from releasekit.report.marks import ACTIONS, count_words
 from releasekit.report.plans import destinations, own_reasons, shared_reasons
-from releasekit.report.remarks import headline_words, short
+from releasekit.report.remarks import find_lacks, headline_words, short_name
 from releasekit.report.summary.markdown import (
     LIMIT_BYTES,
     alert_box,
-    counted,
+    bar_lines,
     details,
     facts,
     first_fitting,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from releasekit.report.summary.markdown import Alert
 
 _ROWS: Final = (2_000, 300, 30)  # rows of tables; fewer until it fits
-# What there is something to do for stands open in a table of no more rows.
+# A table of at most so many packages to publish stands open.
 _FEW: Final = 25
 _CHARS: Final = 300
 _MOST_CHARS: Final = 2_000
@@ -62,11 +62,11 @@ def _summary(plan: Plan, origin: Origin, rows: int) -> str:
     lines = [
         *title(sign, origin.project, words),
         *alert_box(alert, [*sentences, *(markdown(note) for note in plan.notes)]),
-        *counted([(mark, counts[action]) for action, mark in ACTIONS.items()]),
+        *bar_lines([(mark, counts[action]) for action, mark in ACTIONS.items()]),
         *facts(plan.commit, origin.repository, origin.run_url, places),
         *([f"provenance: {provenance}", ""] if provenance else []),
         *([f"tags and releases: {following}", ""] if following else []),
-        *lack_section(plan.packages, rows=rows, chars=_CHARS),
+        *lack_section(find_lacks(plan.packages), rows=rows, chars=_CHARS),
         *warning_section(((each.package, each.warnings) for each in plan.packages), rows),
         *(
             line
@@ -105,7 +105,7 @@ def _outlook(plan: Plan) -> tuple[str, Alert, str, list[str]]:
 
 
 def _sections(own: Sequence[tuple[PlannedPackage, str]], rows: int) -> list[str]:
-    """What needs a look, then what would be published, by ecosystem, then what is there."""
+    """Packages that need a look, then those that would be published, then those that are there."""
     shown = own[:rows]
     lines: list[str] = []
     for action in (Action.REFUSE, Action.AWAIT):
@@ -137,7 +137,7 @@ def _table(rows: Sequence[tuple[PlannedPackage, str]]) -> list[str]:
             (
                 *package_cells(planned.package, web_page(place.url) if place else ""),
                 f"{mark.square} {mark.word}",
-                markdown(short(planned.tag)),
+                markdown(short_name(planned.tag)),
                 markdown(clip(own_reason, _CHARS)),
             )
         )

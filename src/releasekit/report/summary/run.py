@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from releasekit.model import Outcome
 from releasekit.report.marks import OUTCOMES, count_words
 from releasekit.report.mermaid import gantt
-from releasekit.report.remarks import entry_link, lack_words, page_of, short, signed_summary
+from releasekit.report.remarks import entry_link, lack_words, page_of, short_name, signed_summary
 from releasekit.report.spent import spent_section
 from releasekit.report.summary.markdown import (
     LIMIT_BYTES,
     alert_box,
-    counted,
+    bar_lines,
     details,
     facts,
     first_fitting,
@@ -32,7 +32,7 @@ from releasekit.report.summary.markdown import (
     warning_section,
 )
 from releasekit.report.text import count_of, few, package_url, packages, run_url, seconds, size
-from releasekit.report.view import View, next_steps, wait_for_it
+from releasekit.report.view import View, next_steps, waiting_clause
 from releasekit.text.escape import clip, code, fence, link, markdown
 
 if TYPE_CHECKING:
@@ -90,17 +90,17 @@ def summary(report: Report, *, limit_bytes: int = LIMIT_BYTES) -> str:
 
 def _summary(view: View, causes: Sequence[Cause], pictures: Sequence[str], detail: Detail) -> str:
     report = view.report
-    sign, alert, sentences = _ending(view)
+    sign, alert, sentences = _alert(view)
     took = [f"took {seconds(report.duration_s)}", f"run {code(clip(report.run_id, 100))}"]
     warned = ((result.package, result.warnings) for result in report.results)
     lines = [
         *title(sign, report.project, view.registry_headline),
         *alert_box(alert, sentences),
-        *counted([(mark, view.counts[outcome]) for outcome, mark in OUTCOMES.items()]),
+        *bar_lines([(mark, view.counts[outcome]) for outcome, mark in OUTCOMES.items()]),
         *facts(report.commit, report.repository, report.run_url, took),
         *_approval_section(report, detail),
         *_trouble_section(causes, detail),
-        *lack_section(report.results, rows=detail.rows, chars=detail.chars),
+        *lack_section(view.lacks, rows=detail.rows, chars=detail.chars),
         *warning_section(warned, detail.rows),
         *(pictures if detail.pictures else []),
         *spent_section(report.spent),
@@ -115,7 +115,7 @@ def _summary(view: View, causes: Sequence[Cause], pictures: Sequence[str], detai
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _ending(view: View) -> tuple[str, Alert, list[str]]:
+def _alert(view: View) -> tuple[str, Alert, list[str]]:
     """The sign and the colour of it, and what to do next."""
     dry_run = view.report.dry_run
     again = "Then run it again to finish: published packages are left alone, and only what is "
@@ -137,7 +137,7 @@ def _ending(view: View) -> tuple[str, Alert, list[str]]:
         case "partial" | "failure":
             counts = [(view.counts[each], OUTCOMES[each].word) for each in _FAILURES]
             failed = [f"{count} {word}" for count, word in counts if count]
-            failed += lack_words(view.report.results)
+            failed += lack_words(view.lacks)
             then = "This was a dry run: no upload was made." if dry_run else again
             first = f"Fix what is named below first. {then}"
             return "❌", "CAUTION", [f"**{', '.join(failed)}.**", first]
@@ -232,7 +232,7 @@ def _cause_row(cause: Cause, detail: Detail) -> tuple[str, ...]:
     else:
         why = markdown(clip(first.reason, detail.chars))
         if cause.behind and count == 1:
-            why += f"<br>**{wait_for_it(cause.behind)}**"
+            why += f"<br>**{waiting_clause(cause.behind)}**"
     page = f"[{first.problem}]({first.problem.url})" if first.problem else ""
     return (
         f"{OUTCOMES[first.outcome].square}&nbsp;**{first.outcome}**",
@@ -263,7 +263,7 @@ def _done_section(report: Report, detail: Detail) -> list[str]:
 
 
 def _done_table(results: Sequence[Result], detail: Detail) -> list[str]:
-    """It says why where that differs: a dry run may have built one and not the other."""
+    """With reasons where they differ: a dry run may have built one package and not another."""
     reasons = {(result.outcome, result.reason) for result in results}
     with_reason = len(reasons) > len({result.outcome for result in results})
     rows = []
@@ -274,8 +274,8 @@ def _done_table(results: Sequence[Result], detail: Detail) -> list[str]:
                 *package_cells(result.package, package_url(result)),
                 f"{OUTCOMES[result.outcome].square} {result.outcome}{attempts}",
                 seconds(result.duration_s) if result.spans or result.duration_s else "",
-                link(short(result.tag), page_of(result.tag)),
-                link(short(result.announcement), page_of(result.announcement)),
+                link(short_name(result.tag), page_of(result.tag)),
+                link(short_name(result.announcement), page_of(result.announcement)),
                 markdown(clip(result.reason, detail.chars)) if with_reason else "",
             )
         )
