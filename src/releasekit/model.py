@@ -56,7 +56,7 @@ class Dependency:
     """An edge to another package of the same workspace; `requirement` as its manifest spells it.
 
     A `soft` one gives way where it closes a cycle: its package can be built and published first.
-    With an `exact` one, what is published works beside no version but the one it was built with.
+    With an `exact` one, its manifest asks for one version only, and no other works beside it.
     Of a `visible_first` one, the registry has to show the version before its package is built.
     `private` says why what it leads to is never published, where another of that name is.
     """

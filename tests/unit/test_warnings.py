@@ -35,7 +35,7 @@ from releasekit.text.escape import code, markdown
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.model import Package, Plan
@@ -158,6 +158,28 @@ def test_a_kept_package_pinned_to_an_older_sibling_is_said(
     made = replace(plan(CORE, app, actions={"core": core, "app": Action.KEEP}), commit="")
     found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
     assert names(found)["app"] == expected
+
+
+@pytest.mark.parametrize("apart", [[], ["core"]])
+def test_the_files_of_an_earlier_run_say_what_they_are_pinned_to(
+    tmp_path: Path, apart: list[str]
+) -> None:
+    """R49: whatever the manifest says today."""
+    app = replace(APP, dependencies=tuple(replace(d, exact=not apart) for d in APP.dependencies))
+    made = replace(plan(CORE, app, actions={"app": Action.KEEP}), commit="")
+    stored = (Artifact(path=tmp_path / "app.pkg", size=1, digests={"sha256": "00"}),)
+    made = replace(made, packages=(made.packages[0], replace(made.packages[1], artifacts=stored)))
+    asked = []
+
+    def pinned_apart(artifacts: Sequence[Artifact], versions: Mapping[str, str]) -> list[str]:
+        asked.append((tuple(artifacts), dict(versions)))
+        return apart
+
+    found = warned(
+        tmp_path, made, Target(FakeWorkspace(), FakeRegistry(), pinned_apart=pinned_apart)
+    )
+    assert names(found)["app"] == ["older-sibling"] * len(apart)
+    assert asked == [(stored, {"core": CORE.version})]
 
 
 def test_what_excludes_the_workspaces_version_is_said_and_no_edge(tmp_path: Path) -> None:

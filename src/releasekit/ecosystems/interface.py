@@ -261,7 +261,9 @@ class Target:
     `plan_notes` tells, once all packages were looked up, what the user should expect of them: a
     sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
     comes after a package is confirmed; nobody waits for it. `warnings_of` reads what was built of a
-    package, which blocks, for what its users would regret. `is_new` says of one that was looked up
+    package, which blocks, for what its users would regret. `pinned_apart` reads
+    there which of some packages its users need in one version only, and in another than is given;
+    it blocks, and names none where the files are gone. `is_new` says of one that was looked up
     whether its registry has no package of that name; None where that tells nobody anything.
     `differing` names what is not the same in a file of ours and in the published one of that name,
     as far as that can be told. Without `prebuilt`, it has no files that could have been built
@@ -295,6 +297,7 @@ class Target:
     plan_notes: Callable[[Sequence[PlannedPackage]], str] | None = None
     follow_up: FollowUp | None = None
     warnings_of: Callable[[Package, Sequence[Artifact]], Iterable[PackageWarning]] | None = None
+    pinned_apart: Callable[[Sequence[Artifact], Mapping[str, str]], Sequence[str]] | None = None
     is_new: Callable[[PackageId], bool] | None = None
     differing: Callable[[Package, Artifact], Awaitable[list[str]]] | None = None
     prebuilt: Prebuilt | None = None

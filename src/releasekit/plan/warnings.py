@@ -54,7 +54,11 @@ async def with_warnings(
 ) -> Plan:
     """`plan` with the warnings of its packages, so far as they can be told before a build."""
     unbumped = await _unbumped(plan, config, targets, history, processes)
-    new = {planned.package.id for planned in plan.packages if _is_new_version(planned)}
+    new = {
+        planned.package.id: planned.package.version
+        for planned in plan.packages
+        if _is_new_version(planned)
+    }
     is_said = WarningName.NEW_NAME in config.levels.given
 
     async def warned(planned: PlannedPackage) -> PlannedPackage:
@@ -62,7 +66,7 @@ async def with_warnings(
         warnings = [
             *_of_names(planned, targets[ecosystem], is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
-            *_of_siblings(planned, new),
+            *await asyncio.to_thread(_of_siblings, planned, new, targets[ecosystem]),
             *_of_excluded(planned, plan.versions.get(ecosystem, {})),
             *unbumped.get(planned.package, ()),
         ]
@@ -128,23 +132,30 @@ def _is_new_version(planned: PlannedPackage) -> bool:
     return planned.action in _SENT and not (planned.action is Action.PUBLISH and there)
 
 
-def _of_siblings(planned: PlannedPackage, new: Collection[PackageId]) -> Iterator[PackageWarning]:
+def _of_siblings(
+    planned: PlannedPackage, new: Mapping[PackageId, str], target: Target
+) -> Sequence[PackageWarning]:
     """A version is there for good, with what it asked for when it was built: of what this release
-    has in a `new` version, that was another one.
+    has in a `new` version, that was another one. Its files tell, where an earlier run of ours has
+    left them, and else its manifest does.
     """
-    if planned.action is not Action.KEEP:
-        return
-    older = [
-        dependency.on.name
-        for dependency in planned.package.dependencies
-        if dependency.exact and dependency.on in new
-    ]
-    if older:
-        yield PackageWarning(
-            name=WarningName.OLDER_SIBLING,
-            message=f"the published version is pinned to an older {few(older)}, so nobody can "
-            "install it beside the new one: bump its version too",
+    needs = [each for each in planned.package.dependencies if each.on in new]
+    if planned.action is not Action.KEEP or not needs:
+        return []
+    older: Sequence[str]
+    if target.pinned_apart is None or not planned.artifacts:
+        older = [need.on.name for need in needs if need.exact]
+    else:
+        older = target.pinned_apart(
+            planned.artifacts, {need.on.name: new[need.on] for need in needs}
         )
+    if not older:
+        return []
+    message = (
+        f"the published version is pinned to an older {few(older)}, so nobody can install it "
+        "beside the new one: bump its version too"
+    )
+    return [PackageWarning(name=WarningName.OLDER_SIBLING, message=message)]
 
 
 def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterator[PackageWarning]:

@@ -9,7 +9,7 @@ import re
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -27,7 +27,6 @@ from releasekit.plan.order import in_order, without_soft_cycles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from releasekit.config.values import PinMode
     from releasekit.ecosystems.interface import Built
 
 
@@ -506,6 +505,5 @@ def test_a_crate_that_takes_one_version_only_says_so(tmp_path: Path) -> None:
         crate(tmp_path, "core"),
     ]
     by_name, twins = discover.merged(tmp_path, members, CRATES_IO)
-    for mode, expected in (("auto", {"a"}), ("exact", {"a", "b"})):
-        found = discover.packages(by_name, CRATES_IO, twins, cast("PinMode", mode)).packages
-        assert {each.id.name for each in found for on in each.dependencies if on.exact} == expected
+    found = discover.packages(by_name, CRATES_IO, twins).packages
+    assert {each.id.name for each in found for on in each.dependencies if on.exact} == {"a"}

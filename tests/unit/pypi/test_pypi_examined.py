@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import distributions
-from releasekit.ecosystems.pypi.examined import of_metadata, warnings_of
+from releasekit.ecosystems.pypi.examined import of_metadata, pinned_apart, warnings_of
 from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
@@ -28,6 +28,17 @@ def wheel(directory: Path, package: Package, tags: str, *more: str) -> Artifact:
         for name in more:
             archive.writestr(name, "")
     return distributions.artifact(path)
+
+
+def test_what_a_published_file_is_pinned_to_is_read_there(tmp_path: Path) -> None:
+    """R49: what users of it can install no other version beside."""
+    package = distributions.package()
+    needs = ["a", "b==1", "c==2.0", "d<2", "e==1; extra == 'e'", "F.f==1; python_version > '3'"]
+    file = distributions.wheel(tmp_path, package, requires=needs)
+    versions = dict.fromkeys(["a", "b", "c", "d", "e", "f-f"], "2.0.0")
+    assert pinned_apart([file], versions) == ["b", "f-f"]
+    file.path.unlink()
+    assert pinned_apart([file], versions) == []
 
 
 def found(package: Package, *artifacts: Artifact, on_pypi: bool = False) -> dict[str, str]:

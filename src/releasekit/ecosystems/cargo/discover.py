@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.values import PinMode
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.metadata import Crate, Need
 
@@ -69,10 +68,9 @@ def packages(
     crates: Mapping[str, Crate],
     destination: Destination,
     twins: Sequence[Crate] = (),
-    mode: PinMode = "auto",
 ) -> Found:
-    """All of them, with their edges, pinned so; those that may not go to `destination` say why."""
-    members = Members.of(crates, destination, twins, mode)
+    """All of them, with their edges; those that may not go to `destination` say why."""
+    members = Members.of(crates, destination, twins)
     edges = _without_rings({n: members.dependencies(crate) for n, crate in crates.items()}, crates)
     alone = frozenset(_packaged_alone(edges))
     return Found(
@@ -113,7 +111,6 @@ class Members:
     by_name: Mapping[str, Crate]
     by_directory: Mapping[Path, Crate]
     destination: Destination
-    mode: PinMode
 
     @classmethod
     def of(
@@ -121,11 +118,10 @@ class Members:
         crates: Mapping[str, Crate],
         destination: Destination,
         twins: Sequence[Crate],
-        mode: PinMode,
     ) -> Self:
         known = (*crates.values(), *twins)
         by_directory = {crate.manifest.parent.resolve(): crate for crate in known}
-        return cls(by_name=crates, by_directory=by_directory, destination=destination, mode=mode)
+        return cls(by_name=crates, by_directory=by_directory, destination=destination)
 
     def dependencies(self, crate: Crate) -> tuple[Dependency, ...]:
         """Its edges to other members, each once.
@@ -147,21 +143,13 @@ class Members:
                 requirement=need.requirement if need.versioned else "",
                 soft=need.kind == "dev",
                 private=self._private(other),
-                exact=need.kind == "normal" and self._pins(need),
+                exact=need.kind == "normal" and _pins(need),
                 visible_first=need.path is None or other.workspace != crate.workspace,
             )
             first = edges.setdefault(other.name, edge)
             if edge.visible_first:
                 edges[other.name] = replace(first, visible_first=True)
         return tuple(edges.values())
-
-    def _pins(self, need: Need) -> bool:
-        """Whether the crate works beside one version only; the others of its major have no place
-        in the same build. https://doc.rust-lang.org/cargo/reference/resolver.html
-        """
-        if self.mode == "exact" and need.path is not None:
-            return True
-        return need.versioned and need.requirement.startswith("=")
 
     def _private(self, crate: Crate) -> str:
         """Why a twin is never published."""
@@ -181,6 +169,13 @@ class Members:
             return None
         fits = Requirement.parse(need.requirement).matches(Version.parse(other.version))
         return other if fits and not unpublishable(other, self.destination) else None
+
+
+def _pins(need: Need) -> bool:
+    """Whether the crate works beside one version only; the others of its major have no place in
+    the same build. https://doc.rust-lang.org/cargo/reference/resolver.html
+    """
+    return need.versioned and need.requirement.startswith("=")
 
 
 def _without_rings(

@@ -69,9 +69,7 @@ class Cargo(Resource):
             found += await read_metadata(directory, self.services.processes)
         crates, twins = await asyncio.to_thread(discover.merged, root, found, self.destination)
         return CargoWorkspace(
-            found=await asyncio.to_thread(
-                discover.packages, crates, self.destination, twins, self.config.pin
-            ),
+            found=await asyncio.to_thread(discover.packages, crates, self.destination, twins),
             crates=crates,
             root=root,
             cargo=self,

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.values import PinMode
     from releasekit.ecosystems.interface import Membership, Standing
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import Declared, Limits, PyProject
@@ -286,10 +285,8 @@ def _leads_out(need: Declared, by_name: Mapping[str, PyProject]) -> bool:
     return not need.requirement.specifier.contains(ours.version, prereleases=True)
 
 
-def packages(
-    by_name: Mapping[str, PyProject], twins: Sequence[PyProject] = (), mode: PinMode = "auto"
-) -> list[Package]:
-    """The projects, versions known, as packages with their edges to one another, pinned so."""
+def packages(by_name: Mapping[str, PyProject], twins: Sequence[PyProject] = ()) -> list[Package]:
+    """The projects, versions known, as packages with their edges to one another."""
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
@@ -305,7 +302,7 @@ def packages(
                     home=lambda each: each.home,
                     private=lambda each: each.unpublishable,
                 )
-                for edge in dependencies(project, by_name, mode)
+                for edge in dependencies(project, by_name)
             ),
             # Without a range, whatever version users get is one that it asks for.
             elsewhere=tuple(
@@ -318,9 +315,7 @@ def packages(
     ]
 
 
-def dependencies(
-    project: PyProject, by_name: Mapping[str, PyProject], mode: PinMode = "auto"
-) -> tuple[Dependency, ...]:
+def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[Dependency, ...]:
     """The project's in-repo edges, in the order of its manifest.
 
     An extra that names the project itself is no edge. What a build requirement needs at run time is
@@ -328,7 +323,7 @@ def dependencies(
     framework, the plugin goes last, as only the framework works without the other.
     """
     edges = [
-        _edge(need.name, need.kind, need.text, exact=is_exact(need.requirement, mode))
+        _edge(need.name, need.kind, need.text, exact=is_exact(need.requirement))
         for need in project.requirements
         if need.name in by_name
     ]

@@ -75,7 +75,7 @@ class PyPI(Resource):
         named = {project.name: project for project in complete}
         projects = {name: discover.settled(project, named) for name, project in named.items()}
         return PyPIWorkspace(
-            packages=tuple(discover.packages(projects, twins, self._config.pin)),
+            packages=tuple(discover.packages(projects, twins)),
             projects=projects,
             pins=self._config.pin,
             builder=self._prepared,

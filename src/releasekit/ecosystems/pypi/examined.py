@@ -11,11 +11,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from packaging.metadata import Metadata, RawMetadata, parse_email
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from releasekit.ecosystems.pypi.discover import MANIFEST
 from releasekit.ecosystems.pypi.distribution import metadata_of, names_in, older_than_2_4
+from releasekit.ecosystems.pypi.manifest import is_requirement
+from releasekit.ecosystems.pypi.pin import is_exact
 from releasekit.errors import PackageError
 from releasekit.host import contents, durable
 from releasekit.http.client import one_line
@@ -23,7 +26,7 @@ from releasekit.model import PackageWarning, WarningName
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.model import Artifact, Package
 
@@ -56,6 +59,24 @@ def warnings_of(
     # They all say the same; the first file speaks for the release.
     for text in texts[:1]:
         yield from of_metadata(text)
+
+
+def pinned_apart(artifacts: Sequence[Artifact], versions: Mapping[str, str]) -> list[str]:
+    """Which packages whoever installs these needs in one version only, and not in that of
+    `versions`; none where the files cannot be read. Blocks.
+    """
+    try:
+        text = _metadata_in(artifacts[0])  # They all say the same.
+    except PackageError:
+        return []
+    raw, _ = parse_email(text)
+    found: dict[str, None] = {}
+    for wanted in map(Requirement, filter(is_requirement, raw.get("requires_dist", []))):
+        version = versions.get(canonicalize_name(wanted.name), "")
+        apart = version and not wanted.specifier.contains(version, prereleases=True)
+        if apart and is_exact(wanted) and "extra" not in str(wanted.marker):
+            found[canonicalize_name(wanted.name)] = None
+    return [*found]
 
 
 def _metadata_in(artifact: Artifact) -> bytes:

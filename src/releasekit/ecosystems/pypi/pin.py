@@ -65,10 +65,8 @@ def _needs_pin(wanted: Requirement, version: str, mode: PinMode) -> bool:
     return mode == "exact" and str(wanted.specifier) != f"=={version}"
 
 
-def is_exact(wanted: Requirement, mode: PinMode) -> bool:
-    """Whether what is built asks for one version only."""
-    if mode == "exact" or (mode == "auto" and not wanted.specifier):
-        return True
+def is_exact(wanted: Requirement) -> bool:
+    """Whether it asks for one version only, as it is spelled."""
     return any(
         each.operator in {"==", "==="} and not each.version.endswith(".*")
         for each in wanted.specifier

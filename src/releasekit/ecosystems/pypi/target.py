@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.ecosystem import PyPI
-from releasekit.ecosystems.pypi.examined import warnings_of
+from releasekit.ecosystems.pypi.examined import pinned_apart, warnings_of
 from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
 from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
@@ -51,6 +51,7 @@ def _joined(
         there,
         plan_notes=index.plan_notes if index else None,
         warnings_of=partial(warnings_of, on_pypi=bool(index and index.is_pypi)),
+        pinned_apart=pinned_apart,
         is_new=index.is_new if index else None,
         prebuilt=PythonFiles(found),
         attesting=attesting,
