@@ -12,7 +12,7 @@ from raising import raises
 from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
 from releasekit.model import Action, DependencyKind, Package, Plan
-from releasekit.plan.make import discover, make_plan
+from releasekit.plan.make import discover, make_plan, with_doubt
 from releasekit.problems import Problem
 from releasekit.state.journal import History
 
@@ -141,6 +141,23 @@ def test_private_packages_are_listed_not_planned(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, CORE, private)
     assert names(plan) == ["core"]
     assert [p.id.name for p in plan.private] == ["tools"]
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "doubt"),
+    [
+        ("app", "app-integration-tests", "lies in a directory called `app-integration-tests`"),
+        ("app-tests", "app", "has the name of tests"),
+        ("app-test", "app-test", ""),
+        ("attests", "tests-app", ""),
+    ],
+)
+def test_what_ends_in_tests_is_hardly_meant(
+    tmp_path: Path, name: str, where: str, doubt: str
+) -> None:
+    """R1: unlike what helps others to test."""
+    found = with_doubt(replace(package(name), directory=tmp_path / where), tmp_path)
+    assert found.doubt == doubt
 
 
 def test_what_lies_among_examples_is_published_and_named(tmp_path: Path) -> None:

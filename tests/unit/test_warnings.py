@@ -142,6 +142,23 @@ def test_a_new_name_that_is_hardly_meant_is_an_error(
 
 
 @pytest.mark.parametrize(
+    ("needs", "known", "is_error"),
+    [((), {"core"}, True), ((), set(), False), (("core",), {"core"}, False)],
+)
+def test_a_new_root_of_known_packages_is_an_error(
+    tmp_path: Path, needs: tuple[str, ...], known: set[str], *, is_error: bool
+) -> None:
+    """R49: it is there for the tools, unless it needs them, or all are new."""
+    root = replace(package("dev", *needs), directory=tmp_path)
+    core = replace(CORE, directory=tmp_path / "core")
+    target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda each: each.name not in known)
+    made = replace(plan(core, root, actions={"core": Action.KEEP}), commit="")
+    (warning,) = warned(tmp_path, made, target).packages[1].warnings
+    assert warning.error is is_error
+    assert ("the root of a workspace whose core is known" in warning.message) is is_error
+
+
+@pytest.mark.parametrize(
     ("exact", "core", "expected"),
     [
         (True, Action.PUBLISH, ["older-sibling"]),

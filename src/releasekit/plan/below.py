@@ -43,6 +43,7 @@ ASIDE: Final = frozenset(
         *("demo", "demos", "playground", "playgrounds", "sandbox", "sandboxes"),
     }
 )
+TESTS: Final = re.compile(r".+[-_]tests")
 # Likewise of single packages: nobody publishes a website, or what tests alone need.
 _BESIDE: Final = re.compile(r"docs?|website|site|www|it|e2e|bench(es|marks?)?|.+[-_]tests?")
 # Somebody else's, or made by a build.

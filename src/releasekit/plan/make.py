@@ -32,7 +32,7 @@ from releasekit.model import (
     Published,
 )
 from releasekit.plan.access import find_unnamed, look_up, refuse_unnamed
-from releasekit.plan.below import ASIDE, missed, standing, told
+from releasekit.plan.below import ASIDE, TESTS, missed, standing, told
 from releasekit.plan.decision import SENT, compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.staged import looked_at
@@ -178,11 +178,15 @@ async def make_plan(
 
 
 def with_doubt(package: Package, root: Path) -> Package:
-    """With what its directory makes unlikely, if nothing else does."""
-    aside = sorted(ASIDE.intersection(package.directory.parts[len(root.parts) :]))
-    if package.doubt or not aside:
+    """With what its directory or its name makes unlikely, if nothing else does."""
+    if package.doubt:
         return package
-    return replace(package, doubt=f"lies in a directory called `{aside[0]}`")
+    parts = package.directory.parts[len(root.parts) :]
+    if aside := [each for each in parts if each in ASIDE or TESTS.fullmatch(each)]:
+        return replace(package, doubt=f"lies in a directory called `{min(aside)}`")
+    if TESTS.fullmatch(package.id.name):
+        return replace(package, doubt="has the name of tests")
+    return package
 
 
 def doubt_notes(planned: Sequence[PlannedPackage]) -> list[str]:

@@ -64,7 +64,7 @@ async def with_warnings(
     async def warned(planned: PlannedPackage) -> PlannedPackage:
         ecosystem = planned.package.id.ecosystem
         warnings = [
-            *_of_names(planned, targets[ecosystem], is_said=is_said),
+            *_of_names(planned, targets[ecosystem], plan, is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
             *await asyncio.to_thread(_of_siblings, planned, new, targets[ecosystem]),
             *_of_excluded(planned, plan.versions.get(ecosystem, {})),
@@ -91,29 +91,46 @@ def refuse_errors(plan: Plan) -> None:
 
 
 def _of_names(
-    planned: PlannedPackage, target: Target, *, is_said: bool
+    planned: PlannedPackage, target: Target, plan: Plan, *, is_said: bool
 ) -> Iterator[PackageWarning]:
     """Of one that is hardly meant, an error, unless releasekit.toml says what to make of new names:
     a name is taken for good.
     """
-    doubt = planned.package.doubt
     if (
         planned.action in _SENT
         and not planned.begun
         and target.is_new is not None
         and target.is_new(planned.package.id)
     ):
+        doubt = planned.package.doubt or _doubt_of_root(planned.package, target.is_new, plan)
         yield PackageWarning(
             name=WarningName.NEW_NAME,
             message=f"{target.registry.url} has no package of this name yet"
             + (
-                f", and it {doubt}: leave it out with `exclude-packages`, or write "
+                f", and it {doubt}: leave it out with `exclude-packages` (or all of "
+                f"{planned.package.id.ecosystem} with `ecosystem`), or write "
                 '`new-name = "warn"` below [warnings] in releasekit.toml'
                 if doubt
                 else ": make sure that it is spelled correctly"
             ),
             error=bool(doubt) and not is_said,
         )
+
+
+def _doubt_of_root(package: Package, is_new: Callable[[PackageId], bool], plan: Plan) -> str:
+    """One that holds its siblings and needs none of them is mostly there for the tools."""
+    needed = {need.on for need in package.asked_for}
+    below = [
+        each.package
+        for each in plan.packages
+        if each.package.id.ecosystem == package.id.ecosystem
+        and package.directory in each.package.directory.parents
+    ]
+    if needed.isdisjoint(each.id for each in below):
+        for each in below:
+            if not is_new(each.id):
+                return f"is the root of a workspace whose {each.id.name} is known there"
+    return ""
 
 
 def _of_sandbox(planned: PlannedPackage, lacking: str) -> Iterator[PackageWarning]:

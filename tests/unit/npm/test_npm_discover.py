@@ -50,6 +50,28 @@ def test_the_root_of_a_workspace_is_hardly_meant(
     assert not doubts.get("web")
 
 
+@pytest.mark.parametrize(
+    ("more", "beside", "doubtful"),
+    [
+        ({}, ["pyproject.toml"], True),
+        ({}, ["Chart.yaml"], True),
+        ({}, [], False),
+        ({}, ["pyproject.toml", "index.js"], False),
+        ({"files": ["lib"]}, ["pyproject.toml"], False),
+        ({"exports": "./a.js"}, ["Cargo.toml"], False),
+        ({"publishConfig": {"access": "public"}}, ["pyproject.toml"], False),
+    ],
+)
+def test_what_only_tells_changesets_a_version_is_hardly_meant(
+    tmp_path: Path, more: dict[str, object], beside: list[str], doubtful: bool
+) -> None:
+    """R1: the package of another ecosystem in the same directory is the one that goes out."""
+    root = write(tmp_path, {"package.json": {"workspaces": ["*"]}, "a/package.json": web(**more)})
+    for name in beside:
+        (root / "a" / name).write_text("")
+    assert bool(discovered(root)["web"].doubt) is doubtful
+
+
 def refusal(root: Path, **changes: object) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
         discovered(root, **changes)

@@ -13,7 +13,7 @@ from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import map_all
-from releasekit.host.files import inside
+from releasekit.host.files import inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.workspace import WorkspaceFiles
 
 ECOSYSTEM: Final = "npm"
+# A package of another ecosystem is there.
+_OTHERS: Final = ("pyproject.toml", "Cargo.toml", "go.mod", "pom.xml", "Chart.yaml")
 _VERSION: Final = re.compile(r"[=v\s]*\d+\.\d+\.\d+(?:[-+]\S+)?")
 
 
@@ -107,16 +109,22 @@ def packages(found: Found) -> list[Package]:
             dependencies=tuple(dict.fromkeys(_edges(project, found, inside=True))),
             elsewhere=tuple(dict.fromkeys(_edges(project, found, inside=False))),
             unpublishable=project.unpublishable,
-            doubt=_doubt(project.directory, found.home(project)),
+            doubt=_doubt(project, found.home(project)),
         )
         for project in found.by_name.values()
     ]
 
 
-def _doubt(directory: Path, home: WorkspaceFiles) -> str:
+def _doubt(project: NpmPackage, home: WorkspaceFiles) -> str:
     """https://docs.npmjs.com/cli/v11/using-npm/workspaces (include-workspace-root)"""
-    is_root = directory == home.root and bool(home.members) and not home.standing(directory)
-    return "is the root of a workspace, which `npm publish --workspaces` leaves out" * is_root
+    directory = project.directory
+    if directory == home.root and home.members and not home.standing(directory):
+        return "is the root of a workspace, which `npm publish --workspaces` leaves out"
+    if project.names_files or is_file(directory / "index.js"):
+        return ""
+    # As changesets has it, which takes versions of other ecosystems from there.
+    beside = next((name for name in _OTHERS if is_file(directory / name)), "")
+    return beside and f"names no files of its own and lies beside a {beside}"
 
 
 def _edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[Dependency]:

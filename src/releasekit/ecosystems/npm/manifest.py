@@ -30,6 +30,13 @@ Field = Literal["dependencies", "optionalDependencies", "peerDependencies", "dev
 FIELDS: Final[tuple[Field, ...]] = (
     "dependencies", "optionalDependencies", "peerDependencies", "devDependencies",
 )  # fmt: skip
+# What says what a package holds, or how it is to be published.
+_CONTENTS: Final = frozenset(
+    {
+        *("files", "main", "module", "exports", "bin", "browser", "types", "typings", "style"),
+        *("directories", "publishConfig"),
+    }
+)
 # What runs when a package is packed to be published, in this order.
 # https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
 SCRIPTS: Final = ("prepublishOnly", "prepack", "prepare", "postpack")
@@ -57,10 +64,10 @@ class Declared:
 class NpmPackage:
     """`version` is empty only for what is unpublishable. `scripts` run when it is packed,
     `following` once it is published; `publishing` is one of them that would publish others.
-    `bundled` are the packages that its tarball brings along, `optional_peers` the peers that it can
-    do without, `repository` is where its sources are, as npm spells that. `platforms` is how the
-    names of its packages for platforms begin, with napi, and a `platform` says of itself that it is
-    for some.
+    `bundled` are the packages in its tarball, `optional_peers` the peers that it can do without,
+    `repository` is where its sources are, as npm spells that. With napi, `platforms` is how the
+    names of its platform packages begin; `platform` says that the package is for one platform.
+    `names_files` says that package.json names some files that the package is made of.
     """
 
     name: str
@@ -77,6 +84,7 @@ class NpmPackage:
     platforms: str = ""
     platform: bool = False
     unpublishable: str = ""
+    names_files: bool = True
 
     @property
     def directory(self) -> Path:
@@ -122,6 +130,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         platforms=_platforms(document, name),
         platform="os" in document or "cpu" in document,
         unpublishable=unpublishable,
+        names_files=not _CONTENTS.isdisjoint(document),
     )
 
 
