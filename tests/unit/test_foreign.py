@@ -314,6 +314,15 @@ def test_a_batch_waits_for_nothing_but_what_its_packages_need(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_where_batches_take_turns_each_comes_after_what_it_needs(*, in_turn: bool) -> None:
+    """Also in a dry run, where no uploads say which of them is urgent."""
+    target = Target(FakeWorkspace(), FakeRegistry(), builds_in_turn=in_turn)
+    found = batches_of(plan(CORE, APP, LONE), {"fake": target})
+    needs = {each.packages[0].name: {need.name for need in each.needs} for each in found}
+    assert needs == {"core": set(), "app": {"core"} if in_turn else set(), "lone": set()}
+
+
 def test_a_dry_run_waits_for_nobody(job: Job) -> None:
     results = job.run(part(APP), dry_run=True)
     assert (results["app"].outcome, job.ended_s) == (Outcome.WOULD_PUBLISH, 0.0)

@@ -272,8 +272,10 @@ class Target:
     place of the workspace's `batches` where nothing of another ecosystem is built: those that wait
     for one tool then take all slots.
     Where it `builds_on_published` dependencies, the registry has to show those that another job
-    publishes before a dependent is built. `missing_tool` says why none of some packages could be
-    built on this machine, with the version wanted and what to do, without starting anything.
+    publishes before a dependent is built. Where it `builds_in_turn`, a batch that waits for no
+    registry is built after those that hold what it needs. `missing_tool` says why none of some
+    packages could be built on this machine, with the version wanted and what to do, without
+    starting anything.
     Where nothing is `attesting`, the registry takes no attestations, as far as is known.
     `version_at` is the version that the manifests of a package said at another time, read by a
     function from a path of today to its bytes, or None where there was no such file; empty where
@@ -305,6 +307,7 @@ class Target:
     shows_within_s: float = 0.0
     singly: Callable[[Sequence[Package]], Sequence[Sequence[Package]]] | None = None
     builds_on_published: bool = False
+    builds_in_turn: bool = False
     missing_tool: Callable[[Sequence[Package]], ConfigError | None] | None = None
     attesting: Attesting | None = None
     version_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None

@@ -235,7 +235,9 @@ def batches_of(plan: Plan, targets: Mapping[str, Target]) -> Iterator[Batch]:
                     needs=frozenset(
                         need.on
                         for need in dependencies
-                        if need.kind is DependencyKind.BUILD or target.builds_on_published
+                        if need.kind is DependencyKind.BUILD
+                        or target.builds_on_published
+                        or (target.builds_in_turn and not first & coming)
                     ),
                     absent=awaited | (first & coming),
                 )

@@ -62,6 +62,8 @@ def _joined(
         is_new=is_new,
         differing=differing,
         prebuilt=Crates(found),
+        # Calls take turns anyway, and each finds what those before it have packaged.
+        builds_in_turn=True,
         version_at=version_at,
         packs=packs,
         inherited_at=inherited_at,
