@@ -2,15 +2,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 import fakes
 from releasekit.ecosystems.pypi import Options, discover, manifest, roots
+from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
 from releasekit.ecosystems.pypi.sources import check_sources
 from releasekit.errors import ConfigError, Cycle, PlanError
+from releasekit.model import Action
 from releasekit.plan.order import in_order
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from packaging.requirements import Requirement
 
+    from releasekit.config.values import PinMode
     from releasekit.model import Package
 
 HATCHLING = '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
@@ -98,6 +101,35 @@ def test_a_requirement_that_excludes_the_workspaces_version_leads_out_of_it(
     web = discover.settled(projects["web"], projects)
     assert [need.text for need in web.elsewhere] == ["acme-core>=2"]
     assert len([need for need in web.requirements if need.name == "acme-core"]) == 1
+
+
+@pytest.mark.parametrize("pins", ["auto", "exact", "none"])
+def test_a_plan_says_what_pins_add(tmp_path: Path, pins: PinMode) -> None:
+    """R24: where nobody has asked for them."""
+    root = write(
+        tmp_path,
+        {
+            ".": '[tool.uv.workspace]\nmembers = ["*"]\n',
+            "core": project("core", version="1.2"),
+            "app": project(
+                "app",
+                'dependencies = ["core", "web>=1", "httpx"]',
+                'optional-dependencies.all = ["app", "core", "web"]',
+            ),
+            "web": project("web", 'dependencies = ["core"]'),
+        },
+    )
+    projects, twins = discover.projects(root, Options())
+    packages = tuple(discover.packages(projects, twins))
+    nothing = cast("Any", None)  # is built
+    workspace = PyPIWorkspace(
+        packages=packages, projects=projects, pins=pins, builder=nothing, wheels=nothing
+    )
+    made = fakes.plan(*packages, actions={"web": Action.KEEP})
+    told = workspace.note_of_pins(made.packages)
+    assert told.partition(";")[0] == (
+        "pinned in what is built: core==1.2 in app, web==1.0 in app" if pins == "auto" else ""
+    )
 
 
 @pytest.mark.parametrize(

@@ -344,6 +344,20 @@ def dependencies(project: PyProject, by_name: Mapping[str, PyProject]) -> tuple[
     )
 
 
+def needs_without_version(project: PyProject) -> list[str]:
+    """What its pyproject.toml itself requires in any version, for whoever installs it."""
+    fields = {
+        DependencyKind.RUNTIME: "dependencies",
+        DependencyKind.OPTIONAL: "optional-dependencies",
+    }
+    return [
+        need.name
+        for need in project.requirements
+        if need.kind in fields and fields[need.kind] not in project.dynamic
+        if not need.requirement.specifier and need.requirement.url is None
+    ]
+
+
 def _edge(
     name: str, kind: DependencyKind, requirement: str = "", *, exact: bool = False
 ) -> Dependency:

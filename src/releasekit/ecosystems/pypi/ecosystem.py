@@ -16,7 +16,8 @@ from releasekit.ecosystems.pypi.distribution import metadata_told
 from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed
-from releasekit.model import PackageId
+from releasekit.model import Action, PackageId
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import Limits, PyProject
-    from releasekit.model import Artifact, Package
+    from releasekit.model import Artifact, Package, PlannedPackage
 
 
 class PyPI(Resource):
@@ -168,6 +169,24 @@ class PyPIWorkspace:
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         return pin.pin(manifest, versions, self.pins)
+
+    def note_of_pins(self, planned: Sequence[PlannedPackage]) -> str:
+        """What `auto` adds to requirements that name no version; nobody has asked for that."""
+        if self.pins != "auto":
+            return ""
+        versions = {each.id.name: each.version for each in self.packages if not each.unpublishable}
+        found: dict[str, None] = {}
+        for each in planned:
+            if each.action is Action.PUBLISH and not each.package.prebuilt:
+                project = self.projects[each.package.id.name]
+                for name in discover.needs_without_version(project):
+                    if name in versions and name != project.name:
+                        found[f"{name}=={versions[name]} in {project.name}"] = None
+        if not found:
+            return ""
+        return (
+            f"pinned in what is built: {few([*found])}; `pin: none` leaves requirements as written"
+        )
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return [[package] for package in packages]

@@ -14,11 +14,14 @@ from releasekit.ecosystems.pypi.prebuilt import PythonFiles
 from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Attesting, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
+    from releasekit.model import PlannedPackage
 
 
 def layout(_config: Config, options: Options) -> Layout:
@@ -46,10 +49,14 @@ def _joined(
     index: PackageIndex | None = None,
     attesting: Attesting | None = None,
 ) -> Target:
+    def plan_notes(planned: Sequence[PlannedPackage]) -> str:
+        notes = [index.plan_notes(planned) if index else "", found.note_of_pins(planned)]
+        return ". ".join(filter(None, notes))
+
     return Target(
         found,
         there,
-        plan_notes=index.plan_notes if index else None,
+        plan_notes=plan_notes,
         warnings_of=partial(warnings_of, on_pypi=bool(index and index.is_pypi)),
         pinned_apart=pinned_apart,
         is_new=index.is_new if index else None,
