@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_CHARS: Final = 65_000
 _MAX_LOG_BYTES: Final = 4 * 1024 * 1024
 _MOST_COMMITS: Final = 200
-_STEMS: Final = ("CHANGELOG", "CHANGES", "HISTORY", "NEWS", "RELEASES", "RELEASE_NOTES")
+_STEMS: Final = ("CHANGELOG", "CHANGES", "HISTORY", "NEWS", "RELEASES", "RELEASE_NOTES", "RELEASE")
 _ENDS: Final = (".md", ".rst", ".markdown", ".txt", "")
 _NAMES: Final = (
     tuple(f"{stem}{end}" for stem in _STEMS for end in _ENDS)

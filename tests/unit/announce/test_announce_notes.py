@@ -81,6 +81,13 @@ def test_the_section_of_its_change_log(name: str) -> None:
     assert told(Past({f"core/{name}": LOG}, ["Work"])) == "- New."
 
 
+def test_a_release_md_has_headings_of_its_own() -> None:
+    log = (
+        "# Upcoming Release\n\n- Later.\n\n# Release 1.1.0\n\n- New.\n\n# Release 1.0.0\n\n- Old.\n"
+    )
+    assert told(Past({"core/RELEASE.md": log}, ["Work"])) == "- New."
+
+
 def test_that_of_a_directory_beside_it_counts_where_that_is_said() -> None:
     past = Past({"CHANGELOG.md": LOG}, ["Work"])
     assert told(past, beside=[ROOT]) == "- New."
