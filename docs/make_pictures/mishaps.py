@@ -110,7 +110,7 @@ def _refused(package: Package) -> Mishap:
 
 _NEW_NAME: Final = PackageWarning(
     name=WarningName.NEW_NAME,
-    message="https://registry.npmjs.org/ has no package of this name yet: make sure that it is "
+    message="registry.npmjs.org has no package of this name yet: make sure that it is "
     "spelled correctly",
 )
 _NO_README: Final = PackageWarning(

@@ -100,6 +100,13 @@ def test_a_blocked_package_names_what_failed_at_the_bottom_of_it() -> None:
     assert found["web"].reason == "needs fake:cli, which is blocked by fake:core, fake:other"
 
 
+def test_what_failed_shares_a_clause() -> None:
+    """R47: one row may need many of them."""
+    needs = [(package_id(name), "failed") for name in "abcdefg"]
+    reason = result_of(run(), needs).reason
+    assert reason == "needs fake:a, fake:b, fake:c, fake:d, fake:e and 2 more, which failed"
+
+
 def test_a_blocked_package_names_what_it_needs() -> None:
     found = result_of(run(), BLOCKED_BY)
     assert found.reason == "needs fake:core, which failed"

@@ -99,6 +99,8 @@ def test_a_wish_is_never_dropped_in_silence() -> None:
     off = planned(attestations="off", wishes={"a": True})
     assert attested(off) == []
     assert off.provenance == "off, and fake:a asks for it (`publishConfig.provenance`)"
+    both = planned(attestations="off", wishes={"a": True, "b": True})
+    assert both.provenance.startswith("off, and fake:a, fake:b ask for it")
 
 
 def test_what_declines_is_left_alone() -> None:

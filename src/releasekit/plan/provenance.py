@@ -73,7 +73,8 @@ def with_provenance(
 
 
 def _asked(wished: Sequence[str]) -> str:
-    return f"{few(wished)} asks for it (`publishConfig.provenance`)"
+    asks = "ask" if len(wished) > 1 else "asks"
+    return f"{few(wished)} {asks} for it (`publishConfig.provenance`)"
 
 
 def _refuse(config: Config, obstacles: Mapping[Obstacle, Sequence[str]]) -> None:

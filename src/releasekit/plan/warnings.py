@@ -24,6 +24,7 @@ from releasekit.plan.changes import (
 )
 from releasekit.plan.decision import is_clean
 from releasekit.problems import Problem
+from releasekit.report.plans import place
 from releasekit.report.remarks import warning_lines
 from releasekit.report.text import few
 
@@ -105,7 +106,7 @@ def _of_names(
         doubt = planned.package.doubt or _doubt_of_root(planned.package, target.is_new, plan)
         yield PackageWarning(
             name=WarningName.NEW_NAME,
-            message=f"{target.registry.url} has no package of this name yet"
+            message=f"{place(target.registry.url)} has no package of this name yet"
             + (
                 f", and it {doubt}: leave it out with `exclude-packages` (or all of "
                 f"{planned.package.id.ecosystem} with `ecosystem`), or write "

@@ -235,7 +235,11 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         reason = run.ambiguity or "accepted, but not seen on the registry before the run ended"
         return Outcome.UNKNOWN, str(run.error) if run.error else reason
     if blockers:
-        needs = (f"needs {on}, which {became(how)}" for on, how in blockers)
+        failed = [str(on) for on, how in blockers if how == Outcome.FAILED]
+        needs = [
+            f"needs {on}, which {became(how)}" for on, how in blockers if how != Outcome.FAILED
+        ]
+        needs += [f"needs {few(failed)}, which failed"] if failed else []
         return Outcome.BLOCKED, ", ".join(needs)
     if run.error is not None:
         # A release of which a part is out for good is not one of which nothing is.

@@ -49,8 +49,8 @@ def plan_headline(plan: Plan) -> str:
 def destinations(plan: Plan) -> list[str]:
     """Where its packages go: each place once, without credentials."""
     used = sorted({planned.package.id.ecosystem for planned in plan.packages})
-    places = [_place(plan.registries[name]) for name in used if plan.registries.get(name)]
-    return [escape.clip(place, _MAX_CHARS) for place in dict.fromkeys(places)]
+    places = [place(plan.registries[name]) for name in used if plan.registries.get(name)]
+    return [escape.clip(each, _MAX_CHARS) for each in dict.fromkeys(places)]
 
 
 def destination_line(plan: Plan) -> str:
@@ -59,7 +59,8 @@ def destination_line(plan: Plan) -> str:
     return escape.log_line(f"to: {', '.join(places)}") if places else ""
 
 
-def _place(url: str) -> str:
+def place(url: str) -> str:
+    """What people call it, without credentials."""
     scheme, separator, rest = url.partition("://")
     if not separator:
         return url

@@ -14,7 +14,7 @@ from releasekit.text.escape import clip, log_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from releasekit.model import Report
+    from releasekit.model import Artifact, Package, Report
     from releasekit.problems import Problem
 
 _FEW: Final = 3
@@ -48,7 +48,11 @@ def remarks(view: View) -> list[str]:
     """
     report = view.report
     files = [
-        (artifact.filename, f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
+        (
+            _file_name(artifact, result.package),
+            f"{artifact.size} bytes",
+            f"sha256:{artifact.sha256}",
+        )
         for result in report.results
         for artifact in result.artifacts
         if report.dry_run and not result.outcome.done
@@ -67,6 +71,12 @@ def remarks(view: View) -> list[str]:
         *spent_line(report.spent),
         *tagged_lines(report.results),
     ]
+
+
+def _file_name(artifact: Artifact, package: Package) -> str:
+    """The file of a Go module is named after its version alone."""
+    alone = artifact.path.stem == package.version
+    return f"{package.id.name} {artifact.filename}" if alone else artifact.filename
 
 
 def approval_table(

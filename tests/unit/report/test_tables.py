@@ -31,5 +31,14 @@ def test_a_dry_run_lists_the_files_it_would_upload() -> None:
     assert "would be uploaded" not in results_table(report(built, kept))
 
 
+def test_a_file_that_only_its_version_names_stands_behind_its_package() -> None:
+    """As those of Go modules, of which a release may have many."""
+    files = tuple(artifact(f"1.0.0.{end}") for end in ("mod", "zip"))
+    built = result("core", Outcome.WOULD_PUBLISH, artifacts=files)
+    text = results_table(report(built, dry_run=True))
+    assert "core 1.0.0.mod" in text
+    assert "core 1.0.0.zip" in text
+
+
 def test_results_table_of_nothing_is_its_headline() -> None:
     assert results_table(outcomes()) == "No package to publish"
