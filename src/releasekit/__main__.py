@@ -7,6 +7,7 @@ import sys
 import traceback
 from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -168,10 +169,12 @@ def _untouched(code: int, actions: Actions) -> int:
 
 def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
     annotations = []
-    for each in told_of(error):
+    told = told_of(error)
+    for each, following in zip_longest(told, told[1:]):
         message = clip(log_line(credentials.redact(bare_urls(str(each)))), MAX_CHARS)
         print(f"error: {message}{mark(each.problem)}", file=sys.stderr, flush=True)
-        if each.hint:
+        # Errors of one kind have it in common.
+        if each.hint and (following is None or following.hint != each.hint):
             hint = clip(log_line(credentials.redact(each.hint)), MAX_CHARS)
             print(f"  {hint}", file=sys.stderr, flush=True)
         annotations.append((f"ReleaseKit{mark(each.problem)}", message))

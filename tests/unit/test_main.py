@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.__main__ import trust_as_machine
+from releasekit.__main__ import main, trust_as_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,3 +39,20 @@ def test_a_machine_without_certificates_leaves_the_lists_that_programs_have(tmp_
     environment: dict[str, str] = {}
     trust_as_machine(environment, [str(tmp_path / "missing")])
     assert environment == {}
+
+
+def test_errors_of_one_kind_share_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for where, text in {
+        ".": '{"private": true, "workspaces": ["*"]}',
+        "a": '{"name": "no name"}',
+        "b": '{"name": "none either"}',
+    }.items():
+        (tmp_path / where).mkdir(exist_ok=True)
+        (tmp_path / where / "package.json").write_text(text)
+    assert main(["plan", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("error: ") == 2
+    assert said.count("Write a name like") == 1
+    assert said.index("none either") < said.index("Write a name like")
