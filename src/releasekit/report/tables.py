@@ -73,8 +73,8 @@ def remarks(view: View) -> list[str]:
     ]
 
 
-def _file_name(artifact: Artifact, package: Package) -> str:
-    """The file of a Go module is named after its version alone."""
+def _name(artifact: Artifact, package: Package) -> str:
+    """A Go module's file is named after its version alone."""
     alone = artifact.path.stem == package.version
     return f"{package.id.name} {artifact.filename}" if alone else artifact.filename
 
