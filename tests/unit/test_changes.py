@@ -10,7 +10,7 @@ import pytest
 from fakes import package
 from integration.tools import require_tool
 from releasekit.host.process import Processes
-from releasekit.plan.changes import Revision, Since, changes, tag_of, tags_of
+from releasekit.plan.changes import Revision, Since, changes, tags_of, version_tags
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -122,14 +122,35 @@ def test_what_the_repository_does_not_hold_tells_nothing(root: Path, tmp_path: P
 )
 def test_tags_as_the_tools_of_the_field_name_them(tmp_path: Path, name: str, tag: str) -> None:
     found = at(tmp_path.resolve(), name, "lib/core")
-    assert tag_of(found, tmp_path.resolve(), {tag, "other@1.2.0"}) == Revision.of_tag(tag)
+    tags = version_tags([found], tmp_path.resolve(), {tag, "other@1.2.0"})
+    assert tags == {found: Revision.of_tag(tag)}
 
 
 @pytest.mark.parametrize("tags", [{"core@1.1.0", "v1.2.0"}, {"core-v1.2.0-rc.1", "v1.2.0"}, {"v1"}])
 def test_a_shared_tag_says_nothing_of_a_package_with_tags_of_its_own(
     tmp_path: Path, tags: set[str]
 ) -> None:
-    assert tag_of(at(tmp_path.resolve(), "core"), tmp_path.resolve(), tags) is None
+    assert version_tags([at(tmp_path.resolve(), "core")], tmp_path.resolve(), tags) == {}
+
+
+@pytest.mark.parametrize("version", ["1.2.0", "1.3.0"])
+def test_a_tag_that_may_be_that_of_another_package_says_nothing(
+    tmp_path: Path, version: str
+) -> None:
+    """npm and PyPI know packages by one name, and a tag names no ecosystem."""
+    here = tmp_path.resolve()
+    of_npm, of_pypi = at(here, "e2b", "js"), at(here, "e2b", "python", version)
+    tags = {"e2b@1.2.0", "e2b@1.3.0", "js/v1.2.0"}
+    assert version_tags([of_npm, of_pypi], here, {"e2b@1.2.0", "e2b@1.3.0"}) == {}
+    assert version_tags([of_npm, of_pypi], here, tags) == {of_npm: Revision.of_tag("js/v1.2.0")}
+
+
+def test_packages_of_one_directory_share_their_tags(tmp_path: Path) -> None:
+    """As a crate and what maturin makes of it."""
+    here = tmp_path.resolve()
+    crate, wheel = at(here, "fast", "fast"), at(here, "fast-py", "fast")
+    tag = Revision.of_tag("fast-v1.2.0")
+    assert version_tags([crate, wheel], here, {tag.shown[4:]}) == {crate: tag, wheel: tag}
 
 
 def test_all_tags_are_listed(root: Path) -> None:

@@ -22,7 +22,7 @@ from releasekit.git.versions import first_commits, versions_at
 from releasekit.host.files import repository_of
 from releasekit.http.client import retry
 from releasekit.model import Action
-from releasekit.plan.changes import tag_of
+from releasekit.plan.changes import version_tags
 from releasekit.plan.decision import compare, is_clean
 from releasekit.problems import Problem
 from releasekit.report.text import few
@@ -102,11 +102,11 @@ def _note_other_names(
     packages: Iterable[PlannedPackage], root: Path, there: Collection[str]
 ) -> list[str]:
     """A note where another tool has tagged these versions: they would get a second tag."""
+    tagged = {each.package: each.tag for each in packages if each.tag is not None}
     found = {
-        each.package: other.shown.removeprefix("tag ")
-        for each in packages
-        if each.tag is not None and each.tag.status is Status.WANTED
-        if (other := tag_of(each.package, root, there)) is not None
+        package: revision.shown.removeprefix("tag ")
+        for package, revision in version_tags(tagged, root, there).items()
+        if tagged[package].status is Status.WANTED
     }
     if not found:
         return []

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 # https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
 # https://maven.apache.org/maven-release/maven-release-plugin/prepare-mojo.html#tagNameFormat
 # https://go.dev/ref/mod#vcs-version
-_OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
-_JOINTS: Final = frozenset(joint for joint in _OWN_TAGS if len(joint) == 1)
-_SHARED_TAGS: Final = ("v", "")
+OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
+_JOINTS: Final = frozenset(joint for joint in OWN_TAGS if len(joint) == 1)
+SHARED_TAGS: Final = ("v", "")
 _NOTES: Final = re.compile(r"(?:copying|licen[cs]e|notice|readme)(?:\..*)?", re.IGNORECASE)
 
 
@@ -67,22 +67,28 @@ async def tags_of(root: Path, processes: Processes) -> frozenset[str]:
     return frozenset(listed.stdout.split("\n")) - {""}
 
 
-def tag_of(package: Package, root: Path, tags: Collection[str]) -> Revision | None:
-    """The tag of its version. One that names no package counts where no tag names this one."""
-    version = package.version.removeprefix("v")
-    names = _names(package, root)
-    for name in names:
-        for joint in _OWN_TAGS:
-            if (tag := f"{name}{joint}{version}") in tags:
-                return Revision.of_tag(tag)
-    own = {f"{name}{joint}" for name in names for joint in _JOINTS}
-    if not own.isdisjoint(_beginnings(frozenset(tags))):
-        return None
-    shared = (f"{prefix}{version}" for prefix in _SHARED_TAGS)
-    return next((Revision.of_tag(tag) for tag in shared if tag in tags), None)
+def version_tags(
+    packages: Iterable[Package], root: Path, tags: Collection[str]
+) -> dict[Package, Revision]:
+    """The tag of each version that has one. A name that packages of several directories have tells
+    of none of them; a tag that names no package counts where no tag names this one.
+    """
+    names = {package: _names(package, root) for package in packages}
+    places = {(name, each.directory) for each, known in names.items() for name in known}
+    holders = Counter(name for name, _ in places)
+    beginnings = _beginnings(frozenset(tags))
+    found = {}
+    for package, known in names.items():
+        version = package.version.removeprefix("v")
+        own = [f"{name}{joint}" for name in known if holders[name] == 1 for joint in OWN_TAGS]
+        named = any(f"{name}{joint}" in beginnings for name in known for joint in _JOINTS)
+        possible = own if named else [*own, *SHARED_TAGS]
+        tag = next((each for before in possible if (each := f"{before}{version}") in tags), None)
+        if tag is not None:
+            found[package] = Revision.of_tag(tag)
+    return found
 
 
-@lru_cache(maxsize=1)
 def _beginnings(tags: frozenset[str]) -> frozenset[str]:
     """All that a name and a joint may be: there may be many packages, and many more tags."""
     return frozenset(

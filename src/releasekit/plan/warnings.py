@@ -18,9 +18,9 @@ from releasekit.plan.changes import (
     below,
     changes,
     compiled,
-    tag_of,
     tags_of,
     tracked_files,
+    version_tags,
 )
 from releasekit.plan.decision import is_clean
 from releasekit.problems import Problem
@@ -205,13 +205,14 @@ async def _unbumped(
     if not kept or not plan.commit:
         return {}
     tags = await tags_of(config.root, processes)
+    tagged = version_tags((each.package for each in plan.packages), config.root, tags)
     since = {}
     for planned in kept:
         entry = history.entry(planned.package)
         if entry is not None and planned.artifacts and is_clean(entry.commit):
             since[planned.package] = Revision.of_commit(entry.commit)
-        elif tag := tag_of(planned.package, config.root, tags):
-            since[planned.package] = tag
+        elif planned.package in tagged:
+            since[planned.package] = tagged[planned.package]
     everything = [each for target in targets.values() for each in target.workspace.packages]
     parts = {package: _parts(package, targets) for package in since}
     asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
