@@ -56,7 +56,10 @@ def test_a_release_may_be_without_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["v{version}", "{name}@{version}", "{ecosystem}/{name}-v{version}", "{directory}/v{version}"],
+    [
+        *("v{version}", "{name}@{version}", "{component}-v{version}"),
+        *("{ecosystem}/{name}-v{version}", "{directory}/v{version}"),
+    ],
 )
 def test_a_name_is_what_it_says(name: str) -> None:
     assert TagOptions.from_table({"name": name}).name == name
@@ -68,7 +71,7 @@ def test_a_name_is_what_it_says(name: str) -> None:
         ({"name": 1}, 'Write a string: name = "…".'),
         (
             {"name": "{package}-v{version}"},
-            "It has no field {package}; write any of {name}, {version}, {ecosystem}, {directory}.",
+            "It has no field {package}; write any of {name}, {component}, {version}, {ecosystem}",
         ),
         ({"name": "{}-{version}"}, "It has no field {}; write any of"),
         ({"name": "{version.x}"}, "It has no field {version.x}; write any of"),

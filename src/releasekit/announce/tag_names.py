@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.announce.versions import is_stable, version_key
 from releasekit.errors import PlanError
+from releasekit.plan.changes import OWN_TAGS, SHARED_TAGS
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _FIELD: Final = re.compile(r"\{([^{}]*)\}")
+# The fields that tell the packages of one version apart.
+_OF_ONE: Final = ("name", "component", "directory")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
 _VERSION: Final = r"v?[0-9][0-9A-Za-z.!+_-]*"
 # "core-2-v1.0.0" is a version of "core-2", and none of "core".
@@ -35,7 +38,23 @@ _MAX_BYTES: Final = 255
 
 def is_shared(template: str) -> bool:
     """Whether packages of the same version share one tag."""
-    return not {"name", "directory"} & {*_FIELD.findall(template)}
+    return set(_OF_ONE).isdisjoint(_FIELD.findall(template))
+
+
+def template_of(tags: Mapping[Package, str], root: Path, *, of_all: bool) -> str:
+    """The template that gives these packages these tags, "" where none does. One that names no
+    package takes that the tag is that `of_all` packages there are.
+    """
+    distinct = len(set(tags.values()))
+    templates: list[str] = []
+    if of_all and distinct == 1:
+        templates += [f"{prefix}{{version}}" for prefix in SHARED_TAGS]
+    if distinct == len(tags):
+        templates += [f"{{{each}}}{joint}{{version}}" for each in _OF_ONE for joint in OWN_TAGS]
+    for template in templates:
+        if all(tag_name(template, package, root) == tag for package, tag in tags.items()):
+            return template
+    return ""
 
 
 def tag_name(template: str, package: Package, root: Path) -> str:
@@ -114,6 +133,7 @@ def _template_values(package: Package, root: Path) -> dict[str, str]:
     directory = package.directory.relative_to(root).as_posix()
     return {
         "name": package.id.name.rpartition(":")[2],
+        "component": package.id.name.rpartition(":")[2].rpartition("/")[2],
         "ecosystem": package.id.ecosystem,
         "directory": "" if directory == "." else directory,
     }

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from releasekit.announce.tag_names import is_shared, name_tags, refuse_names, refuse_nested
+from releasekit.announce.tag_names import (
+    is_shared,
+    name_tags,
+    refuse_names,
+    refuse_nested,
+    template_of,
+)
 from releasekit.announced import Status, Tag
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError, Rejected
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
     from releasekit.git.remote import RemoteTag
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
-    from releasekit.model import PackageId, Plan, PlannedPackage, Result
+    from releasekit.model import Package, PackageId, Plan, PlannedPackage, Result
 
 
 _DEEPER: Final = (
@@ -93,32 +99,36 @@ async def plan_tags(
     refuse_nested(named, there)
     tags = await _plan_each(plan, named, there, targets, tagging)
     packages = tuple(replace(each, tag=tags.get(each.package.id)) for each in plan.packages)
-    notes = (*plan.notes, *_note_other_names(packages, config.root, there))
+    tagged = {
+        each.package: tag
+        for each in packages
+        if (tag := each.tag) is not None and not named[each.package.id].own
+    }
+    notes = (*plan.notes, *_note_other_names(tagged, config.root, there))
     words = _count_by_status(tags.values())
     return replace(plan, packages=packages, announcing=words, notes=notes), tagging
 
 
 def _note_other_names(
-    packages: Iterable[PlannedPackage], root: Path, there: Collection[str]
+    tagged: Mapping[Package, Tag], root: Path, there: Collection[str]
 ) -> list[str]:
     """A note where another tool has tagged these versions: they would get a second tag."""
-    tagged = {each.package: each.tag for each in packages if each.tag is not None}
-    found = {
+    missing = {each for each, tag in tagged.items() if tag.status in {Status.WANTED, Status.OWED}}
+    others = {
         package: revision.shown.removeprefix("tag ")
         for package, revision in version_tags(tagged, root, there).items()
-        if tagged[package].status is Status.WANTED
+        if package in missing
     }
-    if not found:
+    if not others:
         return []
-    package, tag = next(iter(found.items()))
-    name = tag.replace(package.version.removeprefix("v"), "{version}")
-    name = name.replace(package.id.name, "{name}")
-    others = few([*found.values()], 3)
     note = (
-        f"the remote has tags of these versions by other names ({others}): to go on with those, "
-        f'write [tag] name = "{name}" in releasekit.toml'
+        "the remote has tags of these versions by other names "
+        f"({few(list(dict.fromkeys(others.values())))})"
     )
-    return [note]
+    kept = {each: tag.name for each, tag in tagged.items() if each not in missing}
+    if template := template_of({**kept, **others}, root, of_all=others.keys() == tagged.keys()):
+        return [f'{note}: to go on with those, write [tag] name = "{template}" in releasekit.toml']
+    return [f"{note}: no one [tag] name gives them all, so these versions get a second tag"]
 
 
 async def _plan_each(

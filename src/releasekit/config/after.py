@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from releasekit.config import tables
 from releasekit.config.tables import OptionTable
 
-FIELDS: Final = ("name", "version", "ecosystem", "directory")
+FIELDS: Final = ("name", "component", "version", "ecosystem", "directory")
 ASSETS: Final = ("checksums", "files", "provenance", "report")
 _FIELD: Final = re.compile(r"\{([^{}]*)\}")
 # GitHub starts no workflow for more of them at once; a number above that is as good as all.
@@ -50,8 +50,9 @@ def _assets(key: str, value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagOptions(OptionTable):
-    """`name` has at least one of `FIELDS`, `{version}`; without `{name}` or `{directory}`, packages
-    of one version share their tag. `at_a_time` is how many tags go with one push, 0 for all.
+    """`name` has at least one of `FIELDS`, `{version}`; without `{name}`, `{component}` and
+    `{directory}`, packages of one version share their tag. `at_a_time` is how many tags go with one
+    push, 0 for all.
     """
 
     ECOSYSTEM: ClassVar[str] = "tag"

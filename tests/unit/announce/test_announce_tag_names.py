@@ -33,6 +33,9 @@ def package(name: str, version: str = "1.2.3", where: str = "packages/core") -> 
     [
         ("{name}-v{version}", "npm:@acme/core", "packages/core", "@acme/core-v1.2.3"),
         ("{name}@{version}", "npm:@acme/core", "packages/core", "@acme/core@1.2.3"),
+        ("{component}-v{version}", "npm:@acme/core", "packages/core", "core-v1.2.3"),
+        ("{component}-v{version}", "npm:core", "packages/core", "core-v1.2.3"),
+        ("{component}-v{version}", "maven:com.acme:core", "core", "core-v1.2.3"),
         ("{name}-{version}", "maven:com.acme:core", "core", "core-1.2.3"),
         ("v{version}", "pypi:core", "core", "v1.2.3"),
         ("{ecosystem}/{name}/{version}", "cargo:core", "core", "cargo/core/1.2.3"),
@@ -63,6 +66,7 @@ def test_a_name_without_the_package_is_shared() -> None:
     assert is_shared("v{version}")
     assert is_shared("{ecosystem}-{version}")
     assert not is_shared("{name}-v{version}")
+    assert not is_shared("{component}-v{version}")
     assert not is_shared("{directory}/v{version}")
 
 

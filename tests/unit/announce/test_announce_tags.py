@@ -247,20 +247,54 @@ def test_a_tag_on_another_version_is_foreign_without_any_state(place: Place) -> 
     assert tags["cli"].status is Status.THERE
 
 
+def push(place: Place, *tags: str) -> None:
+    for tag in tags:
+        git(place.root, "tag", tag)
+    git(place.root, "push", "--quiet", "origin", *tags)
+
+
 @pytest.mark.parametrize(
-    ("others", "template"),
-    [(["core@1.0.0"], "{name}@{version}"), (["v1.0.0", "v0.9.0"], "v{version}")],
+    ("names", "others", "template"),
+    [
+        (["core"], ["core@1.0.0"], "{name}@{version}"),
+        (["core"], ["v1.0.0", "v0.9.0"], "v{version}"),
+        (["core", "cli"], ["v1.0.0"], "v{version}"),
+        (["@acme/core", "cli"], ["core/v1.0.0", "cli/v1.0.0"], "{component}/v{version}"),
+        (["@acme/core", "cli"], ["core-v1.0.0"], "{component}-v{version}"),
+        (["@acme/core", "cli"], ["@acme/core@1.0.0"], "{name}@{version}"),
+        (["@acme/core"], ["@acme/core/v1.0.0"], "{name}/v{version}"),
+    ],
 )
 def test_tags_of_another_tool_are_found_and_their_name_is_told(
-    place: Place, others: list[str], template: str
+    place: Place, names: list[str], others: list[str], template: str
 ) -> None:
-    for other in others:
-        git(place.root, "tag", other)
-        git(place.root, "push", "--quiet", "origin", other)
-    there, _ = asked(place, plan(place, planned(place.package("core"))))
-    assert f'write [tag] name = "{template}"' in there.notes[-1]
-    there, _ = asked(place, plan(place, planned(place.package("core"))), options={"name": template})
+    push(place, *others)
+    made = plan(place, *(planned(place.package(name)) for name in names))
+    there, _ = asked(place, made, tag=False)
+    (note,) = there.notes
+    assert f"by other names ({', '.join(others[: len(names)])}): to go on with those, " in note
+    assert note.endswith(f'write [tag] name = "{template}" in releasekit.toml')
+    there, _ = asked(place, made, options={"name": template})
     assert there.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("versions", "others"),
+    [
+        ({"core": "1.0.0", "cli": "1.0.0"}, ["core@1.0.0", "cli/v1.0.0"]),
+        ({"core": "1.0.0", "cli": "2.0.0"}, ["v1.0.0"]),
+        ({"core": "1.0.0", "cli": "1.0.0"}, ["core@1.0.0", "cli-v1.0.0"]),
+    ],
+)
+def test_a_name_that_would_make_other_tags_than_there_are_is_told_to_nobody(
+    place: Place, versions: dict[str, str], others: list[str]
+) -> None:
+    push(place, *others)
+    made = plan(place, *(planned(place.package(*each)) for each in versions.items()))
+    there, _ = asked(place, made)
+    (note,) = there.notes
+    told = ", ".join(each for each in others if each != "cli-v1.0.0")
+    assert f"by other names ({told}): no one [tag] name gives them all" in note
 
 
 def test_sources_that_no_commit_has_are_tagged_by_nobody(place: Place) -> None:
