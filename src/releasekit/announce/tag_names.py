@@ -6,6 +6,7 @@ Templates are as `config.after` lets them through.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -162,10 +163,13 @@ _APART: Final = "{ecosystem}/{name}-v{version}"
 
 
 class Named(NamedTuple):
-    """A package, its tag, and whether its registry pushes that tag itself."""
+    """A package, its tag, what the tags of all its versions are like, and whether its registry
+    pushes that tag itself.
+    """
 
     package: Package
     tag: str
+    like: str
     own: bool
 
 
@@ -174,30 +178,37 @@ def name_tags(plan: Plan, config: Config, targets: Mapping[str, Target]) -> dict
     found = {}
     for planned in plan.packages:
         package = planned.package
-        own = targets[package.id.ecosystem].own_tag
-        name = own(package) if own else tag_name(config.tagging.name, package, config.root)
+        template, root = config.tagging.name, config.root
+        if (own := targets[package.id.ecosystem].own_tag) is not None:
+            # Modules of one path and several majors differ in nothing else.
+            name = like = own(package)
+        else:
+            name = tag_name(template, package, root)
+            like = tag_name(template, replace(package, version="{version}"), root)
         if name:
-            found[package.id] = Named(package, name, own is not None)
+            found[package.id] = Named(package, name, like, own is not None)
     return found
 
 
 def refuse_names(named: Mapping[PackageId, Named], template: str) -> None:
     """Raises PlanError for names that git refuses, or that two packages share; asks no remote."""
     holders: dict[str, Package] = {}
-    for package, name, own in named.values():
+    for package, name, like, own in named.values():
         if trouble := trouble_with_name(name):
             raise PlanError(
                 f"{package}: its tag would be {name!r}, which {trouble}",
                 hint=f'Write another `[tag] name` in releasekit.toml; it is "{template}".',
                 problem=Problem.TAG_NAME,
             )
-        holder = holders.setdefault(name, package)
-        if holder is not package and (own or named[holder.id].own or not is_shared(template)):
-            raise PlanError(
-                f"{holder.id} and {package.id} would both have the tag {name!r}",
-                hint=f'Tell them apart: [tag] name = "{_APART}" in releasekit.toml.',
-                problem=Problem.SAME_TAG,
-            )
+        # Versions that differ today may be the same at the next release.
+        for each in (name, like):
+            holder = holders.setdefault(each, package)
+            if holder is not package and (own or named[holder.id].own or not is_shared(template)):
+                raise PlanError(
+                    f"{holder.id} and {package.id} would both have the tag {each!r}",
+                    hint=f'Tell them apart: [tag] name = "{_APART}" in releasekit.toml.',
+                    problem=Problem.SAME_TAG,
+                )
 
 
 def refuse_nested(named: Mapping[PackageId, Named], there: Collection[str]) -> None:
@@ -205,10 +216,10 @@ def refuse_nested(named: Mapping[PackageId, Named], there: Collection[str]) -> N
 
     https://git-scm.com/docs/git-check-ref-format
     """
-    ours = {name for _, name, _ in named.values()}
+    ours = {each.tag for each in named.values()}
     everything = ours.union(there)
     above = {str(each): name for name in everything for each in PurePosixPath(name).parents}
-    for package, name, _ in named.values():
+    for package, name, _, _ in named.values():
         if name in there:
             continue
         if name in above:

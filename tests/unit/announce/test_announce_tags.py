@@ -459,6 +459,19 @@ def test_two_packages_share_a_tag_only_where_that_is_meant(
         asked(place, made, options={"name": template})
 
 
+def test_packages_whose_versions_differ_only_today_share_no_name(place: Place) -> None:
+    other = place.package("core", "1.0.1", ecosystem="pypi")
+    made = plan(place, planned(place.package("core")), planned(other))
+    with raises(
+        Problem.SAME_TAG, match=r"npm:core and pypi:core would both have the tag 'core@\{version\}'"
+    ):
+        asked(place, made, options={"name": "{name}@{version}"})
+    there, _ = asked(place, made, options={"name": "{ecosystem}/{name}@{version}"})
+    assert there.announcing == "2 to tag"
+    there, _ = asked(place, made, options={"name": "v{version}"})
+    assert there.announcing == "2 to tag"
+
+
 def test_names_that_git_cannot_keep_are_refused_before_anything_else(place: Place) -> None:
     made = plan(place, planned(place.package("core", "1.0.0 beta")))
     with raises(
