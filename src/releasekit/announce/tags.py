@@ -48,10 +48,8 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId, Plan, PlannedPackage, Result
 
 
-_DEEPER: Final = (
-    "`fetch-depth: 0` at actions/checkout brings the history; or run again where the state of the "
-    "run is that published it, or tag it by hand."
-)
+_BY_HAND: Final = "Run again where the state of the run is that published it, or tag it by hand."
+_DEEPER: Final = "Check out with `fetch-depth: 0`, which brings the whole history."
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,19 +268,18 @@ async def _find_commits(
         if (version_at := targets[planned.package.id.ecosystem].version_at) is not None
     }
     commits = await first_commits(asked, tagging.commits) if asked else {}
+    cut = bool(unknown) and await tagging.commits.is_shallow()
+    error = PackageError(
+        "which commit was published is not known here: neither the state of an earlier run nor the "
+        "history of the manifests tells",
+        hint=f"{_DEEPER} {_BY_HAND}" if cut else _BY_HAND,
+        problem=Problem.TAG_OWED,
+    )
     found = {}
-    for planned in unknown:
-        package = planned.package
-        if commit := commits.get(package.id, ""):
-            found[package.id] = replace(tags[package.id], commit=commit)
-            continue
-        error = PackageError(
-            f"which commit {package} was built from is not known here: neither the state of an "
-            "earlier run nor the history of the manifests tells",
-            hint=_DEEPER,
-            problem=Problem.TAG_OWED,
-        )
-        found[package.id] = pending_tag(tags[package.id], error)
+    for each in (planned.package.id for planned in unknown):
+        commit = commits.get(each, "")
+        tag = tags[each]
+        found[each] = replace(tag, commit=commit) if commit else pending_tag(tag, error)
     return found
 
 

@@ -209,11 +209,20 @@ def test_a_fresh_machine_tags_the_commit_that_brought_the_version(place: Place) 
 
 
 def test_what_nobody_knows_is_owed_with_what_to_do(place: Place) -> None:
-    _, tags = asked(place, plan(place, planned(place.package("core", "7.0.0"), Action.KEEP)))
-    owed = tags["core"]
-    assert owed is not None
-    assert (owed.status, owed.problem) == (Status.OWED, "RK-133")
-    assert "fetch-depth: 0" in owed.hint
+    """The history is named only where there is more of it."""
+    cut = place.root.with_name("cut")
+    git(place.root, "commit", "--quiet", "--allow-empty", "--message", "Later")
+    git(place.root.parent, "clone", "--quiet", "--depth=1", place.root.as_uri(), str(cut))
+    git(cut, "remote", "set-url", "origin", str(place.remote))
+    for here, told in ((place, False), (Place(cut, place.remote), True)):
+        names = ["core", "cli"]
+        kept = (planned(here.package(name, "7.0.0"), Action.KEEP) for name in names)
+        _, tags = asked(here, plan(here, *kept))
+        owed = [tag for tag in tags.values() if tag is not None]
+        assert {(tag.status, tag.problem) for tag in owed} == {(Status.OWED, "RK-133")}
+        assert len({(tag.note, tag.hint) for tag in owed}) == 1  # so it is told once
+        assert ("fetch-depth: 0" in owed[0].hint) is told
+        assert "tag it by hand" in owed[0].hint
     assert place.tags() == {}
 
 
