@@ -305,6 +305,39 @@ def test_a_static_directory_serves_what_was_published(
         reactor.mvn(tmp_path / "user", "compile", repository=repository)
 
 
+_ATTACHED_LATE = """\
+  <groupId>com.example</groupId>
+  <artifactId>lone</artifactId>
+  <version>1</version>
+  <properties>
+    <maven.compiler.source>8</maven.compiler.source>
+    <maven.compiler.target>8</maven.compiler.target>
+  </properties>
+  <build><plugins><plugin>
+    <artifactId>maven-source-plugin</artifactId>
+    <version>3.3.1</version>
+    <executions><execution>
+      <phase>verify</phase>
+      <goals><goal>jar-no-fork</goal></goals>
+    </execution></executions>
+  </plugin></plugins></build>
+"""
+
+
+def test_what_a_build_attaches_after_packaging_is_published(
+    tmp_path: Path, program: Program
+) -> None:
+    root, served = tmp_path / "lone", tmp_path / "served"
+    reactor.page(root / "pom.xml", _ATTACHED_LATE)
+    source = root / "src" / "main" / "java" / "Lone.java"
+    source.parent.mkdir(parents=True)
+    source.write_text("class Lone {}")
+    run = program.run("publish", root, "--registry", f"dir:{served}")
+    assert run.code == 0, run.out + run.err
+    files = {path.name for path in (served / "maven/com/example/lone/1").iterdir()}
+    assert {"lone-1.jar", "lone-1-sources.jar"} <= files
+
+
 @pytest.fixture
 def gnupg() -> Iterator[Path]:
     """A keyring with one key, which has no passphrase, where no build can write."""

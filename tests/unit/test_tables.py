@@ -31,7 +31,7 @@ def test_each_option_is_read_as_its_field_says() -> None:
 
 def test_what_is_empty_leaves_the_default() -> None:
     assert Maven.from_table({"command": "", "goals": [], "sign": False}) == Maven()
-    assert (Maven().command, Maven().goals) == ("mvn", ("package",))
+    assert (Maven().command, Maven().goals) == ("mvn", ("verify",))
     assert Go.from_table({"remote": "", "version-file": "VERSION", "proxy": False}) == Go(
         version_file="VERSION", proxy=False
     )

@@ -49,7 +49,7 @@ def remarks(view: View) -> list[str]:
     report = view.report
     files = [
         (
-            _file_name(artifact, result.package),
+            _name(artifact, result.package),
             f"{artifact.size} bytes",
             f"sha256:{artifact.sha256}",
         )

@@ -60,7 +60,7 @@ class Options(OptionTable):
     root itself.
 
     `properties` are what `-D` sets, for discovery and for the build; `args` go to mvn as they are.
-    `goals` are what is built: "verify" where a build attaches or signs files only then.
+    `goals` are what is built: with "package", what a build attaches or signs later is left out.
     `sources` and `javadoc` make jars that the project's own build does not. `sign` is False, True
     for gpg's default key, or the key to sign with. `api` says what `maven-registry` speaks: "auto"
     takes central.sonatype.com for a portal and all else for a repository. `publishing`
@@ -79,7 +79,7 @@ class Options(OptionTable):
     args: tuple[str, ...] = ()
     properties: Annotated[Mapping[str, str], _properties] = field(default_factory=dict)
     pass_env: tuple[str, ...] = ()
-    goals: tuple[str, ...] = ("package",)
+    goals: tuple[str, ...] = ("verify",)
     skip_tests: bool = False
     sources: bool = False
     javadoc: bool = False
