@@ -338,6 +338,28 @@ def test_what_a_build_attaches_after_packaging_is_published(
     assert {"lone-1.jar", "lone-1-sources.jar"} <= files
 
 
+@pytest.mark.parametrize("hard", [True, False])
+def test_what_is_built_goes_out_unless_the_configuration_of_a_pom_keeps_it(
+    tmp_path: Path, workspace: Path, program: Program, hard: bool
+) -> None:
+    """No option of mvn beats what is written into a plugin's configuration."""
+    (workspace / "text" / "src" / "main" / "java" / "acme" / "Text.java").write_text("nonsense")
+    pom = workspace / "pom.xml"
+    at_end = "<deployAtEnd>true</deployAtEnd>"
+    plugin = "<plugin><artifactId>maven-deploy-plugin</artifactId><configuration>"
+    configured = f"<build><plugins>{plugin}{at_end}</configuration></plugin></plugins></build>"
+    before = "</project>" if hard else "  </properties>"
+    told = configured if hard else at_end
+    pom.write_text(pom.read_text().replace(before, f"{told}{before}"))
+    run = program.run("publish", workspace, "--registry", f"dir:{tmp_path / 'served'}")
+    assert run.code == 1
+    parent = run.row(f"{GROUP}:acme-parent")
+    assert parent["outcome"] == ("failed" if hard else "published")
+    held = "was built, but `deployAtEnd` in the POM held it back: acme-text failed"
+    assert (held in parent["reason"]) is hard
+    assert (run.outcomes[f"{GROUP}:acme-core"] == "published") is not hard
+
+
 @pytest.fixture
 def gnupg() -> Iterator[Path]:
     """A keyring with one key, which has no passphrase, where no build can write."""

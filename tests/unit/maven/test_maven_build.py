@@ -116,6 +116,18 @@ def test_a_failed_test_is_named(tmp_path: Path, output: tuple[str, ...]) -> None
     assert str(error).endswith("could not be built: There are test failures: adds(ATest): 1")
 
 
+def test_what_was_built_and_held_back_is_not_said_to_be_unbuilt(tmp_path: Path) -> None:
+    """By `deployAtEnd`, which mvn tells far above the lines that it ends with."""
+    log = Log(tmp_path / "mvn.log", NOTHING_SECRET)
+    deferred = "[INFO] Deferring deploy for g:b:1.0 at end"
+    log.path.write_text("\n".join([deferred, *["[INFO] Running a test"] * 50_000]))
+    error = not_built(a_package(tmp_path, "b"), CommandFailed("", log=(ERROR,)), log)
+    assert str(error).endswith("was built, but `deployAtEnd` in the POM held it back: a failed")
+    assert error.hint.startswith("Take `deployAtEnd` out of the POM")
+    error = not_built(a_package(tmp_path, "top"), CommandFailed("", log=(ERROR,)), log)
+    assert str(error).endswith("was not built: a failed before it")
+
+
 @pytest.mark.parametrize("text", ["[ERROR]", "[ERROR] on project ", "[ERROR] on project a"])
 def test_no_line_of_a_log_takes_long(tmp_path: Path, text: str) -> None:
     """R51"""

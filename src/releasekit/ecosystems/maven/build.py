@@ -160,6 +160,7 @@ class Builder:
             *arguments,
             DEPLOY,
             f"-DaltDeploymentRepository=releasekit::{self.staging.as_uri()}",
+            "-DdeployAtEnd=false",  # which beats a property of the POM, and no configuration
         ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import layout
@@ -12,6 +14,7 @@ from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from releasekit.model import Package
     from releasekit.state.run_logs import Log
@@ -24,10 +27,13 @@ _COPY: Final = re.compile(r"^/.*/work/maven/at[^/]*/sources/")
 _GOAL: Final = re.compile(r"\[INFO\] --- \S+ \([^()]*\) @ (?P<artifact>[\w.+-]+) ---")
 # Surefire 2 and 3: https://maven.apache.org/surefire/maven-surefire-plugin/
 _TESTS: Final = re.compile(r"(?:Failed tests|Tests in error|Failures|Errors): *(?P<first>.*)")
+# https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html#deployAtEnd
+_DEFERRED: Final = "[INFO] Deferring deploy for "
 _MAX_REASON: Final = 300
 _MAX_LINE: Final = 2_000
 # A module that fails late may have tested many that did not.
 _SEARCHED: Final = 20_000
+_MAX_LOG_BYTES: Final = 16 * 1024 * 1024
 
 
 def not_built(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:
@@ -44,14 +50,32 @@ def not_built(package: Package, failure: CommandFailed | None, log: Log) -> Buil
     if why is not None and "test failures" in why:
         found = _first_failed_test(artifact, last_lines(log.path, most=_SEARCHED))
         why = f"{why.rstrip('.')}: {found}" if found else why
+    hint = log.hint
     if why is not None:
         text = f"could not be built: {why[:_MAX_REASON]}"
+    elif f"{package.id.name}:{package.version}" in _held_back(log.path):
+        failed = f"{', '.join(sorted(reasons))} failed" if reasons else str(failure)
+        text = f"was built, but `deployAtEnd` in the POM held it back: {failed}"
+        hint = f"Take `deployAtEnd` out of the POM, so that it goes out once it is built. {hint}"
     elif reasons:
         text = f"was not built: {', '.join(sorted(reasons))} failed before it"
     else:
         text = f"could not be built: {failure}"
     message = f"{package.id}: {text}"
-    return BuildFailed(message, log=failure.log, hint=log.hint, problem=failure.problem)
+    return BuildFailed(message, log=failure.log, hint=hint, problem=failure.problem)
+
+
+@lru_cache(maxsize=1)
+def _held_back(log: Path) -> frozenset[str]:
+    """The modules, as `group:artifact:version`, that waited for the last one; of a mvn that has
+    ended, and for all of its packages.
+    """
+    lines = last_lines(log, most=sys.maxsize, max_bytes=_MAX_LOG_BYTES)
+    return frozenset(
+        line.removeprefix(_DEFERRED).removesuffix(" at end")
+        for line in lines
+        if line.startswith(_DEFERRED)
+    )
 
 
 def _reasons(lines: Sequence[str]) -> dict[str, str]:
