@@ -75,6 +75,38 @@ def test_what_a_manifest_said(
     assert version_at(found, lambda _: None) == ""
 
 
+DYNAMIC = '[project]\nname = "a"\ndynamic = ["version"]\n'
+
+
+@pytest.mark.parametrize(
+    ("told", "path", "text", "version"),
+    [
+        ('setuptools.dynamic]\nversion.attr = "a_b.__version__"', "a_b/__init__.py",
+         'import os\n__version__ = "1.0"\n', "1.0"),
+        ('setuptools.dynamic]\nversion = {attr = "a.about.VERSION"}', "src/a/about.py",
+         "VERSION: str = '1.0'", "1.0"),
+        ('setuptools.dynamic]\nversion.attr = "a.__version__"', "a.py",
+         '__version__ = ".".join(parts)', ""),
+        ('setuptools.dynamic]\nversion.file = "VERSION"', "VERSION", "1.0\n", "1.0"),
+        ('setuptools.dynamic]\nversion.file = ["VERSION"]', "VERSION", "1.0\n", ""),
+        ('hatch.version]\npath = "src/a/__about__.py"', "src/a/__about__.py",
+         '__version__ = "v1.0"', "1.0"),
+        ('hatch.version]\npath = "a.py"\npattern = "x"', "a.py", '__version__ = "1.0"', ""),
+        ('hatch.version]\nsource = "vcs"', "a.py", '__version__ = "1.0"', ""),
+        ('hatch.version]\npath = "a.py"', "a.py", '__version__ = "\xff"', ""),
+    ],
+)  # fmt: skip
+def test_a_version_of_python_may_be_written_in_a_file_that_the_manifest_names(
+    told: str, path: str, text: str, version: str
+) -> None:
+    found = at("pypi", "a", "a/pyproject.toml")
+    files = {
+        ROOT / "a/pyproject.toml": f"{DYNAMIC}[tool.{told}\n".encode(),
+        ROOT / "a" / path: text.encode("latin-1"),
+    }
+    assert of_pypi(found, reading(files)) == version
+
+
 def test_the_root_of_a_cargo_workspace_may_be_a_crate() -> None:
     text = f"{CRATE}version.workspace = true\n{SHARED}".encode()
     assert of_cargo(at("cargo", "a", "Cargo.toml"), {ROOT / "Cargo.toml": text}.get) == "2.0.0"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from packaging.utils import canonicalize_name
 
 from releasekit.ecosystems.pypi import manifest
-from releasekit.ecosystems.shared.documents import checked_table, table_in
+from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.packed import is_beside, spelled_out
 from releasekit.errors import ConfigError
 from releasekit.text.bounds import parse_toml
@@ -54,6 +54,12 @@ _TAKING_SRC: Final = (
 )
 # Where setuptools may be told more.
 _SETUP: Final = frozenset({"setup.cfg", "setup.py"})
+# As hatchling finds it where no pattern is written.
+# https://hatch.pypa.io/latest/plugins/version-source/regex/
+_HATCH: Final = re.compile(
+    r"^(?:__version__|VERSION)(?: ?: ?str)? *= *['\"]v?([^'\"\n]+)['\"]",
+    re.IGNORECASE | re.MULTILINE,
+)
 # Directories at the top that hold Python and are no packages.
 # https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#flat-layout
 _RESERVED: Final = re.compile(
@@ -63,7 +69,7 @@ _RESERVED: Final = re.compile(
 
 
 def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """As `interface.Target` has it; empty for one that a build hook tells."""
+    """As `interface.Target` has it; empty for one that only a build tells."""
     path = package.manifest
     data = read(path)
     try:
@@ -71,10 +77,38 @@ def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
         said = checked_table(document, "project", path=path)
         if canonicalize_name(str(said.get("name"))) != package.id.name:
             return ""
-        version = said.get("version")
+        version = said.get("version") or _beside(document, path.parent, read)
         return manifest.canonical_version(version, path=path) if isinstance(version, str) else ""
     except (ValueError, ConfigError):
         return ""
+
+
+def _beside(
+    document: Mapping[str, Any], directory: Path, read: Callable[[Path], bytes | None]
+) -> str:
+    """In the file that setuptools or hatchling takes it from, where it is written down there; no
+    Python runs.
+
+    https://setuptools.pypa.io/en/latest/userguide/pyproject_config.html#dynamic-metadata
+    """
+    tool = table_in(document, "tool")
+    dynamic = table_in(table_in(table_in(tool, "setuptools"), "dynamic"), "version")
+    hatch = table_in(table_in(tool, "hatch"), "version")
+    if attribute := text_in(dynamic, "attr"):
+        module, _, name = attribute.rpartition(".")
+        place = module.replace(".", "/")
+        paths = [f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py")]
+        written = re.compile(
+            rf"^{re.escape(name)} *(?::[^=\n]*)?= *['\"]([^'\"\n]+)['\"]", re.MULTILINE
+        )
+    elif file := text_in(dynamic, "file"):
+        paths, written = [file], re.compile(r"\A\s*(\S+)\s*\Z")
+    elif not hatch.keys() - {"path"}:
+        paths, written = [text_in(hatch, "path")], _HATCH
+    else:
+        return ""
+    texts = ((read(directory / each) or b"").decode() for each in paths if each)
+    return next((found[1] for text in texts if (found := written.search(text))), "")
 
 
 def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
