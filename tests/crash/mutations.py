@@ -33,7 +33,7 @@ FOLDER = mutants(
     "host/folder",
     {
         "a link to a directory is followed": change("Folder._open_inner", "_STEP", "os.O_RDONLY"),
-        "a link to a file is followed": without("_PLAIN", "_NOFOLLOW"),
+        "a link to a file is followed": without("_PLAIN", "os.O_NOFOLLOW"),
         "anything is removed": without("Folder.unlink", "_require_regular(...)"),
         "anything is replaced": without("Folder.rename", "_require_regular(...)"),
     },

@@ -10,7 +10,6 @@ import math
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 40.0
 SECONDS = 5 * float(os.environ.get("SOAK", "1"))
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
-
-fork = multiprocessing.get_context("fork") if sys.platform != "win32" else multiprocessing
+fork = multiprocessing.get_context("fork")
 
 
 def _sections(state: Path, ends_at: float, least: int, counted: Path) -> None:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import multiprocessing
 import os
 import random
 import signal
-import sys
 from typing import TYPE_CHECKING
-
-import pytest
 
 from releasekit.state.journal import Journal, read_history
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and SIGKILL")
-
-fork = multiprocessing.get_context("fork") if sys.platform != "win32" else multiprocessing
+fork = multiprocessing.get_context("fork")
 
 WRITERS = 3
 RUNS = 20
@@ -61,8 +57,6 @@ def _killed_while_writing(state: Path, seed: int) -> None:
     """Dies after half a line, as a process does that is killed in a write of several pages."""
     rng = random.Random(seed)
     with (state / "journal.jsonl").open("ab", buffering=0) as file:
-        import fcntl  # noqa: PLC0415 (not there on Windows)
-
         fcntl.flock(file, fcntl.LOCK_EX)
         file.write(b'{"v":1,"run":"dead","seq":0,"at":0.0,"event":"' + b"x" * rng.randrange(9000))
         os.kill(os.getpid(), signal.SIGKILL)

@@ -136,7 +136,6 @@ ALLOWED = {
     "cli.approve": {"place.mkdir"},  # in a directory of its own; nothing is built
     "host.command_files": {"os.open", "path.unlink"},  # the runner's, which no build can write
     "ecosystems.pypi.environment": {"tempfile.TemporaryFile"},  # it has no name
-    "host.durable": {"path.chmod"},  # for Windows
     # Before any build, and where none can write.
     "host.sandbox": {"(place if is_directory else place.parent).mkdir", "place.touch"},
     "provenance.trust": {"resources.files(__package__).joinpath(PACKAGED).read_bytes"},  # our own

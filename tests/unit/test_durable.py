@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import stat
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -170,23 +169,6 @@ def test_remove_is_fine_with_nothing_there(tmp_path: Path) -> None:
     durable.remove(tmp_path / "file")
     durable.remove(tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_windows_has_other_calls_for_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    durable.replace(tmp_path / "file", b"new", attributes=Attributes(mode=0o600, uid=0, gid=0))
-    durable.fsync(tmp_path / "file")
-    durable.make_directory(tmp_path / "a" / "b")
-    durable.remove(tmp_path / "file")
-    assert durable.names(tmp_path) == ["a"]
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    for path in (tmp_path / "link", tmp_path / "link" / "file"):
-        with pytest.raises(OSError, match=r"is a symbolic link.*/link'"):
-            durable.replace(path, b"")
-    durable.replace(tmp_path / "file", b"new", attributes=Attributes(mode=0o600, uid=0, gid=0))
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o600
 
 
 def append(path: Path) -> None:

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +11,6 @@ from releasekit.host import flock
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import ModuleType
 
 
 @pytest.fixture(name="descriptors")
@@ -67,47 +64,3 @@ def test_pauses_that_were_not_needed_are_left(
     )
     with flock.exclusive(second, 3) as left:
         assert left == 2
-
-
-class _Msvcrt:
-    """The locks of Windows: of one byte, refused with OSError, for one descriptor."""
-
-    LK_NBLCK, LK_LOCK, LK_UNLCK = "try", "wait", "unlock"
-
-    def __init__(self) -> None:
-        self.owner: int | None = None
-
-    def locking(self, descriptor: int, mode: str, size: int) -> None:
-        assert size == 1
-        assert os.lseek(descriptor, 0, os.SEEK_CUR) == 1 << 30
-        if mode == "unlock":
-            assert self.owner == descriptor
-            self.owner = None
-        elif self.owner not in {None, descriptor}:
-            raise OSError(13, "Permission denied")
-        else:
-            self.owner = descriptor
-
-
-@pytest.fixture(name="windows")
-def _windows(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module as Windows would load it."""
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setitem(sys.modules, "msvcrt", _Msvcrt())
-    spec = importlib.util.spec_from_file_location("flock_of_windows", flock.__file__)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_windows_locks_one_byte_far_behind_the_text(
-    windows: ModuleType, descriptors: tuple[int, int]
-) -> None:
-    first, second = descriptors
-    assert windows.try_lock(first)
-    assert not windows.try_lock(second, shared=True)
-    with windows.exclusive(first):
-        assert not windows.try_lock(second)
-    assert windows.try_lock(second)

@@ -9,13 +9,6 @@ from releasekit.host import folder as folders
 from releasekit.host.folder import Folder
 
 
-@pytest.fixture(autouse=True, params=["at once", "name by name"])
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Systems other than Linux, and some sandboxes, know no call that opens a whole path."""
-    if request.param == "name by name":
-        monkeypatch.setattr(folders, "_SYSCALL", None)
-
-
 @pytest.mark.parametrize("way", ["link", "link/below", "real/../link/below", "real/last"])
 def test_a_link_to_what_is_there_is_not_followed(tmp_path: Path, way: str) -> None:
     """R52"""

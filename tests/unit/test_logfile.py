@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,6 @@ from releasekit.state.logfile import LogFile
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="an open file is not replaced")
 
 
 @pytest.fixture

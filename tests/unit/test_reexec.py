@@ -171,12 +171,6 @@ def test_linux_is_asked_to_forbid_inspection(monkeypatch: pytest.MonkeyPatch) ->
     assert len(asked) == 1
 
 
-def test_on_windows_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exec there has another pid, which nobody waits for."""
-    monkeypatch.setattr(reexec, "os", SimpleNamespace(name="nt"))
-    reexec.reexec_without_secrets()
-
-
 def test_the_pid_stays() -> None:
     """R28: it is the one that the runner signals."""
     with subprocess.Popen(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +96,7 @@ def test_a_machine_has_one_key_for_each_user(tmp_path: Path, variable: str) -> N
     assert made == seal_for("", environment, make=True) == seal_for("", environment, make=False)
     (path,) = tmp_path.rglob("releasekit/*")
     assert path.name == "state.key"
-    if sys.platform != "win32":
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_runs_that_start_together_have_the_same_key(tmp_path: Path) -> None:

@@ -32,12 +32,8 @@ VARIABLES: Final = (
 _DIRECTORIES: Final = frozenset({"_runner_file_commands", "file_commands"})
 # More than it takes of any: a summary holds 1 MiB, all outputs together 1 MB.
 MAX_BYTES: Final = 16 * 1024 * 1024
-# A pipe that nobody reads must not keep us waiting; Windows has none of the first two.
-_FLAGS: Final[int] = (
-    (os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    | (getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
-    | getattr(os, "O_BINARY", 0)
-)
+# A pipe that has no reader must not keep us waiting.
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY
 _PATIENCE_S: Final = 2.0
 
 

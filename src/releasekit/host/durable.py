@@ -13,7 +13,6 @@ import errno
 import hashlib
 import os
 import secrets
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
@@ -73,10 +72,9 @@ def replace(
             with _closing(folder.open(name, flags, mode), path) as descriptor:
                 write_all(descriptor, data)
                 if attributes is not None:
-                    _set_attributes(descriptor, folder.path / name, attributes)
+                    _set_attributes(descriptor, attributes)
                 if times_ns is not None:
-                    by_path = folder.path / name
-                    os.utime(descriptor if os.utime in os.supports_fd else by_path, ns=times_ns)
+                    os.utime(descriptor, ns=times_ns)
                 os.fsync(descriptor)
             folder.rename(name, path.name)
         except BaseException:
@@ -219,9 +217,7 @@ def remove_tree(path: Path) -> None:
 
 def fsync(path: Path) -> None:
     """Make the bytes of a file that others wrote durable, but not its name."""
-    # Windows flushes only what is open for writing.
-    flags = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
-    with _closing(open_file(path, flags), path) as descriptor:
+    with _closing(open_file(path, os.O_RDONLY), path) as descriptor:
         os.fsync(descriptor)
 
 
@@ -267,10 +263,7 @@ def _closing(descriptor: int, path: Path, *, writes: bool = True) -> Iterator[in
         os.close(descriptor)
 
 
-def _set_attributes(descriptor: int, path: Path, attributes: Attributes) -> None:
-    if sys.platform == "win32":
-        path.chmod(attributes.mode)
-        return
+def _set_attributes(descriptor: int, attributes: Attributes) -> None:
     # Root in a container gives a checkout back to its owner; no other user can give files away.
     with contextlib.suppress(PermissionError):
         os.fchown(descriptor, attributes.uid, attributes.gid)  # may clear bits of the mode

@@ -10,35 +10,21 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import stat
-import struct
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-# Without it Windows would turn every \n into \r\n; elsewhere the flag does not exist.
-_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
-_NOFOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
-# PEP 446 sets close-on-exec where the flag is missing.
-_PLAIN: Final[int] = _BINARY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0)
-# A pipe in the place of a file must not keep us waiting.
-_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
+_PLAIN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 # Only Linux has it; elsewhere it asks for nothing, and a directory cannot be written to.
 _TMPFILE: Final[int] = getattr(os, "O_TMPFILE", 0)
 _NO_TMPFILE: Final = frozenset(
     {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EACCES, errno.EPERM}
 )
 # O_PATH needs no permission to list the directory; only Linux has it.
-_STEP: Final[int] = _PLAIN | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
-# openat2(2) has this number on all machines but Alpha; flags, mode, and RESOLVE_NO_SYMLINKS.
-# https://github.com/torvalds/linux/blob/v6.12/include/uapi/linux/openat2.h
-_OPENAT2: Final = 437
-_AT_FDCWD: Final = -100
-_NO_LINKS: Final = struct.pack("=QQQ", _STEP, 0, 0x04)
+_STEP: Final[int] = _PLAIN | os.O_DIRECTORY | getattr(os, "O_PATH", 0)
 # Of one directory: a registry's of all packages may have that many, and a build leave any number.
 MAX_NAMES: Final = 200_000
 # Of a tree: to remove so many takes some ten seconds.
@@ -49,9 +35,8 @@ LINK: Final = "is a symbolic link, and no link is followed here"
 class Folder:
     """An open directory; every name is one in it. Errors carry the whole path as `filename`."""
 
-    def __init__(self, path: Path, descriptor: int | None) -> None:
+    def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
-        # Windows has no dir_fd: there a name is the whole path, looked at just before its use.
         self._descriptor = descriptor
 
     @classmethod
@@ -61,22 +46,20 @@ class Folder:
 
         Raises OSError for a link on the way.
         """
-        names: tuple[str, ...] = ()
-        if sys.platform == "win32":
-            _look_for_links(path)
-            if make:
-                path.mkdir(parents=True, exist_ok=True)
-            folder = cls(path, None)
-        elif (descriptor := _opened_at_once(path)) >= 0:
-            folder = cls(path, descriptor)
-        else:
-            here = Path(path.anchor or ".")
-            folder, names = cls(here, os.open(here, _STEP)), path.relative_to(here).parts
+        here = Path(path.anchor or ".")
+        names = path.relative_to(here).parts
+        folder = cls(path, os.open(here, _STEP))
         try:
-            for name in names:
-                inner = folder._enter(name, make=make)
+            for depth, name in enumerate(names):
+                try:
+                    inner = os.open(name, _STEP, dir_fd=folder._descriptor)
+                except OSError:
+                    # Only now does the path so far matter: errors name it.
+                    folder.path = here.joinpath(*names[:depth])
+                    inner = folder._enter(name, make=make)
+                    folder.path = path
                 folder.close()
-                folder = inner
+                folder._descriptor = inner
             yield folder
         finally:
             folder.close()
@@ -85,7 +68,7 @@ class Folder:
         """A descriptor of a regular file; anything else is refused."""
         with self._telling(name):
             descriptor = os.open(
-                self._place(name), flags | _PLAIN | _NONBLOCK, mode, dir_fd=self._descriptor
+                name, flags | _PLAIN | os.O_NONBLOCK, mode, dir_fd=self._descriptor
             )
             try:
                 _require_regular(os.fstat(descriptor))
@@ -108,15 +91,14 @@ class Folder:
                     raise
         name = f".{secrets.token_hex(8)}.tmp"
         descriptor = self.open(name, flags | os.O_CREAT, 0o600)
-        if sys.platform != "win32":
-            self.unlink(name)
+        self.unlink(name)
         return descriptor
 
     def unlink(self, name: str) -> None:
         """Remove a regular file, or nothing where nothing is; anything else is refused."""
         with self._telling(name), contextlib.suppress(FileNotFoundError):
             _require_regular(self._status(name))
-            os.unlink(self._place(name), dir_fd=self._descriptor)
+            os.unlink(name, dir_fd=self._descriptor)
 
     def rename(self, old: str, new: str) -> None:
         """Put `old` in the place of `new`, if that is a regular file or nothing."""
@@ -124,8 +106,8 @@ class Folder:
             with contextlib.suppress(FileNotFoundError):
                 _require_regular(self._status(new))
             os.replace(
-                self._place(old),
-                self._place(new),
+                old,
+                new,
                 src_dir_fd=self._descriptor,
                 dst_dir_fd=self._descriptor,
             )
@@ -138,8 +120,8 @@ class Folder:
             _require_regular(self._status(old))
             try:
                 os.link(
-                    self._place(old),
-                    self._place(new),
+                    old,
+                    new,
                     src_dir_fd=self._descriptor,
                     dst_dir_fd=self._descriptor,
                     follow_symlinks=False,
@@ -153,7 +135,7 @@ class Folder:
     def inner(self, name: str) -> Iterator[Self]:
         """The directory of this name in it; raises OSError for a link."""
         with self._telling(name):
-            found = self._open_inner(name)
+            found = type(self)(self.path / name, self._open_inner(name))
         try:
             yield found
         finally:
@@ -162,17 +144,15 @@ class Folder:
     def make(self, name: str, mode: int = 0o777) -> None:
         """A new, empty directory in it."""
         with self._telling(name):
-            os.mkdir(self._place(name), mode, dir_fd=self._descriptor)
+            os.mkdir(name, mode, dir_fd=self._descriptor)
 
     def open_pipe(self, name: str) -> tuple[int, int]:
         """Make a named pipe, and return its two ends; neither waits for anybody."""
         with self._telling(name), contextlib.ExitStack() as undo:
-            os.mkfifo(self._place(name), 0o600, dir_fd=self._descriptor)
+            os.mkfifo(name, 0o600, dir_fd=self._descriptor)
             ends = []
             for flags in (os.O_RDONLY, os.O_WRONLY):
-                end = os.open(
-                    self._place(name), flags | _PLAIN | _NONBLOCK, dir_fd=self._descriptor
-                )
+                end = os.open(name, flags | _PLAIN | os.O_NONBLOCK, dir_fd=self._descriptor)
                 undo.callback(os.close, end)
                 if not stat.S_ISFIFO(os.fstat(end).st_mode):
                     raise OSError(errno.EINVAL, "is not the pipe that was made")
@@ -200,8 +180,8 @@ class Folder:
         """Put what has this name, a link itself too, where nothing or an empty directory is."""
         with self._telling(name):
             os.rename(
-                self._place(name),
-                into._place(new),
+                name,
+                new,
                 src_dir_fd=self._descriptor,
                 dst_dir_fd=into._descriptor,
             )
@@ -213,9 +193,7 @@ class Folder:
         with a part of it gone where it holds too much, as what still grows.
         """
         with self._telling(name), contextlib.suppress(FileNotFoundError):
-            if self._descriptor is None:
-                _remove_by_path(self.path / name)
-            elif not self._removed(name):
+            if not self._removed(name):
                 with self.inner(name) as tree:
                     tree._empty()  # noqa: SLF001
                 os.rmdir(name, dir_fd=self._descriptor)
@@ -223,7 +201,7 @@ class Folder:
     def remove_empty(self, name: str) -> None:
         """Remove a directory that nothing is in."""
         with self._telling(name):
-            os.rmdir(self._place(name), dir_fd=self._descriptor)
+            os.rmdir(name, dir_fd=self._descriptor)
 
     def _empty(self) -> None:
         prefix, number, pending = secrets.token_hex(8), 0, self.names()
@@ -260,8 +238,7 @@ class Folder:
         """Sorted; the directories in it, and all else. Raises OSError where there are too many."""
         there: dict[str, bool] = {}
         with self._telling("."), contextlib.ExitStack() as stack:
-            here = self.path if self._descriptor is None else stack.enter_context(self._listable())
-            for each in stack.enter_context(os.scandir(here)):
+            for each in stack.enter_context(os.scandir(stack.enter_context(self._listable()))):
                 there[each.name] = each.is_dir(follow_symlinks=False)
                 if len(there) > MAX_NAMES:
                     raise OSError(errno.EFBIG, f"holds more than {MAX_NAMES} names")
@@ -269,17 +246,15 @@ class Folder:
         return [each for each in names if there[each]], [each for each in names if not there[each]]
 
     def sync(self) -> None:
-        """Make the names durable. Windows has no such call; NTFS journals them."""
-        if self._descriptor is not None:
-            with self._telling("."), self._listable() as descriptor:
-                os.fsync(descriptor)
+        """Make the names durable."""
+        with self._telling("."), self._listable() as descriptor:
+            os.fsync(descriptor)
 
     def close(self) -> None:
         """Once."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
+        os.close(self._descriptor)
 
-    def _enter(self, name: str, *, make: bool) -> Self:
+    def _enter(self, name: str, *, make: bool) -> int:
         with self._telling(name):
             try:
                 return self._open_inner(name)
@@ -291,12 +266,9 @@ class Folder:
             self.sync()
             return self._open_inner(name)
 
-    def _open_inner(self, name: str) -> Self:
+    def _open_inner(self, name: str) -> int:
         try:
-            if self._descriptor is None:
-                _look_for_links(self.path / name)
-                return type(self)(self.path / name, None)
-            return type(self)(self.path / name, os.open(name, _STEP, dir_fd=self._descriptor))
+            return os.open(name, _STEP, dir_fd=self._descriptor)
         except NotADirectoryError:
             # What O_DIRECTORY says of a link too.
             if stat.S_ISLNK(self._status(name).st_mode):
@@ -304,13 +276,7 @@ class Folder:
             raise
 
     def _status(self, name: str) -> os.stat_result:
-        return os.stat(self._place(name), dir_fd=self._descriptor, follow_symlinks=False)
-
-    def _place(self, name: str) -> str:
-        if self._descriptor is not None:
-            return name
-        _look_for_links(self.path / name)
-        return str(self.path / name)
+        return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
 
     @contextlib.contextmanager
     def _listable(self) -> Iterator[int]:
@@ -331,34 +297,6 @@ class Folder:
             raise
 
 
-def _opened_at_once(path: Path) -> int:
-    """A directory that no link leads to, without a call for each name; negative for all else, and
-    where the system or the sandbox around us knows no such call.
-    """
-    name = os.fsencode(path)
-    if _SYSCALL is None or b"\0" in name:
-        return -1
-    return _SYSCALL(_OPENAT2, _AT_FDCWD, name, _NO_LINKS, len(_NO_LINKS))
-
-
-def _syscall() -> Callable[..., int] | None:
-    if sys.platform != "linux":
-        return None
-    try:
-        import ctypes  # noqa: PLC0415 - no Python has to have it
-
-        call = ctypes.CDLL(None).syscall
-    except (ImportError, OSError, AttributeError):  # pragma: no cover - every Linux here has it
-        return None
-    number, text, size = ctypes.c_long, ctypes.c_char_p, ctypes.c_size_t
-    call.argtypes = (number, number, text, text, size)
-    call.restype = ctypes.c_long
-    return call
-
-
-_SYSCALL: Final = _syscall()
-
-
 def _require_regular(status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, LINK)
@@ -366,18 +304,3 @@ def _require_regular(status: os.stat_result) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "is not a regular file")
-
-
-def _remove_by_path(path: Path) -> None:
-    """Where there are no descriptors of directories."""
-    _look_for_links(path.parent)
-    if path.is_symlink() or not path.is_dir():
-        path.unlink()
-    else:
-        shutil.rmtree(path)
-
-
-def _look_for_links(path: Path) -> None:
-    for each in (path, *path.parents):
-        if each.is_symlink():
-            raise OSError(errno.ELOOP, LINK, str(each))

@@ -4,14 +4,12 @@ What execve(2) is given can be read in /proc/PID/environ for as long as the proc
 becomes of `os.environ`: https://man7.org/linux/man-pages/man5/proc_pid_environ.5.html
 So the environment goes to the second life through a descriptor, which that one reads and closes
 before it starts anything. Pid, arguments and signal dispositions stay; nothing touches a disk.
-
-On Windows nothing happens: its exec gives the process a new pid, which is no longer the one that
-the runner waits for and signals.
 """
 
 from __future__ import annotations
 
 # Nothing else is imported, not even typing: each start waits for the first life, too.
+import fcntl
 import os
 import sys
 
@@ -37,8 +35,6 @@ def reexec_without_secrets() -> None:
     On Linux no process of the same user can look into that one from then on: its environment, its
     memory, its descriptors. Root can. https://man7.org/linux/man-pages/man2/PR_SET_DUMPABLE.2const.html
     """
-    if os.name != "posix":
-        return
     marker = os.environ.pop(MARKER, None)
     if marker is not None:
         os.environb.update(_decoded(_received(marker)))
@@ -101,8 +97,6 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 def _inheritable(descriptor: int) -> int:
     """Never one of the first three, which may have been closed when we were started."""
-    import fcntl  # noqa: PLC0415 - Windows has none
-
     duplicate = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 3)
     os.close(descriptor)
     return duplicate

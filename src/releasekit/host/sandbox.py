@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import pwd
 import re
 import shutil
 import sys
@@ -330,8 +331,6 @@ def _home_of_the_user(environment: Mapping[str, str]) -> str:
 
     https://github.com/openjdk/jdk/blob/jdk-21-ga/src/java.base/unix/native/libjava/java_props_md.c
     """
-    import pwd  # noqa: PLC0415 (there is none on Windows)
-
     try:
         return pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:

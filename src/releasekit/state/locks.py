@@ -12,7 +12,6 @@ import json
 import os
 import re
 import socket
-import sys
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -63,9 +62,7 @@ class Locks:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """For `Processes(inherit_fds=…)`: an orphan keeps the lock. Windows cannot inherit them."""
-        if sys.platform == "win32":
-            return ()
+        """For `Processes(inherit_fds=…)`: an orphan keeps the lock."""
         return tuple(descriptor for descriptor, *_ in self._held.values())
 
     def take(self, state_directory: Path, ecosystem: str) -> None:
@@ -76,9 +73,8 @@ class Locks:
             undo.callback(hold.release)
             writer = _open(path, os.O_RDWR | os.O_CREAT)
             undo.callback(os.close, writer)
-            # A lock belongs to an open file: what builds inherit with it is not to be written.
-            # Windows, which hands none on, lets no other one read meanwhile.
-            descriptor = os.dup(writer) if sys.platform == "win32" else _open(path, os.O_RDONLY)
+            # A lock belongs to an open file, and builds inherit it: they must not write there.
+            descriptor = _open(path, os.O_RDONLY)
             undo.callback(os.close, descriptor)
             _lock_or_raise(descriptor, path, ecosystem)
             undo.pop_all()
@@ -142,7 +138,6 @@ def is_held(path: Path) -> bool:
 def holder(path: Path) -> Holder | None:
     """Who took the lock last and has not released it in order; None when that is unknown."""
     try:
-        # Windows locks are mandatory: the text may be out of reach while the lock is held.
         fields = parse_json(durable.read_file(path, max_bytes=_MAX_BYTES))
         return Holder(
             pid=int(fields["pid"]), host=str(fields["host"]), started=str(fields["started"])
@@ -153,11 +148,10 @@ def holder(path: Path) -> Holder | None:
 
 def has_ended(holder: Holder) -> bool:
     """Whether the process is certain to be gone: then one of its children still holds the lock."""
-    # Signal 0 asks whether a process is there; on Windows it is Ctrl-C.
-    if sys.platform == "win32" or holder.host != socket.gethostname():
+    if holder.host != socket.gethostname():
         return False
     try:
-        os.kill(holder.pid, 0)
+        os.kill(holder.pid, 0)  # sends nothing, and asks whether the process is there
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import errno
 import os
-import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -55,9 +54,7 @@ class LogFile:
             self._end = self._durable = size
 
     def rewrite(self, shorter: Callable[[bytes], bytes]) -> None:
-        """See `journal.Log`. Where an open file cannot be replaced, everything stays as it is."""
-        if sys.platform == "win32":
-            return
+        """See `journal.Log`."""
         temporary = self._path.with_name(f".{self._path.name}.tmp")
         with self._reporting():
             with self._locked():

@@ -14,7 +14,6 @@ import json
 import os
 import secrets
 import stat
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -95,8 +94,6 @@ def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal 
 def _directory(environment: Mapping[str, str]) -> Path:
     """https://specifications.freedesktop.org/basedir-spec/latest/"""
     places = [environment.get("XDG_STATE_HOME", "")]
-    if sys.platform == "win32":
-        places.append(environment.get("LOCALAPPDATA", ""))
     if home := environment.get("HOME", ""):
         places.append(str(Path(home, ".local", "state")))
     for place in map(Path, filter(None, places)):
@@ -128,9 +125,7 @@ def _read(folder: Folder) -> bytes | None:
         return None
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        if sys.platform != "win32" and (
-            status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077
-        ):
+        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
             where = str(folder.path / _FILE)
             raise OSError(errno.EPERM, "others may read it, or it is another user's", where)
         data = file.read(_KEY_BYTES + 1)
