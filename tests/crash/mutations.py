@@ -145,22 +145,7 @@ LOGFILE = mutants(
     },
 )
 
-# What is left of a long journal.
-COMPACTION = mutants(
-    "state/compaction",
-    {
-        "an open upload is forgotten": without("_of_packages", "not facts.settled"),
-        "a run at work loses records": change(
-            "_kept", "at_work | _of_packages(...)", "_of_packages(records, at_work)"
-        ),
-        "a shorter journal vouches for nothing": change(
-            "compacted", "{**record, 'durable': shorter.tell()}", "{**record, 'durable': 0}"
-        ),
-        "any failure settles it": without("_Version.add", "record.run == ..."),
-    },
-)
-
-# What the journal says.
+# What the journal says, and what is left of a long one.
 HISTORY = mutants(
     "state/history",
     {
@@ -181,10 +166,15 @@ HISTORY = mutants(
         ),
         "a failure counts as a duration": always("_Fold.step_ended", "'error' not in record"),
         "artifacts may lie anywhere": without("_Fold._path", "path.startswith('/')"),
+        "an open upload is forgotten": without("compact", "not folded.settled"),
+        "a run at work loses records": without("compact", "run in over"),
+        "a shorter journal vouches for nothing": change(
+            "compact", "{**record, 'durable': shorter.tell()}", "{**record, 'durable': 0}"
+        ),
     },
 )
 
 MUTANTS = (
     *(*DURABLE, *FOLDER, *DIRECTORY, *PINS, *LOCKS, *LOCK_ORDER),
-    *(*JOURNAL, *LOGFILE, *COMPACTION, *HISTORY),
+    *(*JOURNAL, *LOGFILE, *HISTORY),
 )

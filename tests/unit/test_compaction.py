@@ -12,8 +12,7 @@ from releasekit.errors import JournalError
 from releasekit.model import Outcome
 from releasekit.state import journal as journal_module
 from releasekit.state import trace
-from releasekit.state.compaction import compacted
-from releasekit.state.history import History, encode, fold
+from releasekit.state.history import History, compact, encode, fold
 from releasekit.state.journal import Journal, read_history
 
 if TYPE_CHECKING:
@@ -94,12 +93,12 @@ def test_versions_that_were_followed_are_left_out() -> None:
         records += [started(run), built(run, version), step(run, "build pypi:a", float(number))]
         records += [intent(run, version), outcome(run, version, Outcome.PUBLISHED), ended(run)]
     before = written(records)
-    after = compacted(before)
+    after = compact(before)
     assert versions(after) == ["19.0"]
     assert [run.id for run in told(after).runs] == ["run-19"]
     assert told(after).durations == {"build pypi:a": 19.0}
     assert told(after).entries.items() <= told(before).entries.items()
-    assert compacted(after) == after
+    assert compact(after) == after
 
 
 @pytest.mark.parametrize(
@@ -127,21 +126,21 @@ def test_an_upload_that_nobody_knows_the_end_of_stays(
     records = [started("one"), built("one", "1"), intent("one", "1"), started("two"), *then]
     records += [ended("two"), started("three"), outcome("three", "2", Outcome.PUBLISHED)]
     before = written(records)
-    after = compacted(before)
+    after = compact(before)
     assert versions(after) == (["1", "2"] if kept else ["2"])
     assert told(after).entries.items() <= told(before).entries.items()
 
 
 def test_what_was_built_and_never_sent_is_forgotten_with_its_version() -> None:
     records = [started("one"), built("one", "1"), ended("one"), started("two"), built("two", "2")]
-    assert versions(compacted(written(records))) == ["2"]
+    assert versions(compact(written(records))) == ["2"]
 
 
 def test_runs_that_may_still_write_keep_all_their_records() -> None:
     """R26"""
     at_work = [started("npm", "npm"), step("npm", "build npm:x", error="503")]
     dead = [started("dead"), step("dead", "build pypi:a", error="503")]
-    after = compacted(written([*at_work, *dead, started("next"), ended("next")]))
+    after = compact(written([*at_work, *dead, started("next"), ended("next")]))
     kept = [json.loads(line) for line in after.splitlines()]
     assert [(record["run"], record["seq"], record["event"]) for record in kept] == [
         ("npm", 0, "run_started"),
@@ -154,7 +153,7 @@ def test_runs_that_may_still_write_keep_all_their_records() -> None:
 def test_damage_within_a_shortened_journal_is_still_an_error() -> None:
     """R32"""
     records = [started("one"), intent("one", "1"), intent("one", "2", name="b"), ended("one")]
-    after = compacted(written(records))
+    after = compact(written(records))
     broken = after.replace(b'"pypi:a"', b'"pypi:x"')
     assert broken != after
     with pytest.raises(JournalError, match="line 2 is damaged"):
@@ -192,7 +191,7 @@ def test_the_next_run_learns_the_same(seed: int) -> None:
             )
         if rng.random() < 0.7:
             records.append(ended(run))
-    before, after = written(records), compacted(written(records))
+    before, after = written(records), compact(written(records))
     old, new = told(before), told(after)
     assert new.entries == {key: old.entries[key] for key in new.entries}
     assert all(
@@ -202,7 +201,7 @@ def test_the_next_run_learns_the_same(seed: int) -> None:
     assert last_words(after) == last_words(before)
     for ecosystems in ([], ["pypi"], ["npm"], ["go"], ["go", "npm"]):
         assert new.last_run(ecosystems) == old.last_run(ecosystems)
-    assert compacted(after) == after
+    assert compact(after) == after
 
 
 def test_a_journal_is_shortened_where_that_halves_it(monkeypatch: pytest.MonkeyPatch) -> None:

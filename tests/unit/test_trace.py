@@ -9,8 +9,7 @@ import pytest
 
 from memory_log import MemoryLog
 from releasekit.model import Outcome, Package, PackageId
-from releasekit.state.compaction import compacted
-from releasekit.state.history import encode, fold
+from releasekit.state.history import compact, encode, fold
 from releasekit.state.journal import Journal
 from releasekit.state.trace import read_trace, told
 
@@ -103,7 +102,7 @@ def test_a_run_that_was_cut_off_is_told_to_its_end(site: Site) -> None:
 
 def test_a_shortened_journal_tells_the_same(site: Site) -> None:
     """R40"""
-    assert site.told(compacted(site.log.data)) == CUT_OFF
+    assert site.told(compact(site.log.data)) == CUT_OFF
 
 
 def test_a_run_that_ended_in_order_is_one_line(site: Site) -> None:
@@ -114,7 +113,7 @@ def test_a_run_that_ended_in_order_is_one_line(site: Site) -> None:
         step.send(None)
     line = [f"{FIRST}ended after 5 min 12 s: partial"]
     assert site.told() == line
-    shorter = compacted(site.log.data)
+    shorter = compact(site.log.data)
     assert site.told(shorter) == line
     assert b"needs" not in shorter
 

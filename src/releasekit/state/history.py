@@ -1,4 +1,5 @@
-"""What the journal of earlier runs says: bytes in, one frozen `History` out, no effects.
+"""What the journal of earlier runs says: bytes in, one frozen `History` out, no effects; and a
+shorter journal that says the same.
 
 A line is one record: a JSON object whose last member is the CRC-32 of everything before it. Each
 record also says up to which byte of the file its writer knew everything to be on the disk. So the
@@ -11,6 +12,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 import zlib
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -156,14 +158,63 @@ def fold(
             f"{where}: line {count + 1} is damaged, and it had been written for good",
             hint=_SET_ASIDE,
         )
-    folding, number = _Fold(state_directory, seal, where), 0
+    folding = _Fold(state_directory, seal, where)
     try:
         for record in _parse(islice(_lines(data), count), where):
-            number += 1
             folding.apply(record)
     except _UNREADABLE as error:
-        raise JournalError(f"{where}: line {number} is not a record: {error}") from error
+        raise JournalError(f"{where}: line {folding.line} is not a record: {error}") from error
     return folding.history(intact, len(data) - intact)
+
+
+def compact(data: bytes, *, most: int | None = None) -> bytes:
+    """A shorter journal from which the next run learns the same, out of a whole one that `fold`
+    reads without an error; empty if it would have more than `most` bytes.
+
+    The trace of runs that are over is left out, and versions of a package that were published and
+    followed by another. The rest is renumbered and sealed again. What stays in any case: an upload
+    whose end is unknown, what waits for approval, and all records of a run that may still write.
+    """
+    folding = _Fold(Path(), None, "journal")
+    for record in records_of(data):
+        folding.apply(record)
+    over = folding.find_runs_over()
+
+    # The run of each line; of each package, the version that was mentioned last; and the versions
+    # that runs at work mention.
+    runs: list[str] = []
+    last: dict[str, str] = {}
+    current: set[tuple[str, str]] = set()
+    for record in records_of(data):
+        runs.append(sys.intern(record["run"]))
+        if record["event"] in _OF_PACKAGES:
+            package, version = record["package"], record["version"]
+            last[package] = version
+            if record["run"] not in over:
+                current.add((package, version))
+
+    kept = set(folding.duration_lines.values())
+    for (package, version), folded in folding.versions.items():
+        if version == last[package] or (package, version) in current or not folded.settled:
+            kept.update(folded.lines.values())
+    needed = {runs[line - 1] for line in kept} | folding.find_last_runs()
+
+    sequence: dict[str, int] = {}
+    shorter = io.BytesIO()
+    for line, whole in enumerate(records_of(data), 1):
+        run = whole["run"]
+        frames = run in needed and whole["event"] in {"run_started", "run_ended"}
+        if not frames and line not in kept and run in over:
+            continue
+        record = {key: value for key, value in whole.items() if key != "crc"}
+        record["seq"] = sequence.get(run, 0)
+        sequence[run] = record["seq"] + 1
+        # All of it will be on the disk before it is put in place, so everything before this line
+        # counts as durable.
+        shorter.write(encode({**record, "durable": shorter.tell()}))
+        if most is not None and shorter.tell() > most:
+            return b""
+    return shorter.getvalue()
 
 
 def records_of(data: bytes) -> Iterator[Mapping[str, Any]]:
@@ -206,8 +257,24 @@ def _parse(lines: Iterator[bytes], where: str) -> Iterator[Mapping[str, Any]]:
         yield from records
 
 
+@dataclass(slots=True)
+class _Version:
+    """One version of one package: the fields of its `HistoryEntry` so far, and the lines that they
+    come from, by what these say.
+    """
+
+    # Replacing frozen entries over and over would take half of the time.
+    fields: dict[str, Any]
+    lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing was ever sent, or it is known for good what became of it."""
+        return not self.fields.get("uncertain") and self.fields.get("staged") is None
+
+
 class _Fold:
-    """Everything read so far; one method per event, named after it."""
+    """Everything read so far; one method per event, named after it. `line` counts from 1."""
 
     def __init__(self, state_directory: Path, seal: Seal | None, where: str) -> None:
         self._state_directory = state_directory
@@ -216,12 +283,14 @@ class _Fold:
         self._size = 0
         self._sequence: dict[str, int] = {}
         self._runs: dict[str, Run] = {}
-        # Fields of a HistoryEntry; replacing frozen ones over and over would take half of the time.
-        self._entries: dict[tuple[str, str], dict[str, Any]] = {}
         self._durations: dict[str, float] = {}
+        self.line = 0
+        self.versions: dict[tuple[str, str], _Version] = {}
+        self.duration_lines: dict[str, int] = {}
 
     def apply(self, record: Mapping[str, Any]) -> None:
         """Raises an error of `_UNREADABLE` for anything that no record of this schema contains."""
+        self.line += 1
         event, run = record["event"], record["run"]
         if record["v"] > SCHEMA:
             raise JournalNewer(
@@ -242,13 +311,32 @@ class _Fold:
         return History(
             runs=tuple(self._runs.values()),
             entries={
-                (PackageId.parse(package), version): HistoryEntry(**fields)
-                for (package, version), fields in self._entries.items()
+                (PackageId.parse(package), version): HistoryEntry(**folded.fields)
+                for (package, version), folded in self.versions.items()
             },
             durations=self._durations,
             intact=intact,
             torn=torn,
         )
+
+    def find_runs_over(self) -> set[str]:
+        """The runs that write no more: those that ended, and those that a later run of one of their
+        ecosystems shows to be dead.
+        """
+        over: set[str] = set()
+        taken: set[str] = set()
+        for run in reversed(self._runs.values()):
+            if run.complete or not taken.isdisjoint(run.ecosystems):
+                over.add(run.id)
+            taken |= run.ecosystems
+        return over
+
+    def find_last_runs(self) -> set[str]:
+        """The last run of all, and of each ecosystem."""
+        last: dict[str, str] = {}
+        for run in self._runs.values():
+            last |= dict.fromkeys(["", *run.ecosystems], run.id)
+        return set(last.values())
 
     def run_started(self, record: Mapping[str, Any]) -> None:
         self._add(_RUN)
@@ -272,13 +360,15 @@ class _Fold:
         if "error" not in record and 0 <= record["duration_s"] <= _MAX_DURATION_S:
             self._add(_NODE * (record["node"] not in self._durations))
             self._durations[record["node"]] = record["duration_s"]
+            self.duration_lines[record["node"]] = self.line
 
     def built(self, record: Mapping[str, Any]) -> None:
         # An intent for earlier bytes stays until it is known what became of it.
         commit = self._runs[record["run"]].commit
-        entry, listed = self._entry(record), record["artifacts"]
-        self._add(_FILE * len(listed) - sum(map(_weight, entry.get("artifacts", ()))))
-        entry.update(
+        version, listed = self._version(record), record["artifacts"]
+        self._add(_FILE * len(listed) - sum(map(_weight, version.fields.get("artifacts", ()))))
+        self._supersede(version, "built", "attested", "outcome")
+        version.fields.update(
             run_id=record["run"],
             commit=commit,
             fingerprint=record["fingerprint"],
@@ -292,51 +382,65 @@ class _Fold:
 
     def attested(self, record: Mapping[str, Any]) -> None:
         # Files that were built anew since have no attestation yet.
-        entry, files = self._entry(record), record["files"]
-        before = entry.get("artifacts", ())
-        entry["artifacts"] = tuple(
+        version, files = self._version(record), record["files"]
+        before = version.fields.get("artifacts", ())
+        after = version.fields["artifacts"] = tuple(
             replace(each, attestation=self._attestation(files[each.filename]))
             if each.filename in files and files[each.filename]["sha256"] == each.sha256
             else each
             for each in before
         )
-        self._add(sum(map(_weight, entry["artifacts"])) - sum(map(_weight, before)))
+        self._add(sum(map(_weight, after)) - sum(map(_weight, before)))
+        self._supersede(version, "attested")
 
     def intent(self, record: Mapping[str, Any]) -> None:
         intent = Intent(
             run_id=record["run"], registry=record["registry"], digests=record["digests"]
         )
-        entry = self._entry(record)
-        before: Intent | None = entry.get("intent")
+        version = self._version(record)
+        before: Intent | None = version.fields.get("intent")
         self._add(_DIGEST * (len(intent.digests) - (len(before.digests) if before else 0)))
-        entry.update(intent=intent, outcome=None, reason="", uncertain=True, staged=None)
+        self._supersede(version, "intent", "settled", "staged", "outcome")
+        version.fields.update(intent=intent, outcome=None, reason="", uncertain=True, staged=None)
 
     def outcome(self, record: Mapping[str, Any]) -> None:
-        entry, outcome = self._entry(record), Outcome(record["outcome"])
-        entry.update(outcome=outcome, reason=record["reason"])
+        version, outcome = self._version(record), Outcome(record["outcome"])
+        fields, lines = version.fields, version.lines
+        intent: Intent | None = fields.get("intent")
+        fields.update(outcome=outcome, reason=record["reason"])
+        self._supersede(version, "outcome")
         if outcome is Outcome.STAGED:
-            entry.update(uncertain=False, staged=_staged(record))
-            entry["staged_sealed"] = self._vouches(entry.get("intent"), record)
+            sealed = (
+                self._seal is not None
+                and intent is not None
+                and self._seal.fits(record, registry=intent.registry)
+            )
+            fields.update(uncertain=False, staged=_staged(record), staged_sealed=sealed)
+            lines["staged"] = self.line
         elif outcome.done:
-            entry.update(uncertain=False, staged=None)
-        elif outcome is Outcome.FAILED and _is_of(entry.get("intent"), record):
-            entry["uncertain"] = False
-
-    def _vouches(self, intent: Intent | None, record: Mapping[str, Any]) -> bool:
-        if self._seal is None or intent is None:
-            return False
-        return self._seal.fits(record, registry=intent.registry)
+            fields["staged"] = None
+            lines.pop("staged", None)
+        if outcome.done or (outcome is Outcome.FAILED and _is_of(intent, record)):
+            fields["uncertain"] = False
+            if intent is not None:
+                lines.setdefault("settled", self.line)
 
     def run_ended(self, record: Mapping[str, Any]) -> None:
         run = record["run"]
         self._runs[run] = replace(self._runs[run], result=record["result"])
 
-    def _entry(self, record: Mapping[str, Any]) -> dict[str, Any]:
+    def _version(self, record: Mapping[str, Any]) -> _Version:
         key = record["package"], record["version"]
-        if key not in self._entries:
+        if key not in self.versions:
             self._add(_ENTRY)
-            self._entries[key] = {"version": record["version"]}
-        return self._entries[key]
+            self.versions[key] = _Version({"version": record["version"]})
+        return self.versions[key]
+
+    def _supersede(self, version: _Version, what: str, *also: str) -> None:
+        """From now on the line under way says what these lines said."""
+        for name in also:
+            version.lines.pop(name, None)
+        version.lines[what] = self.line
 
     def _add(self, size: int) -> None:
         self._size += size
@@ -407,4 +511,5 @@ _EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
     "outcome": [("package", str), ("version", str), ("outcome", str), ("reason", str)],
     "run_ended": [("result", str)],
 }
+_OF_PACKAGES = frozenset(event for event, fields in _EVENTS.items() if ("package", str) in fields)
 _UNREADABLE = (AttributeError, KeyError, TypeError, ValueError)

@@ -16,9 +16,17 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
 from releasekit.errors import StateError
 from releasekit.host import durable
-from releasekit.state.compaction import compacted
 from releasekit.state.directory import JOURNAL
-from releasekit.state.history import SCHEMA, History, HistoryEntry, Intent, Run, encode, fold
+from releasekit.state.history import (
+    SCHEMA,
+    History,
+    HistoryEntry,
+    Intent,
+    Run,
+    compact,
+    encode,
+    fold,
+)
 from releasekit.state.logfile import LogFile, refuse_longer
 from releasekit.state.trace import Trace, read_trace
 
@@ -263,7 +271,7 @@ class Journal:
 
     def _compacted(self, data: bytes) -> bytes:
         self.history = History()  # there is no room for both
-        shorter = compacted(data, most=len(data) // 2) or data
+        shorter = compact(data, most=len(data) // 2) or data
         self._fold(shorter)
         return shorter
 
