@@ -54,7 +54,6 @@ JUDGES = {
     "release/batches": ("unit/test_release.py", "unit/test_foreign.py"),
     **dict.fromkeys(("release/foreign", "release/others"), ("unit/test_foreign.py",)),
     "state/journal": JOURNAL,
-    "state/logfile": JOURNAL,
     "state/history": ("unit/test_compaction.py", *JOURNAL),
     "plan/order": ("unit/test_order.py",),
     "graph": ("unit/test_graph.py",),

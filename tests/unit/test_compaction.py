@@ -10,8 +10,8 @@ import pytest
 from memory_log import MemoryLog
 from releasekit.errors import JournalError
 from releasekit.model import Outcome
+from releasekit.state import doctor
 from releasekit.state import journal as journal_module
-from releasekit.state import trace
 from releasekit.state.history import History, compact, encode, fold
 from releasekit.state.journal import Journal, read_history
 
@@ -164,7 +164,7 @@ def last_words(data: bytes) -> list[str]:
     """What `doctor` tells of the last run."""
     run = told(data).last_run()
     assert run is not None
-    return trace.told(run, trace.read_trace(data, run.id), running=False)
+    return doctor.describe_run(run, doctor.read_trace(data, run.id), running=False)
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -442,12 +442,12 @@ def test_a_run_that_begins_meanwhile_has_left_nothing_behind(
     site.journal.write_bytes(b"")
     begun: list[locks.Locks] = []
 
-    def read(state: Path) -> tuple[History, None]:
+    def read(state: Path) -> tuple[History, bytes]:
         begun.append(Context().run(locks.acquire, state, ["pypi"]))
-        return History(), None
+        return History(), b""
 
     locks.acquire(site.state, ["pypi"]).close()
-    monkeypatch.setattr("releasekit.state.journal.read_with_trace", read)
+    monkeypatch.setattr("releasekit.state.journal.read_journal", read)
     assert examine(site.state, root=site.root).findings == []
     for held in begun:
         held.close()

@@ -435,7 +435,7 @@ def test_half_a_line_of_a_dead_process_is_cut_off_before_the_next(
     assert read_history(tmp_path).torn == 0
     (tmp_path / "journal.jsonl").write_bytes(b'{"v":1,"run":"dead"')
     journal.phase_started("no line was ever whole")
-    assert b"dead" not in (tmp_path / "journal.jsonl").read_bytes()
+    assert b'"dead"' not in (tmp_path / "journal.jsonl").read_bytes()
 
 
 def test_the_next_run_drops_a_torn_tail_and_refuses_damage(tmp_path: Path) -> None:

@@ -15,10 +15,9 @@ import distributions
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.state import lock_order
-from releasekit.state.journal import Journal
+from releasekit.state.journal import Journal, LogFile
 from releasekit.state.lock_order import Kind
 from releasekit.state.locks import acquire
-from releasekit.state.logfile import LogFile
 from releasekit.state.pins import EphemeralPin
 
 PROOF = Path(__file__).parents[2] / "proofs" / "LockOrder.v"

@@ -12,7 +12,7 @@ import pytest
 
 from releasekit.errors import JournalUnwritable
 from releasekit.host import durable, flock
-from releasekit.state.logfile import LogFile
+from releasekit.state.journal import LogFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

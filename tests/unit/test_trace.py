@@ -9,9 +9,9 @@ import pytest
 
 from memory_log import MemoryLog
 from releasekit.model import Outcome, Package, PackageId
+from releasekit.state.doctor import describe_run, read_trace
 from releasekit.state.history import compact, encode, fold
 from releasekit.state.journal import Journal
-from releasekit.state.trace import read_trace, told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +63,7 @@ class Site:
         written = self.log.data if data is None else data
         run = fold(written, state_directory=STATE).last_run()
         assert run is not None
-        return told(run, read_trace(written, run.id), running=running)
+        return describe_run(run, read_trace(written, run.id), running=running)
 
 
 @pytest.fixture(name="site")
