@@ -17,9 +17,9 @@ from releasekit.config.config import load
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import INTERRUPTED, PathError, ReleasekitError, told_of
-from releasekit.host.origin import origin
+from releasekit.host.origin import on_actions, origin
 from releasekit.host.reexec import reexec_without_secrets
-from releasekit.host.runner import Actions, on_actions
+from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, require_text, snapshot
 from releasekit.problems import Problem, mark
 from releasekit.text.escape import bare_urls, clip, log_line

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 MUTANTS = (*STATE_MUTANTS, *RELEASE_MUTANTS, *GROUP_MUTANTS)
 
 # The quickest first: a mutant need not get past the rest.
-PINS = ("unit/test_pins.py", "unit/test_durable.py", "crash/test_power_loss.py")
+PINS = ("unit/state/test_pins.py", "unit/host/test_durable.py", "crash/test_power_loss.py")
 JOURNAL = (
-    "unit/test_journal.py",
-    "unit/test_logfile.py",
+    "unit/state/test_journal.py",
+    "unit/state/test_logfile.py",
     "crash/test_shared_journal.py",
     "crash/test_journal_damage.py",
     "crash/test_power_loss.py",
@@ -44,17 +44,18 @@ JUDGES = {
     "aio": ("unit/test_aio.py",),
     "host/durable": PINS,
     **dict.fromkeys(
-        ("host/folder", "state/directory"), ("unit/test_folder.py", "unit/test_hostile_state.py")
+        ("host/folder", "state/directory"),
+        ("unit/host/test_folder.py", "unit/state/test_hostile_state.py"),
     ),
     "state/pins": PINS,
-    "state/lock_order": ("unit/test_lock_order.py",),
-    "state/locks": ("unit/test_locks.py", "crash/test_lock_hammer.py"),
+    "state/lock_order": ("unit/state/test_lock_order.py",),
+    "state/locks": ("unit/state/test_locks.py", "crash/test_lock_hammer.py"),
     "release/attesting": ("unit/test_attesting.py",),
     "release/sources": ("unit/test_sources.py",),
     "release/batches": ("unit/test_release.py", "unit/test_foreign.py"),
     **dict.fromkeys(("release/foreign", "release/others"), ("unit/test_foreign.py",)),
     "state/journal": JOURNAL,
-    "state/history": ("unit/test_compaction.py", *JOURNAL),
+    "state/history": ("unit/state/test_compaction.py", *JOURNAL),
     "plan/order": ("unit/test_order.py",),
     "graph": ("unit/test_graph.py",),
     "plan/staged": ("unit/test_staged.py",),

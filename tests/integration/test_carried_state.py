@@ -237,7 +237,7 @@ from releasekit.state import locks
 root = sys.argv[1]
 lock = locks.lock_file(Path(root, ".releasekit"), "npm")
 
-def set_aside(*_):
+def quarantine(*_):
     os.kill(os.getpid(), signal.SIGTERM)
     for _ in range(50):
         if locks.is_held(lock):
@@ -245,7 +245,7 @@ def set_aside(*_):
     print("held" if locks.is_held(lock) else "free", flush=True)
     return []
 
-commands.set_aside = set_aside
+commands.quarantine = quarantine
 sys.exit(main(["publish", root, "--registry", f"dir:{root}/registry"]))
 """
 

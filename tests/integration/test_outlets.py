@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
-from releasekit.host import outlet
+from releasekit.host import output_path
 from releasekit.report.page import BEGINNING
 from workspaces import uv_workspace
 
@@ -117,7 +117,7 @@ def test_a_page_that_may_not_be_read_stays_and_is_told_of(
 
     argv = ["publish", str(workspace), f"--registry=dir:{tmp_path / 'r'}"]
     with monkeypatch.context() as patched:
-        patched.setattr(outlet, "read_head", denied)
+        patched.setattr(output_path, "read_head", denied)
         assert main([*argv, f"--results-file={tmp_path / 'results.json'}"]) == 0
     assert f"{page} cannot be written: Permission denied" in capsys.readouterr().out
     assert page.read_text() == BEGINNING

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 # What only a person reads who has just typed `releasekit`.
 TERMINAL = {
     *("cli/command_line.py", "cli/approve.py", "cli/notes.py", "cli/verify.py"),
-    *("host/command_files.py", "text/commands.py"),
+    "text/commands.py",
 }
 
 

@@ -12,7 +12,7 @@ import httpx
 
 from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
 from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import retry
 from releasekit.http.github import ask
 from releasekit.http.origins import is_safe, require_safe, same_origin
@@ -214,7 +214,7 @@ class GitHubReleases:
 async def _read_pieces(artifact: Artifact) -> AsyncIterator[bytes]:
     """Raises Rejected where the file is not what was built: its last piece is held back."""
     try:
-        with contents.opened(artifact) as file:
+        with open_artifact(artifact) as file:
             while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
                 yield piece
     except PackageError as error:

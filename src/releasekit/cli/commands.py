@@ -30,8 +30,8 @@ from releasekit.cli.session import (
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
 from releasekit.errors import ConfigError
-from releasekit.host.outlet import require_free
-from releasekit.host.runner import on_actions
+from releasekit.host.origin import on_actions
+from releasekit.host.output_path import require_free
 from releasekit.http.traffic import counted
 from releasekit.model import Action
 from releasekit.plan.access import check_credentials
@@ -44,8 +44,8 @@ from releasekit.report.text import few
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import Journal, read_history
+from releasekit.state.quarantine import quarantine, with_restored
 from releasekit.state.seals import Seal
-from releasekit.state.unsealed import as_taken_back, set_aside
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ async def plan(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_links, config.state_directory)
     seal = find_seal(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
-    history = await asyncio.to_thread(as_taken_back, config.state_directory, history)
+    history = await asyncio.to_thread(with_restored, config.state_directory, history)
     session.actions.watch_files()  # build backends may have to tell versions
     with Interruption(), counted(request_logger(config, session)):
         async with Group() as group:
@@ -212,7 +212,7 @@ async def _quarantine_unsealed(
     """What is said of built files that are not trusted; they are not there any more."""
     # A thread cannot be cancelled, and the locks must be held until it has ended.
     aside = await uncancellable(
-        asyncio.to_thread(set_aside, config.state_directory, history, ecosystems)
+        asyncio.to_thread(quarantine, config.state_directory, history, ecosystems)
     )
     if not aside:
         return ""

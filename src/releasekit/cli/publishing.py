@@ -13,8 +13,8 @@ from releasekit.cli.request_log import is_verbose
 from releasekit.cli.result_files import RESULTS, page_of, write_page
 from releasekit.errors import INTERRUPTED, PathError
 from releasekit.host import durable
-from releasekit.host.outlet import require_free
-from releasekit.host.runner import on_actions
+from releasekit.host.origin import on_actions
+from releasekit.host.output_path import require_free
 from releasekit.model import Report
 from releasekit.release.release import ReleaseRun
 from releasekit.report.progress import choose_progress

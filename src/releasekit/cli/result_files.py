@@ -11,7 +11,7 @@ from releasekit.cli.session import refuse_tracked
 from releasekit.errors import ConfigError, PathError
 from releasekit.host import durable
 from releasekit.host.files import read_file
-from releasekit.host.outlet import require_free, trouble_at
+from releasekit.host.output_path import describe_obstacle, require_free
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.problems import Problem
 from releasekit.report import join, load_all
@@ -40,7 +40,7 @@ async def refuse_tracked_results(config: Config, session: Session) -> None:
 def _may_be_replaced(page: Path) -> bool:
     """Whether the file is a report page of ours; one that cannot be read stays."""
     with contextlib.suppress(OSError):
-        return page.is_file() and not trouble_at(page, page=True)
+        return page.is_file() and not describe_obstacle(page, page=True)
     return False
 
 
@@ -66,7 +66,7 @@ def forget_results(config: Config) -> None:
 def _forget_page(path: Path) -> None:
     """Remove an old page of ours, so that it does not pass for one of this run."""
     with contextlib.suppress(OSError):
-        if not trouble_at(path, page=True):
+        if not describe_obstacle(path, page=True):
             durable.remove(path)
 
 
@@ -83,7 +83,7 @@ def write_page(made: Report, results: Path) -> str:
     """
     path = results.with_name(PAGE)
     try:
-        if trouble := trouble_at(path, page=True):
+        if trouble := describe_obstacle(path, page=True):
             return f"warning: {path} {trouble}; this run has no report page"
         durable.replace(path, page_of(made))
     except OSError as error:

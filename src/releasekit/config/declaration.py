@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_or
 from releasekit.config import values
 from releasekit.errors import ConfigError
 from releasekit.host.scrub import ToolVariables
-from releasekit.host.spellings import is_token_like
+from releasekit.host.secret_encodings import is_token_like
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
 from releasekit.errors import ConfigError, PathError
 from releasekit.host.files import checkout_of
-from releasekit.host.outlet import linked, require_free
+from releasekit.host.output_path import find_link, require_free
 from releasekit.problems import Problem
 from releasekit.text.escape import clip
 
@@ -110,7 +110,7 @@ class Locations:
             return None
         label = self._label(attribute)
         given = Path(os.path.normpath(self._base(attribute) / text))
-        if link := linked(given, self.root):
+        if link := find_link(given, self.root):
             raise PathError(
                 f"{label}: {link} is a symbolic link in the workspace; write a path without one"
             )
@@ -159,7 +159,7 @@ class Locations:
 
     def _refuse_link(self, text: str, attribute: str) -> None:
         """What comes with the sources says of no place that the user names where it is."""
-        if link := linked(self._base(attribute) / text / "within", checkout_of(self.root)):
+        if link := find_link(self._base(attribute) / text / "within", checkout_of(self.root)):
             raise PathError(
                 f"{self._label(attribute)}: {link} is a symbolic link in the checkout; write a "
                 "path without one"

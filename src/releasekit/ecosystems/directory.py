@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from releasekit.aio import uncancellable
 from releasekit.config.values import Directory
 from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.host import contents, durable
+from releasekit.host import durable
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.flock import try_lock
 from releasekit.problems import Problem
 from releasekit.state.lock_order import DIRECTORY_LOCK, Kind, turn
@@ -122,7 +123,7 @@ class DirectoryRegistry:
         # A file is never replaced, whatever it holds: the caller compares, as with any registry.
         with contextlib.suppress(FileNotFoundError), durable.opened(path, os.O_RDONLY):
             return
-        with contents.opened(artifact) as file:
+        with open_artifact(artifact) as file:
             data = file.read()
         # Before the file, so that none is ever shown without; until then it is nobody's.
         if artifact.attestation is not None:

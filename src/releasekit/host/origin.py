@@ -6,10 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+GITHUB_HOST: Final = "github.com"
 # An address that a page may link to; plain HTTP stays on this machine.
 _SERVER: Final = re.compile(
     r"https://[A-Za-z0-9.-]+(:[0-9]+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
@@ -42,6 +44,15 @@ class Origin:
     run_url: str = ""
 
 
+def on_actions(environment: Mapping[str, str]) -> bool:
+    return environment.get("GITHUB_ACTIONS") == "true"
+
+
+def server_of(environment: Mapping[str, str]) -> str:
+    """The host of the server that the job runs on: Gitea, for example, runs actions too."""
+    return urlsplit(environment.get("GITHUB_SERVER_URL", f"https://{GITHUB_HOST}")).hostname or ""
+
+
 def pull_request_of(environment: Mapping[str, str]) -> str:
     """By which event, and at which ref, this is a job of a pull request; empty where it is none, or
     where that was merged: https://docs.github.com/en/actions/reference/workflows-and-actions/contexts
@@ -59,9 +70,6 @@ def origin(environment: Mapping[str, str], root: Path) -> Origin:
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/variables
     """
-    # Whoever only tells an Origin needs no runner.
-    from releasekit.host.runner import on_actions  # noqa: PLC0415
-
     names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_WORKSPACE")
     server, repository, run, checkout = (environment.get(name, "") for name in names)
     if not on_actions(environment) or not _REPOSITORY.fullmatch(repository):

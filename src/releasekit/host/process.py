@@ -16,14 +16,12 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.errors import CommandFailed, PathError
-from releasekit.host.git_settings import settled
-from releasekit.host.refusal import Refusal
 from releasekit.host.sandbox import UNCONFINED, Sandbox
-from releasekit.host.scrub import Redactor, ToolVariables
+from releasekit.host.scrub import Redactor, ToolVariables, overrule_git_settings
 from releasekit.host.streams import MAX_OUTPUT, Output, Splitter, Stream, appending
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
@@ -241,7 +239,7 @@ class Processes(Resource):
         usual = self.sandbox.outside(self.environment) if outside else self.environment
         environment = {k: v for k, v in {**usual, **(env or {})}.items() if v is not None}
         if argv[0] == "git":
-            environment = settled(environment)
+            environment = overrule_git_settings(environment)
         if outside:
             program = self.outside(argv[0])
             if program is None:
@@ -252,12 +250,12 @@ class Processes(Resource):
             argv = [program, *argv[1:]]
         with ExitStack() as ours:
             ends = [await stream.open(ours) for stream in streams]
-            refusal: Refusal | None = None
+            launch: _LaunchPipe | None = None
             command, passed = argv, {*self._inherit_fds, *given}
             if sandbox.abi:
-                refusal = ours.enter_context(Refusal())
-                command = sandbox.command(argv, environment, refusal.theirs)
-                passed.add(refusal.theirs)
+                launch = ours.enter_context(_LaunchPipe())
+                command = sandbox.command(argv, environment, launch.theirs)
+                passed.add(launch.theirs)
             try:
                 process = await asyncio.create_subprocess_exec(
                     *command,
@@ -276,9 +274,9 @@ class Processes(Resource):
                     f"{_shown(argv)} cannot be started: {error}", problem=Problem.CANNOT_START
                 ) from error
             running = _Running(process, streams, self._patience)
-            if refusal is not None:
+            if launch is not None:
                 try:
-                    await refusal.check(_shown(argv), argv[0])
+                    await launch.require_start(_shown(argv), argv[0])
                 except BaseException:
                     await running.end_now()
                     raise
@@ -411,6 +409,50 @@ class _Running:
         # macOS answers EPERM for a group of zombies.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
+
+
+class _LaunchPipe:
+    """The pipe over which a launcher says why there is no child; a context."""
+
+    def __init__(self) -> None:
+        self._ours, self.theirs = os.pipe()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._ours)
+        self.close_theirs()
+
+    def close_theirs(self) -> None:
+        """The launcher has its end now."""
+        if self.theirs >= 0:
+            os.close(self.theirs)
+            self.theirs = -1
+
+    async def require_start(self, command: str, program: str) -> None:
+        """Wait until the program has taken over; raises CommandFailed if it does not."""
+        self.close_theirs()
+        loop = asyncio.get_running_loop()
+        readable = asyncio.Event()
+        loop.add_reader(self._ours, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(self._ours)
+        step, _, number = os.read(self._ours, 100).decode().partition(" ")
+        if not step:
+            return
+        error = OSError(int(number), os.strerror(int(number)), program)
+        if step == "start":
+            raise CommandFailed(
+                f"{command} cannot be started: {error}", problem=Problem.CANNOT_START
+            ) from error
+        raise CommandFailed(
+            f"{command} cannot be sandboxed: {error.strerror}",
+            hint="`build-sandbox: off` runs builds without.",
+            problem=Problem.CANNOT_START,
+        ) from error
 
 
 def _shown(argv: Sequence[str]) -> str:

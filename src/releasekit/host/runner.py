@@ -2,23 +2,35 @@
 
 Only the formatting of `actions_toolkit` is used. The functions around it read and write
 `os.environ`, print without flushing, and one of them ends the process; importing them costs 0.1 s.
+
+The runner makes files before the step and obeys them after it: variables and a PATH for the steps
+that follow, outputs, state, the summary. Their names are no secret, and only a sandbox can keep
+what a build runs as the same user from writing there. So what others write there is taken out
+again.
+https://github.com/actions/runner/blob/258d6c85/src/Runner.Worker/FileCommandManager.cs
 """
 
 from __future__ import annotations
 
 import json
 import os
+import selectors
+import stat
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
-from urllib.parse import urlsplit
 
 from actions_toolkit.command import Command  # type: ignore[import-untyped]
 from actions_toolkit.file_command import (  # type: ignore[import-untyped]
     prepare_key_value_message,
 )
 
-from releasekit.host.command_files import CommandFiles
-from releasekit.host.spellings import encoded
+from releasekit.errors import ConfigError
+from releasekit.host import durable
+from releasekit.host.folder import Folder
+from releasekit.host.origin import on_actions
+from releasekit.host.secret_encodings import encode
+from releasekit.problems import Problem
 from releasekit.text.escape import visible, without_command
 
 if TYPE_CHECKING:
@@ -34,17 +46,162 @@ MAX_OUTPUT_BYTES: Final = 1024 * 1024
 MAX_ANNOTATIONS: Final = 10
 MAX_MESSAGE_CHARS: Final = 4096
 MIN_SECRET_CHARS: Final = 4
-GITHUB_HOST: Final = "github.com"
 _CUT: Final = "\n\n_Cut here: a job summary holds 1 MiB. The results file has everything._\n"
+VARIABLES: Final = (
+    *("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"),
+    *("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"),
+)
+# The runner's own directory, which an action in a container has under another name. It also holds
+# the files of the step around this one, where an action is made of steps, and these are obeyed too.
+# https://github.com/actions/runner/blob/258d6c85/src/Runner.Worker/Handlers/ContainerActionHandler.cs
+_DIRECTORIES: Final = frozenset({"_runner_file_commands", "file_commands"})
+# More than it takes of any: a summary holds 1 MiB, all outputs together 1 MB.
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+# A pipe that has no reader must not keep us waiting.
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY
+_PATIENCE_S: Final = 2.0
 
 
-def on_actions(environment: Mapping[str, str]) -> bool:
-    return environment.get("GITHUB_ACTIONS") == "true"
+class CommandFiles:
+    """What the files have to hold: what they held when this was made, and what `append` added."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        """Raises ConfigError for a file that cannot be watched."""
+        self._expected: dict[Path, bytes | None] = {}
+        for path in _command_files(environment):
+            self._expected[path] = _held(path)
+
+    def append(self, path: str, text: str) -> None:
+        """Raises OSError."""
+        data = text.encode("utf-8", "replace")
+        place = _real(path)
+        if place not in self._expected:
+            _write(path, data)
+            return
+        with durable.opened(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as descriptor:
+            size = os.fstat(descriptor).st_size
+            try:
+                durable.write_all(descriptor, data)
+            except OSError:  # a full disk: half an output would be none of ours, nor of any use
+                os.ftruncate(descriptor, size)
+                raise
+        self._expected[place] = (self._expected[place] or b"") + data
+
+    def restore(self) -> list[str]:
+        """Put back what the files have to hold, and tell of each that held something else."""
+        told = []
+        for path, expected in self._expected.items():
+            try:
+                if _holds(path, expected):
+                    continue
+                _put(path, expected)
+            except OSError as error:
+                told.append(
+                    f"{path}: written during the release, not by ReleaseKit, and cannot be "
+                    f"put back: {error.strerror}"
+                )
+            else:
+                told.append(f"{path}: written during the release, not by ReleaseKit; put back")
+        return told
 
 
-def server_of(environment: Mapping[str, str]) -> str:
-    """The host of the server whose job this is: other servers, as Gitea, run actions too."""
-    return urlsplit(environment.get("GITHUB_SERVER_URL", f"https://{GITHUB_HOST}")).hostname or ""
+def _write(path: str, data: bytes) -> None:
+    """To whatever it is, a terminal or a pipe too; raises OSError where nobody reads that."""
+    descriptor = os.open(path, _FLAGS, 0o666)
+    try:
+        while data:
+            try:
+                data = data[os.write(descriptor, data) :]
+            except BlockingIOError:
+                with selectors.DefaultSelector() as full:
+                    full.register(descriptor, selectors.EVENT_WRITE)
+                    if not full.select(_PATIENCE_S):
+                        raise
+    finally:
+        os.close(descriptor)
+
+
+def _command_files(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Those that are regular files or not there yet. What this process prints to is not watched, as
+    with `>>"$GITHUB_STEP_SUMMARY"` behind the command.
+    """
+    ours = {_identity(os.fstat(descriptor)) for descriptor in (1, 2) if _is_open(descriptor)}
+    named = {_real(path) for path in map(environment.get, VARIABLES) if path}
+    beside = {
+        folder / name
+        for folder in {path.parent for path in named}
+        if folder.name in _DIRECTORIES
+        for name in durable.names(folder)
+    }
+    for path in sorted(named | beside):
+        try:
+            status = path.lstat()
+        except OSError:
+            yield path
+        else:
+            if stat.S_ISREG(status.st_mode) and _identity(status) not in ours:
+                yield path
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _real(path: str) -> Path:
+    """With the links above it resolved; a runner's directory may well be on another disk."""
+    return Path(os.path.realpath(Path(path).parent), Path(path).name)
+
+
+def _held(path: Path) -> bytes | None:
+    try:
+        with durable.reading(path) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read: {error.strerror}",
+            hint="It is the runner's; what builds write there has to be told from what was there.",
+            problem=Problem.RUNNER,
+        ) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(
+            f"{path}: holds more than {MAX_FILE_BYTES} bytes, and the runner takes 1 MiB",
+            hint="Let the steps before this one write less into it.",
+            problem=Problem.RUNNER,
+        )
+    return data
+
+
+def _holds(path: Path, expected: bytes | None) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return expected is None
+    if expected is None or not stat.S_ISREG(mode):
+        return False
+    try:
+        with durable.reading(path) as file:
+            return file.read(len(expected) + 1) == expected
+    except PermissionError:
+        return False
+
+
+def _put(path: Path, expected: bytes | None) -> None:
+    """A new file in its place: whoever has the old one open writes to nothing the runner reads."""
+    with Folder.reached(path.parent, make=expected is not None):
+        # A link, a pipe or a file of somebody else goes; a directory stays, and is an OSError.
+        path.unlink(missing_ok=True)
+    if expected is not None:
+        durable.replace(path, expected)
 
 
 class Actions:
@@ -160,7 +317,7 @@ class Actions:
         # The runner reads lines as they come, so what was printed before has to be flushed first.
         self._stream.flush()
         # Bytes that are no text: as the runner reads them, with a mark for each.
-        command = encoded(str(Command(name, properties, message))).decode("utf-8", "replace")
+        command = encode(str(Command(name, properties, message))).decode("utf-8", "replace")
         self._stream.write(f"{command}\n")
         self._stream.flush()
 

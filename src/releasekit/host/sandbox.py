@@ -125,7 +125,9 @@ class Sandbox:
     lacking: str = ""
 
     def command(self, argv: Sequence[str], environment: Mapping[str, str], pipe: int) -> list[str]:
-        """What to start in the place of `argv`; `pipe` is for what a `Refusal` reads."""
+        """What to start in the place of `argv`; on `pipe` the launcher says why
+        the child does not start.
+        """
         setting = [
             f"{name}={value}"
             for name, value in environment.items()

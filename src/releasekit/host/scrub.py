@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.host.spellings import secrets_in
+from releasekit.host.secret_encodings import secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -38,6 +38,20 @@ _PIECE: Final = 4
 # So a secret of a megabyte has no more pieces than a short one.
 _MAX_STEP: Final = 256
 _LONG: Final = 12
+
+# Settings of a repository, which may come from anywhere, that git does not obey: programs that
+# reading starts: https://git-scm.com/docs/git-config. What reaches a server is left
+# to the user, as checkouts set it: core.sshCommand, credential helpers; and so are the filters that
+# make files of what is stored, for Git LFS is one.
+_OVERRULED: Final = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "log.showSignature": "false",
+    # Tracked files may look like a repository of their own, with settings: git 2.38 and later. To
+    # name the repository (GIT_DIR) would serve older ones, but skips the check of whose it is.
+    # https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
+    "safe.bareRepository": "explicit",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +97,25 @@ class ToolVariables:
             or any(secrets_in(name, value))
             or any(secret in value for secret in secrets if secret)
         )
+
+
+def overrule_git_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """`environment` for git, in which it overrules these settings, submodules' too.
+
+    https://git-scm.com/docs/git-config#Documentation/git-config.txt-GITCONFIGCOUNT
+    """
+    given = environment.get("GIT_CONFIG_COUNT", "")
+    first = int(given) if given.isascii() and given.isdigit() and len(given) < 4 else 0
+    settings = {
+        name: value
+        for number, (key, setting) in enumerate(_OVERRULED.items(), start=first)
+        for name, value in (
+            (f"GIT_CONFIG_KEY_{number}", key),
+            (f"GIT_CONFIG_VALUE_{number}", setting),
+        )
+    }
+    count = str(first + len(_OVERRULED))
+    return {**environment, **settings, "GIT_CONFIG_COUNT": count}
 
 
 def _any_of(names: Collection[str]) -> re.Pattern[str]:

@@ -6,9 +6,12 @@ import asyncio
 import codecs
 import contextlib
 import os
+import tempfile
 from collections import deque
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
+from releasekit.aio import uncancellable
 from releasekit.errors import CommandFailed
 from releasekit.host import durable
 from releasekit.host.folder import Folder
@@ -16,9 +19,8 @@ from releasekit.host.scrub import NOTHING_SECRET, Redactor
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from contextlib import ExitStack
-    from pathlib import Path
 
 TAIL_LINES: Final = 40
 TAIL_BYTES: Final = 64 * 1024
@@ -27,6 +29,8 @@ MAX_LINE: Final = 64 * 1024
 HELD_BACK: Final = 8 * 1024
 MAX_OUTPUT: Final = 16 * 1024 * 1024
 MAX_LOG: Final = 64 * 1024 * 1024
+# What a writer that is still there after the block gets to let go of the pipe.
+_PATIENCE_S: Final = 0.5
 _KEPT_THERE: Final = (
     "What a build prints is kept there. Make room, or move away what is in the way."
 )
@@ -191,3 +195,35 @@ class Output:
             # The child must not wait for a reader that is gone. Closing the log writes what is left
             # of it, and fails for the same reason.
             self._room = -1
+
+
+@contextlib.asynccontextmanager
+async def log_pipe(log: Path, redact: Redactor) -> AsyncIterator[Path]:
+    """The path of a named pipe: what anybody writes there is appended to `log`, line by line and
+    redacted. Once this is left, `log` has all of it. Raises CommandFailed for a link in its place.
+
+    It lies in the directory for temporary files, which builds may write to.
+    """
+    with contextlib.ExitStack() as ours:
+        directory = durable.make_scratch(Path(tempfile.gettempdir()), "releasekit-log-")
+        ours.callback(_remove_scratch, directory)
+        output = Output(redact)
+        output.log = ours.enter_context(appending(log))
+        stream = Stream(output.splitter().feed)
+        writer = contextlib.ExitStack()
+        await stream.open_named(directory, "log", writer)
+        try:
+            with writer:
+                yield directory / "log"
+        finally:
+            try:
+                await asyncio.wait((stream.closed,), timeout=_PATIENCE_S)
+            finally:
+                stream.close()
+                await uncancellable(stream.closed)
+
+
+def _remove_scratch(directory: Path) -> None:
+    """Who writes there may also have put something in the way."""
+    with contextlib.suppress(OSError):
+        durable.remove_tree(directory)

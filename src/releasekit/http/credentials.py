@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit.errors import ConfigError
 from releasekit.host.scrub import Redactor
-from releasekit.host.spellings import (
-    encoded,
+from releasekit.host.secret_encodings import (
+    encode,
+    encodings_of,
     is_hideable,
     is_telling,
     is_text,
     parts_of,
     secrets_in,
-    spellings,
 )
 from releasekit.problems import Problem
 
@@ -55,7 +55,7 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        return hmac.compare_digest(encoded(self._value), encoded(other._value))
+        return hmac.compare_digest(encode(self._value), encode(other._value))
 
     def __hash__(self) -> int:
         return hash((Secret, self._value))
@@ -144,7 +144,7 @@ class Credentials:
             self._adopted.add(value)
             for part in parts_of(value):
                 self._mask(part)
-                self._values |= dict.fromkeys(filter(is_hideable, spellings(part)))
+                self._values |= dict.fromkeys(filter(is_hideable, encodings_of(part)))
         return Secret(value)
 
     def adopt_user(self, name: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import Obstacle
 from releasekit.errors import Rejected
-from releasekit.host.runner import GITHUB_HOST, on_actions, server_of
+from releasekit.host.origin import GITHUB_HOST, on_actions, server_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

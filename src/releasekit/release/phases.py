@@ -24,7 +24,7 @@ from releasekit.errors import (
     Transient,
     Undecided,
 )
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.traffic import billed_to, waited_for, waiting
 from releasekit.model import Outcome, PackageWarning, WarningName
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
@@ -411,7 +411,7 @@ def refuse_state(package: Package, artifacts: Sequence[Artifact], state_director
     what was built. Blocks.
     """
     for artifact in artifacts:
-        with contents.opened(artifact) as file, file.raw() as raw:
+        with open_artifact(artifact) as file, file.raw() as raw:
             names = member_names(raw)
         if found := first_leaked(names, package, state_directory):
             raise BuildFailed(

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import BuildFailed
 from releasekit.host import durable
-from releasekit.host.log_pipe import log_pipe
-from releasekit.host.streams import last_lines
+from releasekit.host.streams import last_lines, log_pipe
 from releasekit.report.view import OUTPUT, READ_ITS_LOG
 from releasekit.state.directory import make_state_directory, state_errors
 from releasekit.text.cause import cause_in

@@ -13,7 +13,7 @@ import distributions
 from releasekit.config.values import Dist
 from releasekit.ecosystems.pypi import distribution
 from releasekit.errors import PackageError
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ Description-Content-Type: text/markdown
 
 
 def form_of(artifact: Artifact) -> Form:
-    with contents.opened(artifact) as file:
+    with open_artifact(artifact) as file:
         form = distribution.form_of(file)
         assert file.read() == artifact.path.read_bytes()
     return form

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from make_pictures.releases import SIZES, release
-from releasekit.host.outlet import trouble_at
+from releasekit.host.output_path import describe_obstacle
 from releasekit.model import Outcome, PackageWarning, Span, WarningName
 from releasekit.problems import Problem
 from releasekit.report import headline
@@ -409,10 +409,10 @@ def test_a_later_run_knows_the_page_as_ours(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(report_page(partial_report()))
     assert report_page(partial_report()).startswith(BEGINNING)
-    assert trouble_at(path, page=True) == ""
-    assert trouble_at(path) == "is there, and is neither a plan nor results"
+    assert describe_obstacle(path, page=True) == ""
+    assert describe_obstacle(path) == "is there, and is neither a plan nor results"
     path.write_text("<!doctype html>\n<html>")
-    assert trouble_at(path, page=True) == "is there, and is no report page"
+    assert describe_obstacle(path, page=True) == "is there, and is no report page"
 
 
 @pytest.mark.parametrize("row", RECORD, ids=lambda row: str(row["file"]))

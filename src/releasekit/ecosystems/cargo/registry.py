@@ -28,7 +28,7 @@ from releasekit.ecosystems.shared.server import (
     below,
 )
 from releasekit.errors import ConfigError, PackageError, Rejected, Transient
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.origins import require_safe
 from releasekit.model import Action
 from releasekit.problems import Problem
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.interface import Services
-    from releasekit.host.contents import Contents
+    from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
 
@@ -201,7 +201,7 @@ class SparseRegistry(Resource):
             async with asyncio.timeout(_COMPARING_S):
                 response = await self._index.read(url, max_bytes=MAX_FILE_BYTES)
             theirs = io.BytesIO(self._index.explain(response, str(package)).content)
-            with contents.opened(artifact) as file, file.raw() as raw:
+            with open_artifact(artifact) as file, file.raw() as raw:
                 return await uncancellable(asyncio.to_thread(crate_file.differing, raw, theirs))
         return []
 
@@ -238,7 +238,7 @@ class SparseRegistry(Resource):
 
     async def _send(self, package: Package, artifact: Artifact, api: httpx.URL) -> httpx.Response:
         home = Home.for_package(self._destination.manifest_index, package)
-        with contents.opened(artifact) as file:
+        with open_artifact(artifact) as file:
             # Beside the loop, and never left behind with the descriptor closed under it.
             body = await uncancellable(asyncio.to_thread(_body, file, package, home))
         token = await self._login.get(package)
@@ -309,7 +309,7 @@ class SparseRegistry(Resource):
         return str(endpoints.api)
 
 
-def _body(file: Contents, package: Package, home: Home) -> bytes:
+def _body(file: ArtifactReader, package: Package, home: Home) -> bytes:
     data = file.read()
     with file.raw() as raw:
         crate = crate_file.read_crate(raw, package.id.name, package.version)

@@ -16,7 +16,7 @@ from releasekit.errors import MissingCredentials, PackageError, PathError, Rejec
 from releasekit.git import objects
 from releasekit.git.objects import Bundle
 from releasekit.git.remote import HINT, Remote
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.files import repository_of
 from releasekit.model import Published
 from releasekit.problems import Problem
@@ -186,7 +186,7 @@ class TagRegistry(Resource):
 
 
 def _read(artifact: Artifact, package: Package) -> Bundle:
-    with contents.opened(artifact) as file:
+    with open_artifact(artifact) as file:
         data = file.read()
     try:
         return Bundle.from_bytes(data)

@@ -20,7 +20,8 @@ from releasekit.ecosystems.maven.deployment_record import Deployment, Deployment
 from releasekit.ecosystems.maven.deployments import Deployments
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import PackageError, Rejected
-from releasekit.host import contents, durable
+from releasekit.host import durable
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
 from releasekit.model import Action
@@ -231,7 +232,7 @@ def write_bundle(into: IO[bytes], release: Mapping[Package, Sequence[Artifact]])
     # Jars are compressed as they are.
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED) as bundle:
         for location, artifact in _files(release):
-            with contents.opened(artifact) as file, bundle.open(_entry(location), "w") as entry:
+            with open_artifact(artifact) as file, bundle.open(_entry(location), "w") as entry:
                 while chunk := file.read(_CHUNK):
                     entry.write(chunk)
             for algorithm in CHECKSUMS if layout.has_checksums(location.name) else ():

@@ -21,7 +21,7 @@ from releasekit.ecosystems.shared.answers import all_stored
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
 from releasekit.errors import Rejected, Transient
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.origins import require_safe
 from releasekit.http.remedies import PASSING
 from releasekit.problems import Problem
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
-    from releasekit.host.contents import Contents
+    from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.model import Artifact, Package, PackageId, Published
 
 # https://nginx.org/en/docs/http/ngx_http_dav_module.html#create_full_put_path
@@ -122,7 +122,7 @@ class Repository:
     async def _store(self, package: Package, artifact: Artifact) -> None:
         """Raises Rejected where other bytes came meanwhile."""
         name = artifact.filename
-        with contents.opened(artifact) as file:
+        with open_artifact(artifact) as file:
             stored = await self._put(package, layout.path_for(package, name), file)
         if not stored:
             held = await self._reader.held(package, [name])
@@ -176,7 +176,7 @@ class Repository:
         self,
         package: Package,
         path: PurePosixPath,
-        body: Contents | bytes,
+        body: ArtifactReader | bytes,
         *,
         replace: bool = False,
     ) -> bool:
@@ -198,7 +198,7 @@ class Repository:
         return self._server.accept(response, what)
 
     def _request(
-        self, path: PurePosixPath, body: Contents | bytes, *, replace: bool
+        self, path: PurePosixPath, body: ArtifactReader | bytes, *, replace: bool
     ) -> httpx.Request:
         size = len(body) if isinstance(body, bytes) else body.artifact.size
         return self._server.http.build_request(
@@ -215,7 +215,7 @@ class Repository:
         )
 
 
-async def _chunks(file: Contents) -> AsyncIterator[bytes]:
+async def _chunks(file: ArtifactReader) -> AsyncIterator[bytes]:
     file.seek(0)
     while chunk := await asyncio.to_thread(file.read, _CHUNK):
         yield chunk

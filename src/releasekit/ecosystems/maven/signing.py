@@ -18,7 +18,8 @@ from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.shared.artifacts import digests, write_new
 from releasekit.errors import BuildFailed, ChangedMeanwhile, CommandFailed, PathError
-from releasekit.host import contents, durable
+from releasekit.host import durable
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.process import MAX_PLACE
 from releasekit.model import Artifact
 from releasekit.problems import Problem
@@ -130,6 +131,6 @@ class Signer:
 
 def _copy(artifact: Artifact, into: IO[bytes]) -> None:
     """The bytes that were built; raises ChangedMeanwhile for any others."""
-    with contents.opened(artifact) as source:
+    with open_artifact(artifact) as source:
         shutil.copyfileobj(source, into, _CHUNK)
     into.seek(0)

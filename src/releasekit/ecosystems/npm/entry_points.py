@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packed import Patterns
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.model import PackageWarning, WarningName
 from releasekit.report.text import few
 
@@ -54,7 +54,7 @@ _MAX_COMPARED_CHARS: Final = 100_000_000
 def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
     """Blocks. Raises PackageError for a file that is no tarball."""
     for artifact in artifacts:
-        with contents.opened(artifact) as file, file.raw() as raw:
+        with open_artifact(artifact) as file, file.raw() as raw:
             contained = read_tarball(raw, f"{package}: {artifact.filename}")
         if patterns := too_many_patterns(contained.manifest, contained.names):
             yield PackageWarning(

@@ -15,7 +15,7 @@ from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES
 from releasekit.errors import DigestMismatch, Transient
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.origins import same_origin
 from releasekit.problems import Problem
 from releasekit.text.json_text import entries
@@ -115,7 +115,7 @@ class PublicVersions(NpmRegistry):
 
 def contents_of(version: str, artifact: Artifact, what: str) -> Contents:
     """Blocks; raises PackageError for what is no tarball of npm's."""
-    with contents.opened(artifact) as file, file.raw() as raw:
+    with open_artifact(artifact) as file, file.raw() as raw:
         found = read_tarball(raw, what)
     scripts = table_in(found.manifest, "scripts")
     return Contents(

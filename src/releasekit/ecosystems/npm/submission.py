@@ -13,7 +13,7 @@ from releasekit.ecosystems.npm import document
 from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,7 +77,7 @@ def escaped(name: str) -> str:
 
 
 def _contained(package: Package, artifact: Artifact) -> Contained:
-    with contents.opened(artifact) as file, file.raw() as raw:
+    with open_artifact(artifact) as file, file.raw() as raw:
         return read_tarball(raw, f"{package}: {artifact.filename}")
 
 
@@ -89,7 +89,7 @@ def _body(
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
 
         attested = read(artifact.attestation)
-    with contents.opened(artifact) as file:
+    with open_artifact(artifact) as file:
         return document.request_body(
             package, entry, file.read(), tag=tag, access=access, attested=attested
         )

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from releasekit.config.values import Dist
-    from releasekit.host.contents import Contents
+    from releasekit.host.artifact_reader import ArtifactReader
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
 
@@ -65,7 +65,7 @@ _FORM_NAMES: Final = {
 }
 
 
-def form_of(contents: Contents) -> Form:
+def form_of(contents: ArtifactReader) -> Form:
     """Every field of the upload form but the file itself; blocks while it reads and hashes.
 
     Raises PackageError for a file that is no wheel and no sdist, or not what was built.

@@ -20,7 +20,8 @@ from releasekit.ecosystems.pypi.distribution import metadata_of, names_in, older
 from releasekit.ecosystems.pypi.manifest import is_requirement
 from releasekit.ecosystems.pypi.pin import is_exact
 from releasekit.errors import PackageError
-from releasekit.host import contents, durable
+from releasekit.host import durable
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
 from releasekit.problems import Problem
@@ -80,7 +81,7 @@ def pinned_apart(artifacts: Sequence[Artifact], versions: Mapping[str, str]) -> 
 
 
 def _metadata_in(artifact: Artifact) -> bytes:
-    with contents.opened(artifact) as opened, opened.raw() as file:
+    with open_artifact(artifact) as opened, opened.raw() as file:
         return metadata_of(file, artifact.filename)
 
 
@@ -121,7 +122,7 @@ def _of_tags(artifact: Artifact, *, on_pypi: bool) -> Iterator[PackageWarning]:
 
 def _of_contents(package: Package, artifact: Artifact) -> Iterator[PackageWarning]:
     """A wheel without modules is meant so where there are none in its sources either."""
-    with contents.opened(artifact) as opened, opened.raw() as file:
+    with open_artifact(artifact) as opened, opened.raw() as file:
         names = names_in(file, artifact.filename)
     if all(".dist-info/" in name for name in names) and _has_modules(package):
         yield PackageWarning(

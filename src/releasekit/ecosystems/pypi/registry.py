@@ -22,7 +22,7 @@ from releasekit.ecosystems.pypi.sending import Gathered, first_alone, side_by_si
 from releasekit.ecosystems.shared.login import Trusted, pair
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
 from releasekit.errors import PlanError, Transient
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.model import Action
 from releasekit.problems import Problem
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.pypi.distribution import Form
     from releasekit.ecosystems.pypi.sending import Send
-    from releasekit.host.contents import Contents
+    from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
     from releasekit.provenance.job import Job
@@ -176,7 +176,7 @@ class PackageIndex:
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         token = await self._login.get(package)
         with contextlib.ExitStack() as opened:
-            files = [opened.enter_context(contents.opened(artifact)) for artifact in artifacts]
+            files = [opened.enter_context(open_artifact(artifact)) for artifact in artifacts]
             # Beside the loop, and never left behind with a descriptor closed under it. One after
             # the other, so that with one upload at a time every run is the same.
             forms = [
@@ -191,7 +191,7 @@ class PackageIndex:
             else:
                 await side_by_side(sends)
 
-    def _store(self, package: Package, file: Contents, form: Form, token: Secret) -> Send:
+    def _store(self, package: Package, file: ArtifactReader, form: Form, token: Secret) -> Send:
         what = f"{package}: {file.artifact.filename}"
 
         async def store() -> bool:
@@ -202,7 +202,7 @@ class PackageIndex:
 
         return store
 
-    async def _post(self, file: Contents, form: Form, token: Secret) -> httpx.Response:
+    async def _post(self, file: ArtifactReader, form: Form, token: Secret) -> httpx.Response:
         request = self._server.http.build_request(
             "POST",
             self._endpoints.upload,
@@ -308,7 +308,7 @@ class IndexAttesting:
         return publish(Subject(name=artifact.filename, digests={"sha256": artifact.sha256}))
 
 
-def attested_form_of(contents: Contents) -> Form:
+def attested_form_of(contents: ArtifactReader) -> Form:
     """`form_of`, with the attestation of the file if there is one."""
     form = form_of(contents)
     attestation = contents.artifact.attestation

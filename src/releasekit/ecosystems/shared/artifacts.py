@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
 from releasekit.errors import BuildFailed, PackageError, PathError
-from releasekit.host import contents, durable
+from releasekit.host import durable
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.folder import Folder
 from releasekit.model import Artifact
 from releasekit.problems import Problem
@@ -138,7 +139,7 @@ def placed(given: Iterable[Artifact], into: Path) -> list[str]:
     for artifact in given:
         try:
             with (
-                contents.opened(artifact) as source,
+                open_artifact(artifact) as source,
                 _refusals(),
                 durable.writing(into / artifact.filename) as file,
             ):

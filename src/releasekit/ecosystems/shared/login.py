@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.declaration import PREFIX
 from releasekit.errors import MissingCredentials, Transient, UnnamedRegistry
 from releasekit.host.files import read_head
-from releasekit.host.runner import GITHUB_HOST, server_of
+from releasekit.host.origin import GITHUB_HOST, server_of
 from releasekit.http.client import RetryPolicy, check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
 from releasekit.problems import Problem

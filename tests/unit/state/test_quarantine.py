@@ -13,8 +13,8 @@ from releasekit.errors import StateError
 from releasekit.plan.decision import intact
 from releasekit.state.directory import built_directory, make_state_directory
 from releasekit.state.journal import Journal, read_history
+from releasekit.state.quarantine import QUARANTINE, quarantine, with_restored
 from releasekit.state.seals import Seal
-from releasekit.state.unsealed import ASIDE, as_taken_back, set_aside
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,13 +44,13 @@ def build(state: Path, built: Package, content: bytes, *, seal: Seal | None) -> 
 
 
 def aside(state: Path, *, seal: Seal = SEAL) -> list[str]:
-    return set_aside(state, read_history(state, seal=seal), ["fake"])
+    return quarantine(state, read_history(state, seal=seal), ["fake"])
 
 
 def files(state: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(state)): path.read_bytes()
-        for below in ("dist", ASIDE)
+        for below in ("dist", QUARANTINE)
         for path in sorted((state / below).rglob("*"))
         if path.is_file()
     }
@@ -98,7 +98,7 @@ def test_without_a_key_nothing_is_vouched_for(state: Path) -> None:
     """R52: a journal of before there were seals, for one."""
     build(state, CORE, b"core", seal=None)
     assert aside(state) == ["fake:core 1.0"]
-    assert set_aside(state, read_history(state), ["fake"]) == []
+    assert quarantine(state, read_history(state), ["fake"]) == []
 
 
 @pytest.mark.parametrize("how", ["changed", "more", "unrecorded", "beside", "link", "pipe"])
@@ -160,15 +160,15 @@ def test_a_plan_finds_what_was_put_aside_and_moves_nothing(state: Path) -> None:
     """R18: as the run that follows it does."""
     build(state, CORE, b"core", seal=SEAL)
     before = read_history(state, seal=SEAL)
-    assert as_taken_back(state, before) is before
+    assert with_restored(state, before) is before
     assert aside(state, seal=OTHER) == ["fake:core 1.0"]
     left = files(state)
-    (entry,) = as_taken_back(state, before).entries.values()
+    (entry,) = with_restored(state, before).entries.values()
     assert intact(entry)
     assert files(state) == left
-    assert as_taken_back(state, read_history(state, seal=OTHER)) == read_history(state, seal=OTHER)
+    assert with_restored(state, read_history(state, seal=OTHER)) == read_history(state, seal=OTHER)
     assert aside(state) == []
-    assert as_taken_back(state, before) == before
+    assert with_restored(state, before) == before
 
 
 def test_a_record_may_name_any_file_of_the_state_directory(state: Path) -> None:
@@ -182,10 +182,10 @@ def test_a_record_may_name_any_file_of_the_state_directory(state: Path) -> None:
         log.close()
 
     asyncio.run(record())
-    (state / ASIDE).mkdir()
+    (state / QUARANTINE).mkdir()
     before, history = journal.read_bytes(), read_history(state, seal=SEAL)
     assert aside(state) == aside(state, seal=OTHER) == []
-    assert as_taken_back(state, history) == history
+    assert with_restored(state, history) == history
     assert journal.read_bytes() == before
 
 
@@ -193,7 +193,7 @@ def test_a_link_in_the_way_is_not_followed(state: Path, tmp_path: Path) -> None:
     """R52"""
     build(state, CORE, b"core", seal=OTHER)
     (tmp_path / "elsewhere").mkdir()
-    (state / ASIDE).symlink_to(tmp_path / "elsewhere")
+    (state / QUARANTINE).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StateError, match="unsealed: is a symbolic link"):
         aside(state)
     assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -101,26 +101,26 @@ def parts_of(value: str) -> tuple[str, ...]:
     `Bearer …`, both halves of a pair.
     """
     found: dict[str, None] = {}
-    _take_apart(value, found)
+    _add_parts(value, found)
     return tuple(found)
 
 
-def _take_apart(value: str, found: dict[str, None]) -> None:
+def _add_parts(value: str, found: dict[str, None]) -> None:
     text = value.strip()
     if text in found or not is_hideable(text):
         return
     found[text] = None
     lines = text.splitlines()
     for line in lines if len(lines) > 1 else ():
-        _take_apart(line, found)
+        _add_parts(line, found)
     if scheme := _SCHEME.match(text):
-        _take_apart(text[scheme.end() :], found)
+        _add_parts(text[scheme.end() :], found)
     user, colon, password = _decoded(text).partition(":")
     if colon:
-        _take_apart(f"{user}:{password}", found)
-        _take_apart(password, found)
+        _add_parts(f"{user}:{password}", found)
+        _add_parts(password, found)
         if is_telling(user):
-            _take_apart(user, found)
+            _add_parts(user, found)
 
 
 def _decoded(text: str) -> str:
@@ -141,7 +141,7 @@ def is_text(value: str) -> bool:
     return True
 
 
-def encoded(text: str) -> bytes:
+def encode(text: str) -> bytes:
     """UTF-8, or the bytes that an environment had."""
     try:
         return text.encode("utf-8", "surrogateescape")
@@ -149,10 +149,10 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def spellings(part: str) -> Iterator[str]:
+def encodings_of(part: str) -> Iterator[str]:
     """All that stands for one part, which is one line or is looked for line by line."""
     yield part
-    data = encoded(part)
+    data = encode(part)
     yield data.decode("utf-8", "replace")  # as the output of children is read, and by the runner
     for quoted in (quote(data, safe=""), quote(data), quote_plus(data)):
         yield quoted

@@ -20,7 +20,7 @@ from releasekit.host.reexec import MARKER
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SOURCE = str(Path(__file__).parents[2] / "src")
+SOURCE = str(Path(__file__).parents[3] / "src")
 SECRETS = {
     "RELEASEKIT_PYPI_TOKEN": "pypi-5ecret",
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "id-5ecret",

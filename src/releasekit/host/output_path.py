@@ -20,7 +20,7 @@ _PAGES: Final = re.compile(rb'<!doctype html>\n<html lang="en" data-releasekit-r
 _HEAD_BYTES: Final = 64
 
 
-def trouble_at(path: Path, *, page: bool = False) -> str:
+def describe_obstacle(path: Path, *, page: bool = False) -> str:
     """What stands at `path` and may not be replaced by a plan or results, or by a report page, to
     follow the path in a sentence; empty when nothing of that kind does. Its directories are taken
     as they are.
@@ -42,7 +42,7 @@ def trouble_at(path: Path, *, page: bool = False) -> str:
     return ""
 
 
-def linked(path: Path, root: Path) -> Path | None:
+def find_link(path: Path, root: Path) -> Path | None:
     """The first symbolic link on the way from `root` to the directory of `path`, where it leads
     through `root`; links above are those of the machine.
     """
@@ -57,7 +57,7 @@ def linked(path: Path, root: Path) -> Path | None:
 def require_free(path: Path, label: str) -> None:
     """Raises ConfigError naming the input, the path, what is there and what to write instead."""
     try:
-        trouble = trouble_at(path)
+        trouble = describe_obstacle(path)
     except OSError as error:
         raise PathError(f"{label}: {path} cannot be written: {error.strerror}") from error
     if trouble:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.host.git_settings import settled
 from releasekit.host.process import Processes
+from releasekit.host.scrub import overrule_git_settings
 from releasekit.plan.source import commit_of
 from workspaces import git
 
@@ -73,7 +73,7 @@ def test_tracked_files_that_look_like_a_repository_are_none(repository: Path) ->
 @pytest.mark.parametrize(("given", "first"), [("1", 1), ("", 0), ("x", 0), ("9" * 5000, 0)])
 def test_settings_of_the_users_own_stay(given: str, first: int) -> None:
     own = {"GIT_CONFIG_COUNT": given, "GIT_CONFIG_KEY_0": "a.b", "GIT_CONFIG_VALUE_0": "c"}
-    made = settled(own)
+    made = overrule_git_settings(own)
     count = int(made["GIT_CONFIG_COUNT"])
     keys = [made[f"GIT_CONFIG_KEY_{number}"] for number in range(count)]
     ours = ["core.fsmonitor", "core.hooksPath", "log.showSignature", "safe.bareRepository"]

@@ -9,7 +9,7 @@ import pytest
 
 import distributions
 from releasekit.errors import PackageError
-from releasekit.host import contents
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def built(tmp_path: Path) -> Path:
 
 def test_bytes_come_as_they_were_hashed(built: Path) -> None:
     """R18"""
-    with contents.opened(distributions.artifact(built)) as file:
+    with open_artifact(distributions.artifact(built)) as file:
         assert file.readable()
         assert file.seekable()
         assert file.read() == DATA
@@ -38,7 +38,7 @@ def test_bytes_come_as_they_were_hashed(built: Path) -> None:
 
 
 def test_a_client_can_learn_the_size(built: Path) -> None:
-    with contents.opened(distributions.artifact(built)) as file:
+    with open_artifact(distributions.artifact(built)) as file:
         assert file.seek(0, os.SEEK_END) == len(DATA)
         assert file.tell() == len(DATA)
         assert file.seek(0) == 0
@@ -49,7 +49,7 @@ def test_a_client_can_learn_the_size(built: Path) -> None:
 
 
 def test_digests_leave_it_at_the_start(built: Path) -> None:
-    with contents.opened(distributions.artifact(built)) as file:
+    with open_artifact(distributions.artifact(built)) as file:
         assert file.digest("sha256") == hashlib.sha256(DATA).hexdigest()
         assert file.digest("blake2_256") == hashlib.blake2b(DATA, digest_size=32).hexdigest()
         assert file.read() == DATA
@@ -76,7 +76,7 @@ def test_a_file_changed_since_the_build_is_not_handed_out_whole(
     change(built)
     got: list[bytes] = []
     with (
-        contents.opened(artifact) as file,
+        open_artifact(artifact) as file,
         pytest.raises(PackageError, match="is not what was built"),
     ):
         got.extend(iter(lambda: file.read(1000), b""))
@@ -88,7 +88,7 @@ def test_a_file_changed_between_hash_and_send_is_not_sent(
     built: Path, change: Callable[[Path], None]
 ) -> None:
     """R18"""
-    with contents.opened(distributions.artifact(built)) as file:
+    with open_artifact(distributions.artifact(built)) as file:
         file.digest("sha256")
         change(built)
         with pytest.raises(PackageError, match="is not what was built"):
@@ -97,7 +97,7 @@ def test_a_file_changed_between_hash_and_send_is_not_sent(
 
 def test_a_file_replaced_after_it_was_opened_changes_nothing(built: Path) -> None:
     """R18: the bytes are those of the descriptor, not of the name."""
-    with contents.opened(distributions.artifact(built)) as file:
+    with open_artifact(distributions.artifact(built)) as file:
         other = built.with_name("other")
         other.write_bytes(b"other")
         other.replace(built)
@@ -109,7 +109,7 @@ def test_a_missing_file_is_named(built: Path) -> None:
     built.unlink()
     with (
         pytest.raises(PackageError, match=r"acme-1.0.whl: No such file or directory"),
-        contents.opened(artifact),
+        open_artifact(artifact),
     ):
         pass
 
@@ -119,7 +119,7 @@ def test_a_symbolic_link_is_not_followed(built: Path) -> None:
     artifact = distributions.artifact(built)
     built.rename(built.with_name("elsewhere"))
     built.symlink_to("elsewhere")
-    with pytest.raises(PackageError, match="it was not sent"), contents.opened(artifact):
+    with pytest.raises(PackageError, match="it was not sent"), open_artifact(artifact):
         pass
 
 
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_be_read_ends_its_package_only(tmp_path: Path) -> Non
     directory = tmp_path / "acme-1.0.whl"
     directory.mkdir()
     artifact = Artifact(path=directory, size=4, digests={"sha256": ""})
-    with pytest.raises(PackageError, match="Is a directory"), contents.opened(artifact):
+    with pytest.raises(PackageError, match="Is a directory"), open_artifact(artifact):
         pass
 
 
@@ -137,7 +137,7 @@ def test_a_disk_that_cannot_be_read_ends_its_package_only(
     def broken(*_: object) -> bytes:
         raise OSError(5, "Input/output error")
 
-    with contents.opened(distributions.artifact(built)) as file:
+    with open_artifact(distributions.artifact(built)) as file:
         monkeypatch.setattr(os, "read", broken)
         with pytest.raises(PackageError, match="Input/output error"):
             file.read()
@@ -145,13 +145,13 @@ def test_a_disk_that_cannot_be_read_ends_its_package_only(
 
 def test_readers_of_archives_see_the_bytes_that_are_sent(built: Path) -> None:
     """R53: a build that goes on changes the file, and back again, while its metadata is read."""
-    with contents.opened(distributions.artifact(built)) as file, file.raw() as raw:
+    with open_artifact(distributions.artifact(built)) as file, file.raw() as raw:
         built.write_bytes(DATA[::-1])
         assert raw.read() == DATA
         with pytest.raises(PackageError, match="is not what was built"), file.raw():
             pass
         built.write_bytes(DATA)
-    with contents.opened(distributions.artifact(built)) as file:
+    with open_artifact(distributions.artifact(built)) as file:
         file.read(100)
         with file.raw() as raw:
             raw.seek(256)

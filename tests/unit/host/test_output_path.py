@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.errors import ConfigError
-from releasekit.host.outlet import linked, require_free, trouble_at
+from releasekit.host.output_path import describe_obstacle, find_link, require_free
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def test_what_is_no_regular_file_stays(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nothing")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(os.path.relpath(tmp_path / "socket"))
-        found = {path.name: trouble_at(path) for path in tmp_path.iterdir()}
+        found = {path.name: describe_obstacle(path) for path in tmp_path.iterdir()}
     assert found == {
         "directory": "is a directory",
         "fifo": "is no regular file",
@@ -69,8 +69,8 @@ def test_links_count_in_the_workspace_alone(tmp_path: Path) -> None:
     (root / "planted").symlink_to("out")
     (root / "out" / "deep").symlink_to(tmp_path)
     for top in (root, tmp_path / "way" / "root"):
-        assert linked(top / "plan.json", root) is None
-        assert linked(top / "out" / "inner" / "plan.json", root) is None
-        assert linked(top / "planted" / "inner" / "plan.json", root) == top / "planted"
-        assert linked(top / "out" / "deep" / "plan.json", root) == top / "out" / "deep"
-    assert linked(tmp_path / "way" / "plan.json", root) is None
+        assert find_link(top / "plan.json", root) is None
+        assert find_link(top / "out" / "inner" / "plan.json", root) is None
+        assert find_link(top / "planted" / "inner" / "plan.json", root) == top / "planted"
+        assert find_link(top / "out" / "deep" / "plan.json", root) == top / "out" / "deep"
+    assert find_link(tmp_path / "way" / "plan.json", root) is None

@@ -22,57 +22,57 @@ if TYPE_CHECKING:
     Named = Mapping[PurePath, tuple[str, HistoryEntry]]
 
 # Beside what was built; a run with the key that it is sealed with takes it back from there.
-ASIDE: Final = "unsealed"
+QUARANTINE: Final = "unsealed"
 _HINT: Final = "Only releasekit writes it: move away what is there."
 
 
-def set_aside(state_directory: Path, history: History, ecosystems: Collection[str]) -> list[str]:
+def quarantine(state_directory: Path, history: History, ecosystems: Collection[str]) -> list[str]:
     """Leave nothing where built files lie but those of sealed records, each with its digest; return
     the packages whose files were put aside. The locks of `ecosystems` are held.
 
     Raises StateError, for a link in the way for instance.
     """
     with state_errors(_HINT):
-        named = _by_directory(state_directory, history)
+        named = _group_by_directory(state_directory, history)
         for where, (_, entry) in named.items():
             if entry.sealed and where.parts[0] in ecosystems:
-                _take_back(state_directory, where, entry)
+                _restore(state_directory, where, entry)
         found = [
             where
             for ecosystem in sorted(ecosystems)
-            for where in _unvouched(state_directory / BUILT, ecosystem, named)
+            for where in _find_unvouched(state_directory / BUILT, ecosystem, named)
         ]
         for where in found:
-            _put_aside(state_directory, where, named)
+            _quarantine_one(state_directory, where, named)
         return [named[where][0] for where in found if where in named]
 
 
-def as_taken_back(state_directory: Path, history: History) -> History:
+def with_restored(state_directory: Path, history: History) -> History:
     """The same history, with the sealed files that an earlier run has put aside where they lie, for
     those who change nothing.
     """
     with state_errors(_HINT):
-        if ASIDE not in durable.names(state_directory):
+        if QUARANTINE not in durable.names(state_directory):
             return history
         entries = {
-            key: _found(state_directory, entry) if entry.sealed else entry
+            key: _with_restored(state_directory, entry) if entry.sealed else entry
             for key, entry in history.entries.items()
         }
         return replace(history, entries=entries)
 
 
-def _found(state_directory: Path, entry: HistoryEntry) -> HistoryEntry:
+def _with_restored(state_directory: Path, entry: HistoryEntry) -> HistoryEntry:
     built = state_directory / BUILT
     for place in {artifact.path.parent for artifact in entry.artifacts}:
         if place.is_relative_to(built):
-            aside = state_directory / ASIDE / place.relative_to(built)
-            if _holds(aside, entry) and not _holds(place, entry):
+            aside = state_directory / QUARANTINE / place.relative_to(built)
+            if _has_files(aside, entry) and not _has_files(place, entry):
                 lying = [replace(each, path=aside / each.filename) for each in entry.artifacts]
                 return replace(entry, artifacts=tuple(lying))
     return entry
 
 
-def _by_directory(state_directory: Path, history: History) -> Named:
+def _group_by_directory(state_directory: Path, history: History) -> Named:
     """Those that have files, by where these lie below `dist`."""
     built = state_directory / BUILT
     return {
@@ -83,19 +83,19 @@ def _by_directory(state_directory: Path, history: History) -> Named:
     }
 
 
-def _take_back(state_directory: Path, where: PurePath, entry: HistoryEntry) -> None:
+def _restore(state_directory: Path, where: PurePath, entry: HistoryEntry) -> None:
     """What an earlier run, without the key, has put aside."""
-    aside, built = state_directory / ASIDE / where, state_directory / BUILT / where
-    if _holds(aside, entry) and not _holds(built, entry):
+    aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
+    if _has_files(aside, entry) and not _has_files(built, entry):
         _move(aside, built)
 
 
-def _unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PurePath]:
+def _find_unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PurePath]:
     """Directories of files that no sealed record names, and files where no build puts any."""
     kept = {
         where
         for where, (_, entry) in named.items()
-        if where.parts[0] == ecosystem and entry.sealed and _holds(built / where, entry)
+        if where.parts[0] == ecosystem and entry.sealed and _has_files(built / where, entry)
     }
     above = {parent for where in kept for parent in where.parents} | {PurePath(ecosystem)}
     pending = [PurePath(ecosystem)]
@@ -114,10 +114,10 @@ def _unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PurePath]:
         pending += [place / name for name in inner if place / name not in kept]
 
 
-def _put_aside(state_directory: Path, where: PurePath, named: Named) -> None:
+def _quarantine_one(state_directory: Path, where: PurePath, named: Named) -> None:
     """What was put aside before stays, where it is what the record names."""
-    aside, built = state_directory / ASIDE / where, state_directory / BUILT / where
-    if where in named and _holds(aside, named[where][1]):
+    aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
+    if where in named and _has_files(aside, named[where][1]):
         with Folder.reached(built.parent) as folder:
             folder.remove_tree(built.name)
     else:
@@ -135,18 +135,18 @@ def _move(old: Path, new: Path) -> None:
         source.sync()
 
 
-def _holds(directory: Path, entry: HistoryEntry) -> bool:
+def _has_files(directory: Path, entry: HistoryEntry) -> bool:
     """Whether it holds the files of the record, each with its digest, and nothing else but what
     was signed about them, which is checked wherever it is used.
     """
     wanted = {artifact.filename: artifact for artifact in entry.artifacts}
     about = {name_for(each) for each in wanted for name_for in (bundle_name, unfinished_name)}
     return {*durable.names(directory)} - about == wanted.keys() and all(
-        _is_at(directory / name, artifact) for name, artifact in wanted.items()
+        _is_intact(directory / name, artifact) for name, artifact in wanted.items()
     )
 
 
-def _is_at(path: Path, artifact: Artifact) -> bool:
+def _is_intact(path: Path, artifact: Artifact) -> bool:
     try:
         return durable.sha256_of(path, max_bytes=artifact.size) == artifact.sha256
     except OSError:

@@ -20,7 +20,7 @@ from releasekit.state.lock_order import Kind
 from releasekit.state.locks import acquire
 from releasekit.state.pins import EphemeralPin
 
-PROOF = Path(__file__).parents[2] / "proofs" / "LockOrder.v"
+PROOF = Path(__file__).parents[3] / "proofs" / "LockOrder.v"
 
 
 @pytest.mark.parametrize(("first", "second"), [*itertools.product(Kind, Kind)])

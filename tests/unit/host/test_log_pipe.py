@@ -10,8 +10,8 @@ import pytest
 
 from full_disks import files_of_at_most
 from releasekit.errors import CommandFailed
-from releasekit.host.log_pipe import log_pipe
 from releasekit.host.scrub import Redactor
+from releasekit.host.streams import log_pipe
 
 if TYPE_CHECKING:
     from pathlib import Path

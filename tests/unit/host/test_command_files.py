@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.errors import ConfigError
-from releasekit.host import command_files, durable
-from releasekit.host.command_files import VARIABLES, CommandFiles
+from releasekit.host import durable, runner
+from releasekit.host.runner import VARIABLES, CommandFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -223,7 +223,7 @@ def test_a_file_beyond_all_measure_is_an_error(
     environment: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R40"""
-    monkeypatch.setattr(command_files, "MAX_BYTES", 6)
+    monkeypatch.setattr(runner, "MAX_FILE_BYTES", 6)
     with pytest.raises(ConfigError, match="holds more than 6 bytes"):
         CommandFiles(environment)
 
@@ -238,7 +238,7 @@ def test_a_pipe_is_written_to_as_far_as_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R40: one that nobody reads, or nobody reads on, keeps no run waiting."""
-    monkeypatch.setattr(command_files, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(runner, "_PATIENCE_S", 0.01)
     path = tmp_path / "pipe"
     os.mkfifo(path)
     files = CommandFiles({"GITHUB_OUTPUT": str(path)})

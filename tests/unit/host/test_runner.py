@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.host.runner import MAX_SUMMARY_BYTES, Actions, on_actions
+from releasekit.host.origin import on_actions
+from releasekit.host.runner import MAX_SUMMARY_BYTES, Actions
 
 if TYPE_CHECKING:
     from pathlib import Path

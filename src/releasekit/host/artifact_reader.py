@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _CHUNK: Final = 1024 * 1024
 
 
-class Contents(io.RawIOBase):
+class ArtifactReader(io.RawIOBase):
     """A binary file whose last bytes come only if all of them hash to the artifact's sha256.
 
     Otherwise it raises PackageError, so that the request that sends them cannot be finished.
@@ -109,8 +109,8 @@ class Contents(io.RawIOBase):
 
 
 @contextlib.contextmanager
-def opened(artifact: Artifact) -> Iterator[Contents]:
-    """The contents of an artifact, for as long as its descriptor is open; nothing is read yet.
+def open_artifact(artifact: Artifact) -> Iterator[ArtifactReader]:
+    """A reader of an artifact, for as long as its descriptor is open; nothing is read yet.
 
     Raises PackageError when there is no such file, or only a symbolic link.
     """
@@ -119,7 +119,7 @@ def opened(artifact: Artifact) -> Iterator[Contents]:
             descriptor = stack.enter_context(durable.opened(artifact.path, os.O_RDONLY))
         except OSError as error:
             raise _unreadable(artifact, error) from error
-        yield stack.enter_context(Contents(descriptor, artifact))
+        yield stack.enter_context(ArtifactReader(descriptor, artifact))
 
 
 def _unreadable(artifact: Artifact, error: OSError) -> PackageError:

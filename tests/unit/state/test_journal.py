@@ -631,7 +631,7 @@ def test_a_journal_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "journal.jsonl").read_bytes() == data
 
 
-JOURNALS = Path(__file__).parents[1] / "fixtures" / "journals"
+JOURNALS = Path(__file__).parents[2] / "fixtures" / "journals"
 
 
 @pytest.mark.parametrize("path", sorted(JOURNALS.glob("*.jsonl")), ids=lambda path: path.stem)
