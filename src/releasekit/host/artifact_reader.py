@@ -1,5 +1,5 @@
-"""The bytes of a built file, from one descriptor: hashed first, and only those bytes are handed
-out.
+"""The bytes of a built file, read from one descriptor and hashed on the way: readers get all of
+them only if they are the bytes that were built.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHUNK: Final = 1024 * 1024
 
 
 class ArtifactReader(io.RawIOBase):
-    """A binary file whose last bytes come only if all of them hash to the artifact's sha256.
+    """A binary file that hands out its last bytes only if all bytes hash to the artifact's sha256.
 
     Otherwise it raises PackageError, so that the request that sends them cannot be finished.
     """
@@ -85,8 +85,8 @@ class ArtifactReader(io.RawIOBase):
 
     @contextlib.contextmanager
     def raw(self) -> Iterator[IO[bytes]]:
-        """A copy without a name, for the readers of archives, which read here and there; then this
-        is rewound. What a build changes in the file meanwhile does not change what they read.
+        """A copy without a name, for readers of archives, which jump back and forth; afterwards
+        this file is rewound. What a build changes in the file meanwhile does not change the copy.
         """
         self.seek(0)
         with durable.unnamed(Path(tempfile.gettempdir())) as copy:
@@ -112,7 +112,7 @@ class ArtifactReader(io.RawIOBase):
 def open_artifact(artifact: Artifact) -> Iterator[ArtifactReader]:
     """A reader of an artifact, for as long as its descriptor is open; nothing is read yet.
 
-    Raises PackageError when there is no such file, or only a symbolic link.
+    Raises PackageError if there is no such file, or only a symbolic link.
     """
     with contextlib.ExitStack() as stack:
         try:

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 _CHUNK: Final = 1024 * 1024
 MAX_DEPTH: Final = 100
-# What can only be about a file that is written.
+# Errors that can only be about a file that is written.
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """Who may do what with a file."""
+    """Mode and owner of a file."""
 
     mode: int
     uid: int
@@ -54,19 +54,19 @@ def replace(
     """Put `data` at `path`, durably, whether or not something is there; its directory exists.
 
     `times_ns` are access and modification time, now if not given. `temporary` is a file of the same
-    directory that nobody else uses meanwhile; without it the name is random, so that any number of
-    writers may replace one path at once (the last one wins). Only being killed leaves it behind.
+    directory that no other process uses meanwhile; without it the name is random, so that any
+    number of writers may replace one path at once (the last one wins). Only a killed process leaves
+    it.
     Raises OSError, with the temporary file gone and `path` untouched.
     """
     random = f".{path.name}.{secrets.token_hex(8)}.tmp"
     name = random if temporary is None else temporary.name
     with Folder.reached(path.parent) as folder:
         if temporary is not None:
-            # One that a killed run left may be read-only by now, so it cannot simply be opened
-            # again.
+            # A killed run may have left a read-only one, which cannot be opened again.
             folder.unlink(name)
         try:
-            # No one else may look inside before the file has the mode it is meant to have.
+            # No other user may look inside before the file has its final mode.
             mode = 0o666 if attributes is None else 0o600
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             with _closing(folder.open(name, flags, mode), path) as descriptor:
@@ -91,7 +91,7 @@ def make_directory(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file durably; one that is not there is fine."""
+    """Remove a file durably, if it is there."""
     with Folder.reached(path.parent) as folder:
         folder.unlink(path.name)
         folder.sync()
@@ -105,7 +105,7 @@ def rename(old: Path, new: Path) -> None:
 
 
 def names(directory: Path) -> list[str]:
-    """The names in the directory, sorted; none where there is no such directory."""
+    """The names in the directory, sorted; empty if there is no such directory."""
     try:
         with Folder.reached(directory) as folder:
             return folder.names()
@@ -130,7 +130,7 @@ def chunks(path: Path, *, max_bytes: int) -> Iterator[bytes]:
     """The bytes of a file; raises OSError as soon as they are more than `max_bytes`."""
     left = max_bytes
     with reading(path) as file:
-        # A sparse file only seems long, and is not read first; another one may grow meanwhile.
+        # Refuse a sparse file before reading it; any file may grow meanwhile.
         longer = os.fstat(file.fileno()).st_size > max_bytes
         while not longer and (chunk := file.read(_CHUNK)):
             left -= len(chunk)
@@ -150,7 +150,7 @@ def reading(path: Path) -> Iterator[BufferedReader]:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[BufferedWriter]:
-    """A new regular file, in a directory that exists; whoever needs it durable calls `fsync`."""
+    """A new regular file in a directory that exists; callers that need it durable call `fsync`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with opened(path, flags) as descriptor, open(descriptor, "wb", closefd=False) as file:
         yield file
@@ -158,7 +158,7 @@ def writing(path: Path) -> Iterator[BufferedWriter]:
 
 @contextlib.contextmanager
 def unnamed(directory: Path) -> Iterator[BinaryIO]:
-    """A new file to write and to read, which nobody else can open."""
+    """A new file to write and to read, which no other process can open."""
     with Folder.reached(directory) as folder:
         descriptor = folder.open_unnamed()
     with os.fdopen(descriptor, "w+b") as file:
@@ -174,7 +174,7 @@ def make_scratch(parent: Path, prefix: str) -> Path:
 
 
 def directories(directory: Path) -> list[str]:
-    """The names of the directories in it, sorted; links to some are none."""
+    """The names of the directories in it, sorted; links do not count."""
     try:
         with Folder.reached(directory) as folder:
             return [name for name in folder.names() if folder.is_directory(name)]
@@ -185,7 +185,7 @@ def directories(directory: Path) -> list[str]:
 def walk(top: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """Each directory at or below `top`, as deep as sources are, with the names of its directories
     and of all else in it. As with `os.walk`, names that are removed from the first list are not
-    entered; a link is none.
+    entered; links are not directories.
     """
     pending = [top]
     while pending:
@@ -201,7 +201,7 @@ def walk(top: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a regular file is there, with no link on the way or in its place."""
+    """Whether a regular file is there; a link on the way or in its place does not count."""
     try:
         with Folder.reached(path.parent) as folder:
             return folder.is_file(path.name)
@@ -210,13 +210,13 @@ def is_file(path: Path) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove whatever has this name, a link itself too; nothing is fine. Not durable."""
+    """Remove what has this name, if anything: a file, a link itself, a directory. Not durable."""
     with contextlib.suppress(FileNotFoundError), Folder.reached(path.parent) as folder:
         folder.remove_tree(path.name)
 
 
 def fsync(path: Path) -> None:
-    """Make the bytes of a file that others wrote durable, but not its name."""
+    """Make the bytes of a file durable that another process wrote, but not its name."""
     with _closing(open_file(path, os.O_RDONLY), path) as descriptor:
         os.fsync(descriptor)
 
@@ -250,7 +250,7 @@ def opened(path: Path, flags: int, mode: int = 0o666) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _closing(descriptor: int, path: Path, *, writes: bool = True) -> Iterator[int]:
-    """read(2), write(2) and fsync(2) are told no name, so their errors have none."""
+    """Add the name: errors of read(2), write(2) and fsync(2) have none."""
     try:
         yield descriptor
     except OSError as error:

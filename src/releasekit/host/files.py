@@ -1,4 +1,4 @@
-"""Files of the workspace as they are found: of any size, in any encoding, leading anywhere."""
+"""Files of the workspace as repositories have them: any size, any encoding, links to anywhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def inside(root: Path, path: Path, *, where: str) -> Path:
         resolved = path.resolve()
     except ValueError as error:
         raise PathError(f"{where}: no path has a NUL character in it") from error
-    # A loop of links is the one before Python 3.13 and the other since.
+    # A loop of links: RuntimeError before Python 3.13, OSError since.
     except (RuntimeError, OSError) as error:
         raise PathError(f"{where}: {path} cannot be followed (a loop of links?)") from error
     if not resolved.is_relative_to(root):
@@ -36,7 +36,7 @@ def inside(root: Path, path: Path, *, where: str) -> Path:
 
 
 def exists(path: Path) -> bool:
-    """Whether anything is at a path that a manifest names, which no file may be able to have."""
+    """Whether anything is at a path that a manifest names, be it one that no file can have."""
     return os.path.exists(path)  # noqa: PTH110 (Path.exists raises for it)
 
 
@@ -71,7 +71,7 @@ def read_file(path: Path, *, max_bytes: int) -> bytes:
     """The whole file; raises ConfigError when it is not a regular one, or is longer."""
     try:
         with opened(path) as file:
-            # One that only seems long, a sparse one for example, is not read first.
+            # Refuse a sparse file before reading it.
             longer = os.fstat(file.fileno()).st_size > max_bytes
             data = b"" if longer else file.read(max_bytes + 1)
     except OSError as error:
@@ -89,7 +89,7 @@ def read_head(path: Path, size: int) -> bytes:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """For reading; raises OSError for what is no regular file, without waiting for anybody.
+    """For reading; raises OSError for anything but a regular file, and never waits for a writer.
 
     A link is followed once: what is opened is what it led to then, through no other one, and
     nothing in /proc, where what is read could be our own.

@@ -18,16 +18,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PLAIN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
-# Only Linux has it; elsewhere it asks for nothing, and a directory cannot be written to.
+# Only Linux has it. Elsewhere it is 0, and opening a directory for writing fails.
 _TMPFILE: Final[int] = getattr(os, "O_TMPFILE", 0)
 _NO_TMPFILE: Final = frozenset(
     {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.EACCES, errno.EPERM}
 )
 # O_PATH needs no permission to list the directory; only Linux has it.
 _STEP: Final[int] = _PLAIN | os.O_DIRECTORY | getattr(os, "O_PATH", 0)
-# Of one directory: a registry's of all packages may have that many, and a build leave any number.
+# Names in one directory: that of all packages of a registry may have so many, and a build may leave
+# any number.
 MAX_NAMES: Final = 200_000
-# Of a tree: to remove so many takes some ten seconds.
+# Files of one tree: removing that many takes some ten seconds.
 MAX_REMOVED: Final = 500_000
 LINK: Final = "is a symbolic link, and no link is followed here"
 
@@ -95,7 +96,7 @@ class Folder:
         return descriptor
 
     def unlink(self, name: str) -> None:
-        """Remove a regular file, or nothing where nothing is; anything else is refused."""
+        """Remove a regular file, if it is there; anything else is refused."""
         with self._telling(name), contextlib.suppress(FileNotFoundError):
             _require_regular(self._status(name))
             os.unlink(name, dir_fd=self._descriptor)
@@ -147,7 +148,7 @@ class Folder:
             os.mkdir(name, mode, dir_fd=self._descriptor)
 
     def open_pipe(self, name: str) -> tuple[int, int]:
-        """Make a named pipe, and return its two ends; neither waits for anybody."""
+        """Make a named pipe, and return its two ends; neither waits for another process."""
         with self._telling(name), contextlib.ExitStack() as undo:
             os.mkfifo(name, 0o600, dir_fd=self._descriptor)
             ends = []
@@ -177,7 +178,7 @@ class Folder:
                 return False
 
     def move(self, name: str, into: Folder, new: str) -> None:
-        """Put what has this name, a link itself too, where nothing or an empty directory is."""
+        """Put what has this name, a link itself too, in a free place or an empty directory's."""
         with self._telling(name):
             os.rename(
                 name,
@@ -187,10 +188,10 @@ class Folder:
             )
 
     def remove_tree(self, name: str) -> None:
-        """Remove a file, a link itself or a directory with all it holds; nothing is fine.
+        """Remove a file, a link itself or a directory with all it holds, if it is there.
 
-        However deep it is: directories are moved up, into the one that goes last. Raises OSError
-        with a part of it gone where it holds too much, as what still grows.
+        It may be of any depth: directories are moved up, into the one that goes last. Raises
+        OSError, with a part of it gone, if it holds too much, for instance because it still grows.
         """
         with self._telling(name), contextlib.suppress(FileNotFoundError):
             if not self._removed(name):

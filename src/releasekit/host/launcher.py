@@ -1,10 +1,10 @@
-"""A program of its own, which runs before a child's: it gives up rights for good, and becomes it.
+"""A separate program that runs first: it gives up rights forever, then becomes the child's program.
 
     python -I -S launcher.py ABI PIPE [NAME=VALUE...] PLACE... -- PROGRAM ARGUMENT...
 
-Whatever the child may do later, it writes nowhere but below the PLACEs, can neither look into a
-process outside nor limit it, and never gets more rights. The settings are for the child alone. One
-line on PIPE says why there is no child; without one, it has taken over.
+The child writes only below the PLACEs, can neither look into a process outside nor limit it, and
+never gets more rights, whatever it does later. The settings are for the child alone. One line on
+PIPE says why the child does not start; without a line, it has taken over.
 https://docs.kernel.org/userspace-api/landlock.html
 """
 
@@ -116,8 +116,8 @@ def drop_capabilities() -> None:  # pragma: no cover - as above
 
 def protect_processes() -> None:
     """No limit of another process is changed, which ends one with a limit of CPU time, and no lease
-    is taken on a file, which holds up whoever opens or executes that: neither Landlock nor a lack
-    of rights forbids either among the processes of a user.
+    is taken on a file, which holds up processes that open or execute it: neither Landlock nor a
+    lack of rights forbids either among the processes of a user.
 
     A process names itself as 0. Systems without such filters do without.
     """

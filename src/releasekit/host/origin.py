@@ -17,7 +17,7 @@ _SERVER: Final = re.compile(
     r"https://[A-Za-z0-9.-]+(:[0-9]+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
 )
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
-# What starts a job for a pull request, which anybody may open.
+# Events that start a job for a pull request, which any user may open.
 # https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows
 PULL_REQUEST_EVENTS: Final = frozenset(
     {
@@ -28,7 +28,7 @@ PULL_REQUEST_EVENTS: Final = frozenset(
         "merge_group",
     }
 )
-# Where what waits in a merge queue is tried out: as above, `merge_group`.
+# The refs where a merge queue tries out what waits in it: the event `merge_group`.
 _QUEUE: Final = "refs/heads/gh-readonly-queue/"
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
@@ -36,7 +36,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """Where a run takes place. `project` is what a heading calls what is released, `repository` the
-    page of its sources, and `run_url` that of the workflow run, empty where there is none.
+    page of its sources, and `run_url` that of the workflow run; both may be empty.
     """
 
     project: str = ""
@@ -65,8 +65,8 @@ def pull_request_of(environment: Mapping[str, str]) -> str:
 
 
 def origin(environment: Mapping[str, str], root: Path) -> Origin:
-    """`root` is that of the workspace. Away from a runner there is no page, and the project is
-    called as its directory is.
+    """`root` is that of the workspace. Away from a runner there is no page, and the project has the
+    name of its directory.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/variables
     """

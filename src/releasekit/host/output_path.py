@@ -1,5 +1,5 @@
-"""Whether a plan, results or a report page may be put at a path: where nothing is, or where an
-earlier run of ours has put the same.
+"""Whether a plan, results or a report page may be written to a path: only if the path is free, or
+an earlier run has written such a file there.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ _HEAD_BYTES: Final = 64
 
 
 def describe_obstacle(path: Path, *, page: bool = False) -> str:
-    """What stands at `path` and may not be replaced by a plan or results, or by a report page, to
-    follow the path in a sentence; empty when nothing of that kind does. Its directories are taken
-    as they are.
+    """Why a plan or results, or a report page, must not replace what is at `path`: words that
+    follow the path in a sentence, or nothing. The directories of `path` are not looked at.
 
-    Raises OSError where that cannot be told.
+    Raises OSError if `path` cannot be read.
     """
     try:
         status = path.lstat()

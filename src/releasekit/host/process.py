@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a group gets to obey each of the signals that end it, and how long what is left of
-    it then gets to let go of its pipes, in seconds.
+    """How many seconds a group has to obey each of the signals that end it, and how many the rest
+    of it then has to let go of its pipes.
     """
 
     signals: tuple[tuple[signal.Signals, float], ...] = (
@@ -49,7 +49,7 @@ PATIENCE: Final = Patience()
 MAX_PLACE: Final = 200
 # A line of a child that is talked to: the metadata of a package is the longest.
 MAX_ANSWER: Final = 4 * 1024 * 1024
-# Nothing in a repository asks for these: what a job may do to its runner, and what is said to us.
+# No repository can ask for these: what a job may do to its runner, and our own settings.
 _OF_THE_RUNNER: Final = re.compile(r"(ACTIONS|GITHUB|RELEASEKIT|RUNNER)_", re.IGNORECASE)
 
 
@@ -108,7 +108,7 @@ class Processes(Resource):
         return shutil.which(program, path=self._given.get("PATH", os.defpath))
 
     def outside(self, program: str) -> str | None:
-        """The path of one that runs outside of the sandbox, looked up once, before any build.
+        """The path of a program that runs outside of the sandbox, looked up once, before any build.
 
         Raises PathError where a build could put another program in its place.
         """
@@ -288,7 +288,7 @@ class Processes(Resource):
         except GroupClosed:
             await running.end_now()  # it closed while the child was being started
             raise
-        # A task that is cancelled before its first step would leave the child to itself.
+        # A task that is cancelled before its first step would not end the child.
         await uncancellable(running.attended.wait())
         return life
 
@@ -412,7 +412,7 @@ class _Running:
 
 
 class _LaunchPipe:
-    """The pipe over which a launcher says why there is no child; a context."""
+    """The pipe over which a launcher says why it did not become the child; a context."""
 
     def __init__(self) -> None:
         self._ours, self.theirs = os.pipe()

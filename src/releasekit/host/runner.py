@@ -82,13 +82,13 @@ class CommandFiles:
             size = os.fstat(descriptor).st_size
             try:
                 durable.write_all(descriptor, data)
-            except OSError:  # a full disk: half an output would be none of ours, nor of any use
+            except OSError:  # a full disk: half an output is of no use, and `restore` would miss it
                 os.ftruncate(descriptor, size)
                 raise
         self._expected[place] = (self._expected[place] or b"") + data
 
     def restore(self) -> list[str]:
-        """Put back what the files have to hold, and tell of each that held something else."""
+        """Put back what the files have to hold; one sentence for each that held something else."""
         told = []
         for path, expected in self._expected.items():
             try:
@@ -106,7 +106,7 @@ class CommandFiles:
 
 
 def _write(path: str, data: bytes) -> None:
-    """To whatever it is, a terminal or a pipe too; raises OSError where nobody reads that."""
+    """To a file, a terminal or a pipe; raises OSError for a pipe without a reader."""
     descriptor = os.open(path, _FLAGS, 0o666)
     try:
         while data:
@@ -196,9 +196,9 @@ def _holds(path: Path, expected: bytes | None) -> bool:
 
 
 def _put(path: Path, expected: bytes | None) -> None:
-    """A new file in its place: whoever has the old one open writes to nothing the runner reads."""
+    """A new file in its place: a process that has the old one open cannot reach the runner."""
     with Folder.reached(path.parent, make=expected is not None):
-        # A link, a pipe or a file of somebody else goes; a directory stays, and is an OSError.
+        # A link, a pipe or another file goes; a directory stays, and is an OSError.
         path.unlink(missing_ok=True)
     if expected is not None:
         durable.replace(path, expected)
@@ -220,19 +220,19 @@ class Actions:
         self._files = CommandFiles({})
         self._restored: list[str] = []
         self.has_summary = False
-        # From then on nobody may say that nothing was published.
+        # From then on, no message may say that nothing was published.
         self.release_began = False
 
     def watch_files(self) -> None:
-        """From now on nobody else is to write to the files that the runner obeys: `restore_files`.
+        """Watch the files that the runner obeys: `restore_files` undoes what others write there.
 
         Raises ConfigError for one that cannot be watched.
         """
         self._files = CommandFiles(self._environment)
 
     def restore_files(self, *, for_good: bool = False) -> list[str]:
-        """Take out what others wrote into these files, and tell of each time; of none, usually.
-        With `for_good`, others may write there from now on: whoever reads what is printed next.
+        """Take out what others wrote into these files; one sentence for each time so far. With
+        `for_good`, others may write there from now on, such as a reader of what is printed next.
         """
         self._restored += self._files.restore()
         if for_good:
@@ -280,7 +280,7 @@ class Actions:
         room = MAX_ANNOTATIONS - self._annotated.get(level, 0)
         shown = messages if len(messages) <= room else messages[: max(room - 1, 0)]
         for title, text in shown:
-            # Lines are kept; what else is no text is spelled out.
+            # Keep line ends, and spell out other characters that are not text.
             message = "\n".join(map(visible, text.split("\n")))
             self._command(
                 level, message[:MAX_MESSAGE_CHARS], title=visible(title)[:MAX_MESSAGE_CHARS]
@@ -316,7 +316,7 @@ class Actions:
             return
         # The runner reads lines as they come, so what was printed before has to be flushed first.
         self._stream.flush()
-        # Bytes that are no text: as the runner reads them, with a mark for each.
+        # The runner puts a mark in the place of each byte that is not UTF-8.
         command = encode(str(Command(name, properties, message))).decode("utf-8", "replace")
         self._stream.write(f"{command}\n")
         self._stream.flush()

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 Wanted = Literal["auto", "required", "off"]
 
-# Before it, whoever may not write a file may still empty it.
+# Before ABI 3, a process that may not write a file may still empty it.
 # https://docs.kernel.org/userspace-api/landlock.html#truncating-files-abi-3
 LEAST_ABI: Final = 3
 _VERSION: Final = 1  # LANDLOCK_CREATE_RULESET_VERSION
 # Where they really are, before a build could put a link on the way.
 _PYTHON: Final = os.path.realpath(sys.executable)
 _LAUNCHER: Final = Path(os.path.realpath(__file__)).with_name("launcher.py")
-# Who can write these decides what runs with the secrets.
+# A process that can write these decides what runs with the secrets.
 _OURS: Final = (_LAUNCHER, *map(Path, (sys.prefix, sys.base_prefix, sys.executable)))
 # As Linux has it: path_resolution(7)
 _MAX_LINKS: Final = 40
@@ -46,7 +46,7 @@ _TEMPORARY: Final = ("TMPDIR", "TEMP", "TMP")
 # for code among others: ld.so(8), setlocale(3), iconv_open(3)
 _OF_THE_LOADER: Final = re.compile(r"LD_\w+|GCONV_PATH|GLIBC_TUNABLES|LOCPATH")
 _LIBRARIES: Final = "LD_LIBRARY_PATH"
-# All that a program gets that acts for the user: others have variables that make it load code.
+# The only variables of a program that acts for the user: others could make it load code.
 _OF_THE_USER: Final = re.compile(rf"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|{_LIBRARIES}")
 # Not /dev/pts: the user's terminals are there. The JVM takes /tmp whatever the variables say.
 # https://github.com/openjdk/jdk/blob/jdk-21-ga/src/java.base/unix/native/libjava/java_props_md.c
@@ -80,7 +80,7 @@ class Cache:
     `below`, directories with a slash at the end. For a JVM, ~ is the home directory `of_the_user`,
     whatever HOME says, as it does in a job in a container.
 
-    What others run, such as ~/.cargo/bin, is no cache.
+    Programs that others run, such as those in ~/.cargo/bin, do not belong to a cache.
     """
 
     tool: str
@@ -96,7 +96,7 @@ class Cache:
         """
         text = environment.get(self.variable, "")
         if self.option:
-            # The last one counts; quotes are the business of a shell, and of those who need one.
+            # The last one counts. Quotes are not read: only a shell understands them.
             found = [each for each in text.split() if each.startswith(self.option)]
             text = found[-1].removeprefix(self.option) if found else ""
         if self.of_the_user and not text:
@@ -287,7 +287,7 @@ def trail(place: Path) -> list[Path]:
 def outermost(places: Sequence[Path]) -> list[Path]:
     """Where they lead, in this order, without what lies in another one of them.
 
-    Nor where the way to it goes through another one: there, a build can put a link in its place.
+    A place is left out too if the way to it goes through another one, where a build can put a link.
     """
     trails = [trail(place) for place in dict.fromkeys(places)]
     waiting, found = trails, set[Path]()
@@ -322,7 +322,7 @@ def _find_exposed(root: Path, places: Sequence[Path], environment: Mapping[str, 
         for what, paths in watched.items():
             if any(step.is_relative_to(place) for each in paths for step in trail(each.absolute())):
                 return f"{'the workspace' if place == root else place} holds {what}"
-    # As `uv tool install` makes them of those in its cache, if it is not told to copy.
+    # `uv tool install` links them to its cache, unless told to copy.
     if _LAUNCHER.stat().st_nlink > 1:
         return "the files of ReleaseKit are linked to a cache or another place"
     return ""

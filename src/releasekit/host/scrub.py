@@ -11,7 +11,7 @@ from releasekit.host.secret_encodings import secrets_in
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-# A variable that neither this nor an ecosystem names is left out: one with a harmless name may hold
+# Variables that neither this nor an ecosystem names are left out: one with a harmless name may hold
 # anything that a workflow's `env:` puts there. GITHUB_ENV, GITHUB_OUTPUT and the like are left out
 # as well: a process that may write to those files can change the steps that follow.
 # https://docs.github.com/en/actions/reference/security/secure-use#understanding-the-risk-of-script-injections
@@ -123,9 +123,9 @@ def _any_of(names: Collection[str]) -> re.Pattern[str]:
 
 
 class Redactor:
-    """Takes these secrets out of a text. They are looked at each time: there may be more by then.
+    """Takes these secrets out of a text. The collection is read at each call, since it may grow.
 
-    Output is read line by line, so each line of a secret has to be one of them.
+    Output is read line by line, so each line of a secret has to be in the collection.
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
@@ -165,7 +165,7 @@ class Redactor:
         self._longest = max(map(len, secrets), default=0)
         self._long = [each for each in secrets if len(each) >= _LONG]
         self._short = [each for each in secrets if len(each) < _LONG]
-        # However long a secret is, the first of these places that lies in it is near its start.
+        # The first of these places that lies in a secret is near its start, however long it is.
         shortest = min(map(len, self._long), default=_MAX_STEP)
         self._step = min(shortest - _PIECE + 1, _MAX_STEP)
         self._pieces = frozenset(

@@ -1,4 +1,4 @@
-"""How a secret may look in somebody else's text: encoded, quoted, or without what is around it."""
+"""How a secret may look in the output of a program: encoded, quoted, or stripped of its context."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def is_telling(name: str) -> bool:
 
 
 def secrets_in(name: str, value: str) -> Iterator[str]:
-    """What authenticates somebody inside the value of a variable: the user and password of a URL,
+    """What authenticates a user inside the value of a variable: the user and password of a URL,
     and options that are called so, as MAVEN_OPTS may hold some.
     """
     found = _USERINFO.findall(value)
@@ -87,7 +87,7 @@ def secrets_in(name: str, value: str) -> Iterator[str]:
 
 
 def is_token_like(text: str) -> bool:
-    """Whether this looks like a token that somebody has written in the wrong place."""
+    """Whether this looks like a token that was written in the wrong place."""
     kinds = (str.isdigit, str.islower, str.isupper)
     return _TOKEN.match(text) is not None or (
         len(text) >= _RANDOM_CHARS

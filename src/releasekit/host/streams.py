@@ -1,4 +1,4 @@
-"""What a child process prints: pipes, lines, the last of them, and a log file."""
+"""What a child process prints: pipes, lines, the last lines, and a log file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_LINE: Final = 64 * 1024
 HELD_BACK: Final = 8 * 1024
 MAX_OUTPUT: Final = 16 * 1024 * 1024
 MAX_LOG: Final = 64 * 1024 * 1024
-# What a writer that is still there after the block gets to let go of the pipe.
+# How long a writer that is still there after the block has to let go of the pipe.
 _PATIENCE_S: Final = 0.5
 _KEPT_THERE: Final = (
     "What a build prints is kept there. Make room, or move away what is in the way."
@@ -100,7 +100,7 @@ class Stream(asyncio.Protocol):
         return write_end
 
     async def open_named(self, directory: Path, name: str, ours: ExitStack) -> None:
-        """Who opens the pipe of this name has the write end; until `ours` ends, nobody need do."""
+        """Processes that open the pipe of this name write to it; `ours` keeps it open meanwhile."""
         with Folder.reached(directory) as folder:
             read_end, write_end = folder.open_pipe(name)
         ours.callback(os.close, write_end)
@@ -199,7 +199,7 @@ class Output:
 
 @contextlib.asynccontextmanager
 async def log_pipe(log: Path, redact: Redactor) -> AsyncIterator[Path]:
-    """The path of a named pipe: what anybody writes there is appended to `log`, line by line and
+    """The path of a named pipe: what processes write there is appended to `log`, line by line and
     redacted. Once this is left, `log` has all of it. Raises CommandFailed for a link in its place.
 
     It lies in the directory for temporary files, which builds may write to.
@@ -224,6 +224,6 @@ async def log_pipe(log: Path, redact: Redactor) -> AsyncIterator[Path]:
 
 
 def _remove_scratch(directory: Path) -> None:
-    """Who writes there may also have put something in the way."""
+    """A process that writes there may have put something in the way, so it may fail."""
     with contextlib.suppress(OSError):
         durable.remove_tree(directory)

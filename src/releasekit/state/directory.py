@@ -1,5 +1,5 @@
-"""The state directory itself: made, ignored by git, without links that lead out of it, and known by
-what is in it.
+"""The state directory itself: how it is made and kept out of git, how links in it are refused, and
+how its files are recognized elsewhere.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def first_leaked(names: Iterable[str], package: Package, state_directory: Path) 
     """The first of the names in an archive of `package` that lies in a state directory, whichever
     run kept it; empty where none does.
 
-    Of one that has a name of its own, a directory of that name counts where it holds a file that
-    the state directory has; and so does any in which a lock lies beside a journal.
+    A directory with the name of a renamed state directory counts if it holds a file that the state
+    directory has, and any directory counts in which a lock lies beside a journal.
     """
-    # A longer name is that of no file, and its parts are compared one by one.
+    # No file has a longer name, and comparing the parts of one takes long.
     paths = [
         path for name in names if len(name) <= _MAX_PATH and (path := PurePosixPath(name)).name
     ]
@@ -96,7 +96,7 @@ def state_errors(hint: str, *, trouble: str = "") -> Iterator[None]:
 
 
 def state_error(error: OSError, message: str, hint: str) -> StateError:
-    """Of a disk that takes no more, one that says so and leads to another exit code."""
+    """The error of a disk that takes no more says so, and leads to another exit code."""
     what_to_do = {
         errno.ENOSPC: "Make room",
         errno.EDQUOT: "Make room",
@@ -119,7 +119,7 @@ def refuse_links(state_directory: Path) -> None:
 
 def links(state_directory: Path) -> Iterator[Path]:
     """Every symbolic link in the state directory, except where builds work and may make their own:
-    what lies there is deleted, not used, by the next one.
+    the next build deletes what lies there, and does not use it.
     """
     pending = [state_directory]
     while pending:
@@ -128,7 +128,7 @@ def links(state_directory: Path) -> Iterator[Path]:
             with os.scandir(directory) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except OSError:
-            continue  # not there, or not readable by us, and neither is what it leads to
+            continue  # we can read neither it nor what it leads to
         for entry in entries:
             path = directory / entry.name
             if entry.is_symlink():

@@ -46,7 +46,7 @@ Kind = Literal[
 ]
 
 
-# Of uploads and files; who has more has read enough of them.
+# Findings about uploads and files that are shown; more would not help.
 _MOST: Final = 1_000
 _DONE: Final = frozenset(outcome.value for outcome in Outcome if outcome.done)
 
@@ -65,8 +65,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """`locks` is who holds what, with `every_lock` in the order of all locks, `last_run` how far
-    the last run came; both are lines for people, and empty where nothing can be said.
+    """`locks` says which process holds which lock, with `every_lock` in the order of all locks;
+    `last_run` says how far the last run came. Both are lines for people, and may be empty.
     """
 
     findings: Sequence[Finding]
@@ -79,8 +79,8 @@ def examine(
 ) -> Examination:
     """Changes nothing, needs no lock, and raises nothing that a damaged state could cause.
 
-    `registries` are the static ones, whose locks are shown too. Where there are links, nothing else
-    is looked at: it may be anything.
+    `registries` are the static ones, whose locks are shown too. If the directory holds links, only
+    these are reported: what they lead to may be anything.
     """
     if planted := [*links(state_directory)]:
         return Examination(
@@ -93,8 +93,8 @@ def examine(
     running = {name for name, finding in held if finding.kind == "running"}
     taken = {name for name, _ in held}
     idle = [name for name in ecosystems if name not in running]
-    # Before the journal, which may take a while: what a run that begins meanwhile takes and pins is
-    # not left behind.
+    # Look at locks and pins before the journal, which may take a while: a run that begins meanwhile
+    # takes and pins things that were not left behind.
     findings = [
         *(finding for _, finding in held),
         *_stale_locks(state_directory, [name for name in idle if name not in taken]),
@@ -126,7 +126,7 @@ def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
 
 
 def uncertain_uploads(history: History, ecosystems: Collection[str]) -> str:
-    """What a run that holds the locks of `ecosystems` says of uploads that others began."""
+    """What a run that holds the locks of `ecosystems` says of uploads that earlier runs began."""
     names = [
         f"{package} {version}"
         for (package, version), entry in history.entries.items()
@@ -191,7 +191,7 @@ def _held(state_directory: Path, ecosystem: str) -> tuple[str, Finding] | None:
 def _dead_holders(
     state_directory: Path, ecosystems: Sequence[str]
 ) -> dict[locks.Holder, list[str]]:
-    """Who did not release which of these locks, which nobody holds."""
+    """The holders that did not release some of these locks, all of which are free now."""
     found: dict[locks.Holder, list[str]] = {}
     for ecosystem in ecosystems:
         holder = locks.holder(locks.lock_file(state_directory, ecosystem))
@@ -305,7 +305,7 @@ def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Fin
 
 
 def _size(path: Path) -> int:
-    """Less than nothing where there is no such file."""
+    """-1 if there is no such file."""
     try:
         with durable.opened(path, os.O_RDONLY) as descriptor:
             return os.fstat(descriptor).st_size

@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
 # Since 2 there is `planned`, since 3 the outcome "staged", since 4 `attested`.
 SCHEMA = 4
-# A release of 10,000 packages writes 120,000 lines. The longest says what each of these waits for.
+# A release of 10,000 packages writes 120,000 lines. The longest line says what each of these
+# packages waits for.
 MAX_RECORDS: Final = 400_000
 MAX_VALUES: Final = 500_000
-# What a history takes of each, in units of 256 bytes, and of all of them. 10,000 packages of two
-# files, in two versions, are 440,000.
+# What each of these takes in a history, in units of 256 bytes, and what all may take together.
+# 10,000 packages of two files, in two versions, take 440,000.
 _ENTRY, _FILE, _DIGEST, _NODE, _RUN = 8, 4, 1, 2, 4
 MAX_KEPT: Final = 480_000
 _MAX_DURATION_S: Final = 1e6
@@ -66,14 +67,14 @@ class Intent:
 class HistoryEntry:
     """What is remembered of one version of one package.
 
-    `artifacts` were built from `commit` under `fingerprint` and lie inside the state directory;
-    whether they are still there, unchanged, is for the caller to see. They are only claimed unless
-    `sealed`: then whoever recorded them had our key. Those that `prebuilt` names had been built
-    elsewhere; what was built `again`, in the place of such a claim, may differ from what `intent`
-    was about. `uncertain`: an upload was begun, and it is not yet known what the registry has of
-    it. `staged`: the registry has it and waits for a person, as far as is known. Nothing but a new
-    intent, or the sight of it on the registry, changes that. It is only claimed unless
-    `staged_sealed`, as above.
+    `artifacts` were built from `commit` under `fingerprint` and lie inside the state directory; the
+    caller checks that they are still there, unchanged. They are mere claims unless `sealed`: then
+    their recorder had our key. Those that `prebuilt` names had been built elsewhere; what was built
+    `again`, in the place of such a claim, may differ from what `intent` was about. `uncertain`: an
+    upload was begun, and it is not yet known what the registry has of it. `staged`: as far as is
+    known, the registry has it and waits for a person; only a new intent, or the sight of it on the
+    registry, changes that. It is a mere claim unless `staged_sealed`: then, too, its recorder had
+    our key.
     """
 
     version: str
@@ -218,9 +219,7 @@ def compact(data: bytes, *, most: int | None = None) -> bytes:
 
 
 def records_of(data: bytes) -> Iterator[Mapping[str, Any]]:
-    """The records of a journal that `fold` reads without an error: the very same ones, however its
-    lines are written.
-    """
+    """The records of a journal that `fold` reads without an error, the same ones that it reads."""
     return _parse(_lines(data), "journal")
 
 
@@ -236,7 +235,7 @@ def _is_sound(line: bytes) -> bool:
 
 
 def _lines(data: bytes) -> Iterator[bytes]:
-    """The whole ones, without their ends; never all of them at once."""
+    """The whole lines, without their ends; never all of them in memory."""
     return (line[:-1] for line in io.BytesIO(data) if line[-1:] == b"\n")
 
 
@@ -269,7 +268,7 @@ class _Version:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing was ever sent, or it is known for good what became of it."""
+        """Whether nothing was ever sent, or its final result is known."""
         return not self.fields.get("uncertain") and self.fields.get("staged") is None
 
 
@@ -356,7 +355,7 @@ class _Fold:
         """For the trace only."""
 
     def step_ended(self, record: Mapping[str, Any]) -> None:
-        # Nothing vouches for it, and sums are made of it.
+        # It is not sealed, and sums are made of it.
         if "error" not in record and 0 <= record["duration_s"] <= _MAX_DURATION_S:
             self._add(_NODE * (record["node"] not in self._durations))
             self._durations[record["node"]] = record["duration_s"]

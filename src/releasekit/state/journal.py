@@ -67,7 +67,7 @@ class Log(Protocol):
         ...
 
     async def persist(self, files: Sequence[Path]) -> None:
-        """Return when these files, which were written by others, are durable, names included."""
+        """Return when these files, which builds have written, are durable, names included."""
         ...
 
     def close(self) -> None:
@@ -190,8 +190,8 @@ class LogFile:
     def _locked(self) -> Iterator[None]:
         """Hold the lock on the file that is in place now.
 
-        Somebody may lock it for each write. The waits of all writes together take ten seconds at
-        most, and a pause for each write.
+        Another process may lock it for each of our writes. All waits together take at most ten
+        seconds, plus one pause for each write.
         """
         while True:
             with (
@@ -206,7 +206,7 @@ class LogFile:
 
     @contextlib.contextmanager
     def _exchanging(self) -> Iterator[None]:
-        """Nothing else uses, closes or replaces the descriptor meanwhile."""
+        """No other thread uses, closes or replaces the descriptor inside this block."""
         with taking(Kind.JOURNAL_DESCRIPTOR, str(self._path)), self._open:
             yield
 
@@ -258,8 +258,7 @@ class LogFile:
 class Journal:
     """The journal of one run. `history` is what the earlier ones left, without a torn tail.
 
-    What is built or staged is sealed with `seal`, and of what earlier runs have, that counts as
-    sealed.
+    `seal` seals what is built or staged; of earlier records, those that it fits count as sealed.
     `redact` takes the secrets out of reasons and errors. `clock` counts seconds. A journal of more
     than `compact_above` bytes is shortened first, if that halves it.
     """
@@ -454,7 +453,7 @@ class Journal:
         return self.history.intact
 
     def _compact(self, data: bytes) -> bytes:
-        self.history = History()  # there is no room for both
+        self.history = History()  # memory is sized for one history, not two
         shorter = compact(data, most=len(data) // 2) or data
         self._fold(shorter)
         return shorter
@@ -480,7 +479,7 @@ class Journal:
 
 
 def read_history(state_directory: Path, *, seal: Seal | None = None) -> History:
-    """What the journal says, without changing anything; an empty history when there is none."""
+    """What the journal says; an empty history if there is none. Changes nothing."""
     return read_journal(state_directory, seal=seal)[0]
 
 
@@ -495,7 +494,7 @@ def _read_bytes(state_directory: Path) -> bytes:
     path = state_directory / JOURNAL
     try:
         with durable.reading(path) as file:
-            # One that only seems long is not read first.
+            # Refuse a sparse file before reading it.
             _refuse_longer(os.fstat(file.fileno()).st_size, MAX_BYTES, path)
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The one order in which all locks are taken, those of files and those inside one process; any
-other is refused.
+"""The one order in which all locks are taken, on files and inside one process; any other order is
+refused.
 
-A holder is whatever runs in one context: a task, the tasks it starts, and the threads it waits for.
+A holder is all that runs in one context: a task, the tasks it starts, and the threads it waits for.
 No holder asks for a lock that comes before one it has, so no two can wait for each other;
 `proofs/LockOrder.v` proves that for this very list. Locks under which no other lock is ever taken
 cannot be part of a cycle, and are not listed.
@@ -58,7 +58,7 @@ class Hold:
         self.released = True
 
 
-# References only: tasks that were started meanwhile keep their copy for as long as they live.
+# Weak references: tasks that are started inside a lock keep their copy as long as they live.
 _held: ContextVar[tuple[ReferenceType[Hold], ...]] = ContextVar("held", default=())
 
 
@@ -66,7 +66,7 @@ def take(kind: Kind, name: str = "") -> Hold:
     """Call it before waiting for a lock. Raises RuntimeError when that lock comes before one that
     is held.
 
-    The caller keeps the answer for as long as it has the lock.
+    The caller keeps the `Hold` as long as it has the lock.
     """
     held = [hold for reference in _held.get() if (hold := reference()) and not hold.released]
     if held and (kind, name) <= (held[-1].kind, held[-1].name):

@@ -1,8 +1,8 @@
 """One run per ecosystem of a workspace: an flock(2) per ecosystem, taken in name order.
 
-The kernel drops a lock when the last process that inherited its descriptor is gone, so no lock is
-ever stale and none times out. What the file says about its holder is only for messages. The file is
-never deleted: two processes could then hold locks on two files of one name (`proofs/`).
+The kernel drops a lock when the last process that inherited its descriptor is gone, so locks are
+never stale and never time out. What the file says about its holder is only for messages. The file
+is never deleted: two processes could then hold locks on two files of one name (`proofs/`).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
     from releasekit.state.lock_order import Hold
 
-# `doctor` looks whether a lock is free by taking it for some microseconds.
+# `doctor` takes a lock for some microseconds to see whether it is free.
 ATTEMPTS = 5
 PAUSE_S = 0.01
-# Of what a lock file says of its holder.
+# The longest text about a holder.
 _MAX_BYTES: Final = 4 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who took a lock, according to its file. `started` is UTC in ISO 8601."""
+    """The process that took a lock, according to its file. `started` is UTC in ISO 8601."""
 
     pid: int
     host: str
@@ -127,7 +127,7 @@ def lock_file(state_directory: Path, ecosystem: str) -> Path:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds this lock file right now. Changes nothing."""
+    """Whether a process holds this lock file right now. Changes nothing."""
     try:
         with durable.opened(path, os.O_RDONLY) as descriptor:
             return not try_lock(descriptor, shared=True)
@@ -136,7 +136,7 @@ def is_held(path: Path) -> bool:
 
 
 def holder(path: Path) -> Holder | None:
-    """Who took the lock last and has not released it in order; None when that is unknown."""
+    """The process that took the lock last and did not release it; None if that is unknown."""
     try:
         fields = parse_json(durable.read_file(path, max_bytes=_MAX_BYTES))
         return Holder(
@@ -147,7 +147,7 @@ def holder(path: Path) -> Holder | None:
 
 
 def has_ended(holder: Holder) -> bool:
-    """Whether the process is certain to be gone: then one of its children still holds the lock."""
+    """Whether the process is certainly gone: then one of its children still holds the lock."""
     if holder.host != socket.gethostname():
         return False
     try:

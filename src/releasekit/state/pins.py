@@ -1,9 +1,9 @@
 """Manifests pinned for the length of a build, and restored byte for byte whatever happens.
 
 Before the first manifest changes, the originals of the whole set lie in one backup file, durably.
-Restoring compares hashes first: what somebody edited meanwhile is never overwritten. Each ecosystem
-has its own backups, so a run that recovers under its lock cannot undo what a run of another
-ecosystem is building from.
+Restoring compares hashes first and never overwrites what was edited meanwhile. Each ecosystem has
+its own backups, so a run that recovers under its lock cannot undo what a run of another ecosystem
+is building from.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PURPOSE: Final = b"originals of manifests, 1"
 _HINT: Final = "Building with pinned versions keeps the originals there."
 # Of two sets that are pinned at once, the second sees the first.
 _SAVING: Final = threading.Lock()
-# Of one backup: 10,000 manifests of three kilobytes each. It is read as a whole.
+# One backup, which is read as a whole: 10,000 manifests of three kilobytes each.
 MAX_BYTES: Final = 48 * 1024 * 1024
 _MAX_HEADER_BYTES: Final = 1024
 
@@ -61,10 +61,10 @@ class Original:
 
 class EphemeralPin:
     """`with EphemeralPin(…)`: inside, every manifest of the set holds its new bytes. With `async
-    with` the disk is waited for beside the loop, and to the end.
+    with`, a thread does the work on the disk, and no cancellation cuts it short.
 
     A symbolic link is followed and stays one. A hard link is split: the other names keep the
-    original bytes, and the manifest comes back as a file of its own.
+    original bytes, and the manifest comes back as a separate file.
     """
 
     def __init__(
@@ -110,7 +110,9 @@ class EphemeralPin:
         self._pinned = pinned
 
     def _take_turn(self) -> bool:
-        """In the caller's own context, for all that it takes meanwhile; False for no manifest."""
+        """Take the lock in the context of the caller, whose later locks it orders; False if there
+        is no manifest to pin.
+        """
         if self._originals:
             self._hold = lock_order.take(Kind.PINS, str(self._originals[0].path))
         return bool(self._originals)
@@ -209,7 +211,7 @@ def _vouched_for(backup: Path, seal: Seal) -> bool:
 
 
 def _refuse_unvouched(backup: Path, originals: Sequence[Original]) -> None:
-    """Raises StateError where one of them would have to change; on another machine none has to."""
+    """Raises StateError if a manifest would have to change; on another machine none has to."""
     changed = [str(each.path) for each in originals if state_of(each) != "original"]
     if changed:
         raise StateError(
@@ -316,8 +318,8 @@ def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal
 
 @cache
 def _entered(directory: Path) -> None:
-    """Make its names durable, once for a process: a killed run may have made them without getting
-    so far.
+    """Make its names durable, once for a process: a killed run may have made the directories and
+    not synced them.
     """
     for parent in (directory, *directory.parents[:2]):
         durable.fsync_directory(parent.parent)
@@ -353,7 +355,7 @@ def _put(original: Original, data: bytes, *, times_ns: tuple[int, int] | None = 
 def _restore(original: Original) -> bool:
     """False when the manifest is neither the original nor what it was pinned to."""
     unfinished = _temporary(original.path)
-    # A link or a directory there is somebody else's.
+    # A link or a directory there is not ours.
     with contextlib.suppress(OSError):
         if durable.is_file(unfinished):
             durable.remove(unfinished)

@@ -1,4 +1,4 @@
-"""Built files that nothing vouches for are put aside, before anything can take them for its own."""
+"""Built files that no seal vouches for are quarantined before a run can use them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     Named = Mapping[PurePath, tuple[str, HistoryEntry]]
 
-# Beside what was built; a run with the key that it is sealed with takes it back from there.
+# Beside what was built; a run that has the key of the seal restores files from there.
 QUARANTINE: Final = "unsealed"
 _HINT: Final = "Only releasekit writes it: move away what is there."
 
 
 def quarantine(state_directory: Path, history: History, ecosystems: Collection[str]) -> list[str]:
-    """Leave nothing where built files lie but those of sealed records, each with its digest; return
-    the packages whose files were put aside. The locks of `ecosystems` are held.
+    """Leave only the files of sealed records, each with its digest, where built files lie; return
+    the packages whose files were quarantined. The caller holds the locks of `ecosystems`.
 
-    Raises StateError, for a link in the way for instance.
+    Raises StateError, for instance for a link in the way.
     """
     with state_errors(_HINT):
         named = _group_by_directory(state_directory, history)
@@ -48,8 +48,8 @@ def quarantine(state_directory: Path, history: History, ecosystems: Collection[s
 
 
 def with_restored(state_directory: Path, history: History) -> History:
-    """The same history, with the sealed files that an earlier run has put aside where they lie, for
-    those who change nothing.
+    """The same history, in which sealed files that an earlier run quarantined have the paths where
+    they lie now: for commands that change nothing.
     """
     with state_errors(_HINT):
         if QUARANTINE not in durable.names(state_directory):
@@ -73,7 +73,7 @@ def _with_restored(state_directory: Path, entry: HistoryEntry) -> HistoryEntry:
 
 
 def _group_by_directory(state_directory: Path, history: History) -> Named:
-    """Those that have files, by where these lie below `dist`."""
+    """The entries that have files, by the directory of these below `dist`."""
     built = state_directory / BUILT
     return {
         place.relative_to(built): (f"{package} {version}", entry)
@@ -84,14 +84,14 @@ def _group_by_directory(state_directory: Path, history: History) -> Named:
 
 
 def _restore(state_directory: Path, where: PurePath, entry: HistoryEntry) -> None:
-    """What an earlier run, without the key, has put aside."""
+    """Move back what an earlier run without the key has quarantined."""
     aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
     if _has_files(aside, entry) and not _has_files(built, entry):
         _move(aside, built)
 
 
 def _find_unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PurePath]:
-    """Directories of files that no sealed record names, and files where no build puts any."""
+    """Directories of files that no sealed record names, and files in places of directories."""
     kept = {
         where
         for where, (_, entry) in named.items()
@@ -115,7 +115,7 @@ def _find_unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PureP
 
 
 def _quarantine_one(state_directory: Path, where: PurePath, named: Named) -> None:
-    """What was put aside before stays, where it is what the record names."""
+    """What was quarantined before stays if it is what the record names."""
     aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
     if where in named and _has_files(aside, named[where][1]):
         with Folder.reached(built.parent) as folder:
@@ -136,8 +136,8 @@ def _move(old: Path, new: Path) -> None:
 
 
 def _has_files(directory: Path, entry: HistoryEntry) -> bool:
-    """Whether it holds the files of the record, each with its digest, and nothing else but what
-    was signed about them, which is checked wherever it is used.
+    """Whether it holds the files of the record, each with its digest, and nothing else but signed
+    statements about them, which are checked wherever they are used.
     """
     wanted = {artifact.filename: artifact for artifact in entry.artifacts}
     about = {name_for(each) for each in wanted for name_for in (bundle_name, unfinished_name)}

@@ -1,5 +1,5 @@
-"""What builds print: one log for each build of a run, what of it a failure shows, and how long the
-logs of a run are kept.
+"""What builds print: one log for each build of a run, the part of it that a failure shows, and how
+long the logs of a run are kept.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Log:
         return f"{READ_ITS_LOG} {OUTPUT}{self.path}"
 
     def piped(self) -> AbstractAsyncContextManager[Path]:
-        """Where a child that is told a path writes its output to."""
+        """The path of a pipe, for a child that writes its output to a path."""
         return log_pipe(self.path, self.redact)
 
     def failure(self, message: str, error: ReleasekitError) -> BuildFailed:
-        """A failed build, with the lines and the hint of `error` where it has any of its own, and
-        after `message` the cause that they name.
+        """A failed build, with the lines and the hint of `error` if it has some, and after
+        `message` the cause that they name.
         """
         own = error.log if isinstance(error, BuildFailed) else ()
         cause = cause_in(own or last_lines(self.path, most=_SEARCHED))
@@ -64,7 +64,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """The logs of one run, in a directory of its own that is made with the first of them."""
+    """The logs of one run, in one directory, which is made with the first of them."""
 
     state_directory: Path
     run: str
@@ -103,7 +103,7 @@ def remove_old(state_directory: Path) -> None:
     """Remove all but the last ones, counting the one that is about to begin; called under the
     locks.
 
-    Whatever else lies there stays. Raises StateError for a link in the place of the directory.
+    Other files there stay. Raises StateError for a link in the place of the directory.
     """
     logs = state_directory / "logs"
     with state_errors(_HINT, trouble="cannot be used for logs: "):

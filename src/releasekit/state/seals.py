@@ -1,8 +1,8 @@
-"""Who may say what was built or staged: whoever has the key that a record of it is sealed with.
+"""Seals of records: only a process that has the key may say what was built or staged.
 
-A checksum tells damage; anybody can compute one. A seal is an HMAC (RFC 2104) over all that a
-record of a build or of what is staged says, so a journal that comes from elsewhere is believed
-where its writer had the same secret, and nowhere else.
+A checksum shows damage, but any process can compute one. A seal is an HMAC (RFC 2104) over all that
+a record says of a build or of what is staged, so a journal that comes from elsewhere is believed
+only if its writer had the same secret.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _SEALED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """`note` is what to say of a key that no later run will have."""
+    """`note` is what users are told about a key that no later run will have."""
 
     key: bytes = field(repr=False)
     note: str = ""
 
     @classmethod
     def for_one_run(cls, note: str = "") -> Self:
-        """By a key that nobody else has, so that nothing of others is vouched for."""
+        """By a new key, so that no record of another run counts as sealed."""
         return cls(secrets.token_bytes(_KEY_BYTES), note)
 
     def of(self, record: Mapping[str, Any], **known: str) -> str:
@@ -68,8 +68,8 @@ class Seal:
 
 
 def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal | None:
-    """By the secret that was `given`, else by the key of this user of this machine; None where
-    there is none, and none is to be made.
+    """By the secret that was `given`, else by the key of this user of this machine; None if there
+    is no key and `make` is false.
 
     Raises ConfigError for a secret that can be guessed.
     """
@@ -98,7 +98,7 @@ def _directory(environment: Mapping[str, str]) -> Path:
         places.append(str(Path(home, ".local", "state")))
     for place in map(Path, filter(None, places)):
         if place.is_absolute():
-            # Only what is ours must not be a link: homes often are.
+            # Only our own directory must not be a link: homes often are.
             return place.resolve() / "releasekit"
     raise OSError(errno.ENOENT, "it is not set")
 
@@ -118,7 +118,7 @@ def _of_this_machine(directory: Path, *, make: bool) -> Seal | None:
 
 
 def _read(folder: Folder) -> bytes | None:
-    """None where there is no whole key, as after a disk that was full."""
+    """None if there is no whole key, as after a disk that was full."""
     try:
         descriptor = folder.open(_FILE, os.O_RDONLY)
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def _read(folder: Folder) -> bytes | None:
 
 
 def _make(folder: Folder) -> None:
-    """Whole or not at all; of two runs that make one at the same time, the first one's stays."""
+    """Whole or not at all; if two runs make a key at the same time, the first key stays."""
     name = f".{_FILE}.{secrets.token_hex(8)}.tmp"
     try:
         with os.fdopen(folder.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
@@ -145,7 +145,7 @@ def _make(folder: Folder) -> None:
             folder.rename(name, _FILE)
         folder.sync()
     except OSError as error:
-        # write(2) and fsync(2) are told no name.
+        # Errors of write(2) and fsync(2) have no name.
         error.filename = error.filename or str(folder.path / _FILE)
         raise
     finally:
