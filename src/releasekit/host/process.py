@@ -174,14 +174,14 @@ class Processes(Resource):
                     status = await life
             except TimeoutError:
                 raise CommandFailed(
-                    f"{_shown(argv)} did not end within {timeout_s:g} s",
+                    f"{_show(argv)} did not end within {timeout_s:g} s",
                     log=output.tail(),
                     problem=Problem.BUILD_TIMED_OUT,
                 ) from None
         if status != 0:
-            raise CommandFailed(f"{_shown(argv)} {_ending(status)}", log=output.tail())
+            raise CommandFailed(f"{_show(argv)} {_describe_status(status)}", log=output.tail())
         if len(captured) > MAX_OUTPUT:
-            raise CommandFailed(f"{_shown(argv)} printed more than {MAX_OUTPUT} bytes")
+            raise CommandFailed(f"{_show(argv)} printed more than {MAX_OUTPUT} bytes")
         return Completed(
             stdout=captured.decode(errors="replace"),
             tail=output.tail(),
@@ -244,7 +244,7 @@ class Processes(Resource):
             program = self.outside(argv[0])
             if program is None:
                 raise CommandFailed(
-                    f"{_shown(argv)} cannot be started: {argv[0]} is not on PATH",
+                    f"{_show(argv)} cannot be started: {argv[0]} is not on PATH",
                     problem=Problem.CANNOT_START,
                 )
             argv = [program, *argv[1:]]
@@ -271,12 +271,12 @@ class Processes(Resource):
                 for stream in streams:
                     stream.close()
                 raise CommandFailed(
-                    f"{_shown(argv)} cannot be started: {error}", problem=Problem.CANNOT_START
+                    f"{_show(argv)} cannot be started: {error}", problem=Problem.CANNOT_START
                 ) from error
             running = _Running(process, streams, self._patience)
             if launch is not None:
                 try:
-                    await launch.require_start(_shown(argv), argv[0])
+                    await launch.require_start(_show(argv), argv[0])
                 except BaseException:
                     await running.end_now()
                     raise
@@ -455,17 +455,15 @@ class _LaunchPipe:
         ) from error
 
 
-def _shown(argv: Sequence[str]) -> str:
+def _show(argv: Sequence[str]) -> str:
     command = shlex.join(argv)
     return f"`{command if len(command) <= 200 else command[:197] + '...'}`"
 
 
-def _ending(status: int) -> str:
-    return f"was killed by {_signal_name(-status)}" if status < 0 else f"ended with {status}"
-
-
-def _signal_name(number: int) -> str:
+def _describe_status(status: int) -> str:
+    if status >= 0:
+        return f"ended with {status}"
     try:
-        return signal.Signals(number).name
+        return f"was killed by {signal.Signals(-status).name}"
     except ValueError:  # one of the real-time signals, of which two have names
-        return f"signal {number}"
+        return f"was killed by signal {-status}"

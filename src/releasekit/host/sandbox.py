@@ -231,7 +231,9 @@ def chosen(
         led = trail(place)[-1]
         with contextlib.suppress(OSError):
             if led in places:
-                _make(led, is_directory=is_directory)
+                (led if is_directory else led.parent).mkdir(parents=True, exist_ok=True)
+                if not is_directory and not led.exists():
+                    led.touch()
     return Sandbox(
         words=f"sandboxed (Landlock {abi})" + (f", but {exposed}" if exposed else ""),
         abi=abi,
@@ -253,12 +255,6 @@ def landlock() -> tuple[int, str]:
     if abi < LEAST_ABI:
         return 0, f"Landlock of {kernel} has ABI {abi}, and {LEAST_ABI} is needed (Linux 6.2)"
     return abi, ""
-
-
-def _make(place: Path, *, is_directory: bool) -> None:
-    (place if is_directory else place.parent).mkdir(parents=True, exist_ok=True)
-    if not is_directory and not place.exists():
-        place.touch()
 
 
 def trail(place: Path) -> list[Path]:

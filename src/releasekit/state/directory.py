@@ -25,6 +25,7 @@ _MAX_PATH: Final = 4096
 BUILT: Final = "dist"
 JOURNAL: Final = "journal.jsonl"
 IGNORE: Final = ".gitignore"
+MOVE_AWAY: Final = "Only releasekit writes it: move away what is there."
 WAY_OUT: Final = "Delete it; if the repository has it, delete it there too. Nothing else was done."
 
 

@@ -296,21 +296,17 @@ def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
 
 def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Finding]:
     for artifact in {each.path: each for each in entry.artifacts}.values():
-        if _size(artifact.path) != artifact.size:
+        try:
+            with durable.opened(artifact.path, os.O_RDONLY) as descriptor:
+                size = os.fstat(descriptor).st_size
+        except OSError:
+            size = -1
+        if size != artifact.size:
             yield Finding(
                 kind="lost-artifact",
                 message=f"{package} {version}: {artifact.path} is not what was built",
                 hint="If the registry has none of its files, publishing builds it again.",
             )
-
-
-def _size(path: Path) -> int:
-    """-1 if there is no such file."""
-    try:
-        with durable.opened(path, os.O_RDONLY) as descriptor:
-            return os.fstat(descriptor).st_size
-    except OSError:
-        return -1
 
 
 def _set_aside(state_directory: Path) -> None:

@@ -42,7 +42,7 @@ MAX_VALUES: Final = 500_000
 _ENTRY, _FILE, _DIGEST, _NODE, _RUN = 8, 4, 1, 2, 4
 MAX_KEPT: Final = 480_000
 _MAX_DURATION_S: Final = 1e6
-_SET_ASIDE: Final = (
+SET_ASIDE: Final = (
     f"{spelled('doctor --fix')} sets the journal aside; what is published is then read from the "
     "registries alone."
 )
@@ -145,7 +145,7 @@ def fold(
 ) -> History:
     """Raises JournalError for damage before the tail, and for whatever this version cannot read."""
     if data.count(b"\n") > MAX_RECORDS:
-        raise JournalError(f"{where}: has more than {MAX_RECORDS} lines", hint=_SET_ASIDE)
+        raise JournalError(f"{where}: has more than {MAX_RECORDS} lines", hint=SET_ASIDE)
     count = intact = 0
     for line in _lines(data):
         if not _is_sound(line):
@@ -157,7 +157,7 @@ def fold(
     if any(isinstance(size, int) and size > intact for size in promised):
         raise JournalError(
             f"{where}: line {count + 1} is damaged, and it had been written for good",
-            hint=_SET_ASIDE,
+            hint=SET_ASIDE,
         )
     folding = _Fold(state_directory, seal, where)
     try:
@@ -249,7 +249,7 @@ def _parse(lines: Iterator[bytes], where: str) -> Iterator[Mapping[str, Any]]:
             records = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise JournalError(
-                f"{where}: not written by releasekit: {error}", hint=_SET_ASIDE
+                f"{where}: not written by releasekit: {error}", hint=SET_ASIDE
             ) from error
         if len(records) != len(chunk) or not all(type(record) is dict for record in records):
             raise JournalError(f"{where}: not written by releasekit")
@@ -446,7 +446,7 @@ class _Fold:
         if self._size > MAX_KEPT:
             raise JournalError(
                 f"{self._where}: tells of more packages, files and runs than there is room for",
-                hint=_SET_ASIDE,
+                hint=SET_ASIDE,
             )
 
     def _attestation(self, record: Mapping[str, Any]) -> Attestation:

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, Self
 
 from releasekit.errors import JournalError, JournalUnwritable, StateError
 from releasekit.host import durable, flock
-from releasekit.state.directory import JOURNAL
+from releasekit.state.directory import JOURNAL, MOVE_AWAY
 from releasekit.state.history import (
     SCHEMA,
+    SET_ASIDE,
     History,
     HistoryEntry,
     Intent,
@@ -32,7 +33,6 @@ from releasekit.state.history import (
     fold,
 )
 from releasekit.state.lock_order import Kind, taking, turn
-from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -502,7 +502,7 @@ def _read_bytes(state_directory: Path) -> bytes:
     except OSError as error:
         raise StateError(
             f"{path}: cannot be read: {error.strerror}",
-            hint="Only releasekit writes it: move away what is there.",
+            hint=MOVE_AWAY,
         ) from error
     _refuse_longer(len(data), MAX_BYTES, path)
     return data
@@ -515,11 +515,7 @@ def _number_attempt(attempt: int) -> dict[str, int]:
 def _refuse_longer(size: int, most: int, path: Path) -> None:
     """Raises JournalError: a journal is read as a whole."""
     if size > most:
-        raise JournalError(
-            f"{path}: is longer than {most} bytes",
-            hint=f"{spelled('doctor --fix')} sets the journal aside; what is published is then "
-            "read from the registries alone.",
-        )
+        raise JournalError(f"{path}: is longer than {most} bytes", hint=SET_ASIDE)
 
 
 def _open_log(path: Path) -> int:

@@ -184,19 +184,16 @@ def _lock_or_raise(descriptor: int, path: Path, ecosystem: str) -> None:
                 "Name a `state-directory` on a disk of this machine: NFS has no such locks.",
             ) from error
     other = holder(path)
-    raise LockHeld(
-        f"another run publishes {ecosystem} from this workspace: {other or 'it does not say who'}",
-        hint=_hint(other, path),
-    )
-
-
-def _hint(other: Holder | None, path: Path) -> str:
+    hint = "Wait for that run to end. The lock goes with it; deleting the file does not help."
     if other and has_ended(other):
-        return (
+        hint = (
             "That process has ended, but one it started still runs, perhaps an upload. "
             f"Wait for it or end it (`fuser {path}` names it)."
         )
-    return "Wait for that run to end. The lock goes with it; deleting the file does not help."
+    raise LockHeld(
+        f"another run publishes {ecosystem} from this workspace: {other or 'it does not say who'}",
+        hint=hint,
+    )
 
 
 def _introduce(descriptor: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.attested import bundle_name, unfinished_name
 from releasekit.host import durable
 from releasekit.host.folder import Folder
-from releasekit.state.directory import BUILT, state_errors
+from releasekit.state.directory import BUILT, MOVE_AWAY, state_errors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 # Beside what was built; a run that has the key of the seal restores files from there.
 QUARANTINE: Final = "unsealed"
-_HINT: Final = "Only releasekit writes it: move away what is there."
 
 
 def quarantine(state_directory: Path, history: History, ecosystems: Collection[str]) -> list[str]:
@@ -32,11 +31,13 @@ def quarantine(state_directory: Path, history: History, ecosystems: Collection[s
 
     Raises StateError, for instance for a link in the way.
     """
-    with state_errors(_HINT):
+    with state_errors(MOVE_AWAY):
         named = _group_by_directory(state_directory, history)
         for where, (_, entry) in named.items():
-            if entry.sealed and where.parts[0] in ecosystems:
-                _restore(state_directory, where, entry)
+            aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
+            sealed = entry.sealed and where.parts[0] in ecosystems
+            if sealed and _has_files(aside, entry) and not _has_files(built, entry):
+                _move(aside, built)
         found = [
             where
             for ecosystem in sorted(ecosystems)
@@ -51,7 +52,7 @@ def with_restored(state_directory: Path, history: History) -> History:
     """The same history, in which sealed files that an earlier run quarantined have the paths where
     they lie now: for commands that change nothing.
     """
-    with state_errors(_HINT):
+    with state_errors(MOVE_AWAY):
         if QUARANTINE not in durable.names(state_directory):
             return history
         entries = {
@@ -81,13 +82,6 @@ def _group_by_directory(state_directory: Path, history: History) -> Named:
         for place in {artifact.path.parent for artifact in entry.artifacts}
         if place.is_relative_to(built) and place != built
     }
-
-
-def _restore(state_directory: Path, where: PurePath, entry: HistoryEntry) -> None:
-    """Move back what an earlier run without the key has quarantined."""
-    aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
-    if _has_files(aside, entry) and not _has_files(built, entry):
-        _move(aside, built)
 
 
 def _find_unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PurePath]:

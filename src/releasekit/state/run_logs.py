@@ -13,7 +13,7 @@ from releasekit.errors import BuildFailed
 from releasekit.host import durable
 from releasekit.host.streams import last_lines, log_pipe
 from releasekit.report.view import OUTPUT, READ_ITS_LOG
-from releasekit.state.directory import make_state_directory, state_errors
+from releasekit.state.directory import MOVE_AWAY, make_state_directory, state_errors
 from releasekit.text.cause import cause_in
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 KEPT: Final = 10
 # The first error of a compiler, say, stands far above the end.
 _SEARCHED: Final = 5_000
-_HINT: Final = "Only releasekit writes it: move away what is there."
 _RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 
 
@@ -77,7 +76,7 @@ class Logs:
         number = f"+{call}" if call else ""
         directory = make_directory(self.state_directory, self.run)
         path = directory / f"{kind}-{package.ecosystem}-{name}{number}.log"
-        with state_errors(_HINT, trouble="cannot be used for logs: "):
+        with state_errors(MOVE_AWAY, trouble="cannot be used for logs: "):
             durable.remove_tree(path)
         return Log(path, self.redact)
 
@@ -94,7 +93,7 @@ def make_directory(state_directory: Path, run: str) -> Path:
     """
     make_state_directory(state_directory)
     directory = state_directory / "logs" / run
-    with state_errors(_HINT, trouble="cannot be used for logs: "):
+    with state_errors(MOVE_AWAY, trouble="cannot be used for logs: "):
         durable.make_directory(directory)
     return directory
 
@@ -106,7 +105,7 @@ def remove_old(state_directory: Path) -> None:
     Other files there stay. Raises StateError for a link in the place of the directory.
     """
     logs = state_directory / "logs"
-    with state_errors(_HINT, trouble="cannot be used for logs: "):
+    with state_errors(MOVE_AWAY, trouble="cannot be used for logs: "):
         runs = [name for name in durable.directories(logs) if _RUN.fullmatch(name)]
     for run in runs[: 1 - KEPT]:
         # A run of another ecosystem may be removing the same.
