@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import sys
 import zlib
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -181,13 +180,14 @@ def compact(data: bytes, *, most: int | None = None) -> bytes:
         folding.apply(record)
     over = folding.find_runs_over()
 
-    # The run of each line; of each package, the version that was mentioned last; and the versions
-    # that runs at work mention.
+    # The run of each line, each id in memory once; of each package, the version that was mentioned
+    # last; and the versions that runs at work mention.
     runs: list[str] = []
+    ids: dict[str, str] = {}
     last: dict[str, str] = {}
     current: set[tuple[str, str]] = set()
     for record in records_of(data):
-        runs.append(sys.intern(record["run"]))
+        runs.append(ids.setdefault(record["run"], record["run"]))
         if record["event"] in _OF_PACKAGES:
             package, version = record["package"], record["version"]
             last[package] = version
@@ -282,6 +282,7 @@ class _Fold:
         self._size = 0
         self._sequence: dict[str, int] = {}
         self._runs: dict[str, Run] = {}
+        self._ended: set[str] = set()
         self._durations: dict[str, float] = {}
         self.line = 0
         self.versions: dict[tuple[str, str], _Version] = {}
@@ -325,7 +326,7 @@ class _Fold:
         over: set[str] = set()
         taken: set[str] = set()
         for run in reversed(self._runs.values()):
-            if run.complete or not taken.isdisjoint(run.ecosystems):
+            if run.id in self._ended or not taken.isdisjoint(run.ecosystems):
                 over.add(run.id)
             taken |= run.ecosystems
         return over
@@ -427,6 +428,7 @@ class _Fold:
     def run_ended(self, record: Mapping[str, Any]) -> None:
         run = record["run"]
         self._runs[run] = replace(self._runs[run], result=record["result"])
+        self._ended.add(run)
 
     def _version(self, record: Mapping[str, Any]) -> _Version:
         key = record["package"], record["version"]

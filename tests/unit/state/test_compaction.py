@@ -150,6 +150,17 @@ def test_runs_that_may_still_write_keep_all_their_records() -> None:
     ]
 
 
+def test_a_run_may_have_any_id_that_is_read() -> None:
+    """R35"""
+    numbered = [{**record, "run": 1} for record in (started(""), intent("", "1"), ended(""))]
+    assert versions(compact(written(numbered))) == ["1"]
+
+
+def test_a_run_that_ended_without_a_word_has_ended() -> None:
+    records = [started("one"), step("one", "x", error="503"), {**ended("one"), "result": ""}]
+    assert len(compact(written(records)).splitlines()) == 2
+
+
 def test_damage_within_a_shortened_journal_is_still_an_error() -> None:
     """R32"""
     records = [started("one"), intent("one", "1"), intent("one", "2", name="b"), ended("one")]
