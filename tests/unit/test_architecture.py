@@ -129,12 +129,12 @@ BY_PATH = {
 }
 # Whose methods of these names do neither: modules of ours, archives that are open, a browser.
 HARMLESS = {
-    *("durable", "files", "folder", "gomod", "stream", "Journal", "contents"),
+    *("durable", "files", "folder", "gomod", "stream", "Journal"),
     *("archive", "bundle", "gzip", "self._person"),
 }
 ALLOWED = {
     "cli.approve": {"place.mkdir"},  # in a directory of its own; nothing is built
-    "host.command_files": {"os.open", "path.unlink"},  # the runner's, which no build can write
+    "host.runner": {"os.open", "path.unlink"},  # the runner's, which no build can write
     "ecosystems.pypi.environment": {"tempfile.TemporaryFile"},  # it has no name
     # Before any build, and where none can write.
     "host.sandbox": {"(led if is_directory else led.parent).mkdir", "led.touch"},
