@@ -257,7 +257,7 @@ http {{
   server {{
     listen 127.0.0.1:{port};
     location / {{
-      limit_req zone=all burst=20 nodelay;
+      limit_req zone=all burst={burst} nodelay;
       proxy_pass {origin};
     }}
     location = /ready {{ return 204; }}
@@ -267,15 +267,23 @@ http {{
 
 
 @contextlib.contextmanager
-def limited(origin: str, directory: Path, *, per_s: int, status: int) -> Iterator[str]:
-    """nginx before a server: so many requests in a second and 20 at once, else this status, and
-    no word of when to come back. https://nginx.org/en/docs/http/ngx_http_limit_req_module.html
+def limited(
+    origin: str, directory: Path, *, per_s: int, status: int, burst: int = 20
+) -> Iterator[str]:
+    """nginx before a server: so many requests a second, `burst` at once, else this status, and no
+    word of when to come back. https://nginx.org/en/docs/http/ngx_http_limit_req_module.html
     """
     directory.mkdir()
     port = free_port()
     user = "user root;\n" if os.geteuid() == 0 else ""
     text = _LIMITED.format(
-        directory=directory, port=port, user=user, per_s=per_s, status=status, origin=origin
+        directory=directory,
+        port=port,
+        user=user,
+        per_s=per_s,
+        status=status,
+        origin=origin,
+        burst=burst,
     )
     (directory / "nginx.conf").write_text(text)
     argv: list[str | Path] = [require_tool("nginx"), "-p", directory, "-e", directory / "error.log"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -16,6 +18,7 @@ from go_workspaces import go, go_environment
 from integration import polyglot, reactor
 from integration.polyglot import GROUP, MODULES, NEEDS, REMOTE, TAGS, until
 from integration.recorder import Fault
+from integration.servers import limited
 from integration.test_cargo_publish import cargo, toolchain
 from integration.test_maven import GET, fresh_repository
 from integration.tools import require_tool
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from integration.servers import IndexServer
     from integration.verdaccio import Verdaccio
     from workspaces import Run
+
+
+_ORIGIN: Final = re.compile(r"http://127\.0\.0\.1:[0-9]+")
 
 
 @pytest.fixture
@@ -191,6 +197,28 @@ def test_what_is_stored_and_refused_is_published_and_told(
     uploads = registries.uploads()
     assert len(uploads) == len(set(uploads))
     assert_in_order(registries)
+
+
+def test_servers_that_limit_rates_get_each_package_once(
+    registries: Registries, program: Program, workspace: Path, tmp_path: Path
+) -> None:
+    """R58, R19: nginx before every registry, without a word of when to come back; one run does."""
+    flags = list(registries.flags)
+    fronts: list[Path] = []
+    with contextlib.ExitStack() as stack:
+        for origin in sorted(set(_ORIGIN.findall(" ".join(flags)))):
+            fronts.append(tmp_path / f"nginx-{len(fronts)}")
+            front = stack.enter_context(limited(origin, fronts[-1], per_s=5, burst=2, status=429))
+            flags = [each.replace(origin, front) for each in flags]
+        run = program.run("publish", workspace, *flags, timeout_s=600)
+    assert run.code == 0, run.out + run.err
+    assert outcomes(run) == dict.fromkeys(NEEDS, "published")
+    uploads = registries.uploads()
+    assert len(uploads) == len(set(uploads))
+    assert_in_order(registries)
+    refused = [front for front in fronts if '" 429 ' in (front / "access.log").read_text()]
+    assert len(fronts) == 5
+    assert len(refused) >= 4, "the limit was never met"
 
 
 def test_a_job_of_one_ecosystem_follows_the_others_by_their_registries(
