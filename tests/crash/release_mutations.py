@@ -71,9 +71,7 @@ PHASES = mutants(
             "str(error) if ambiguous else ''",
         ),
         "one attempt too many": always("Phases.upload", "may_retry(error)"),
-        "dependents go on in ambiguity": never(
-            "Phases.upload", "self._config.gate == 'accepted' and ..."
-        ),
+        "dependents go on in ambiguity": never("Phases.upload", "self._config.gate == 'accepted'"),
         "the manifests stay unpinned": never("pinned", "after != before"),
         "what is staged is not on record": without(
             "Phases._accepted", "self._journal.outcome(...)"
@@ -106,19 +104,21 @@ EVENTS = mutants(
 )
 
 DELIVERY = mutants(
-    "release/delivery",
+    "release/package_run",
     {
         "dependents of what waits are published": change(
-            "hold_back", "run.stages or bool(waiting)", "run.stages"
+            "block_on_staged", "run.stages or bool(waiting)", "run.stages"
         ),
         "what cannot wait beside it goes out": change(
-            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "False"
+            "block_on_staged", "mode == 'never' or on.ecosystem != ecosystem", "False"
         ),
         "it waits where nothing may be staged": change(
-            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "on.ecosystem != ecosystem"
+            "block_on_staged",
+            "mode == 'never' or on.ecosystem != ecosystem",
+            "on.ecosystem != ecosystem",
         ),
         "other ecosystems go out before what waits": change(
-            "hold_back", "mode == 'never' or on.ecosystem != ecosystem", "mode == 'never'"
+            "block_on_staged", "mode == 'never' or on.ecosystem != ecosystem", "mode == 'never'"
         ),
         "it stages against the will of its input": without("deliver", "staging.mode != 'auto'"),
         "another attempt publishes": change(
@@ -219,7 +219,7 @@ RELEASE = mutants(
 )
 
 LIFE = mutants(
-    "release/life",
+    "release/package_run",
     {
         "whoever is built goes along": without("companions", "there.issuperset(...)"),
         "failed, and it is there": never("outcome_of", "run.unconfirmed"),
@@ -273,10 +273,11 @@ SECOND_LOOK = mutants(
 )
 
 BATCHES = mutants(
-    "release/batches",
+    "release/tasks",
     {
         "build dependencies are not built first": never(
-            "batches_of", "need.kind is DependencyKind.BUILD or ..."
+            "batches_of",
+            "need.kind is DependencyKind.BUILD or target.builds_on_published or ...",
         ),
         "builds do not wait for the registry": never("batches_of", "need.visible_first"),
         "what waits for other jobs keeps the rest back": change(
@@ -288,27 +289,29 @@ BATCHES = mutants(
 )
 
 FOREIGN = mutants(
-    "release/foreign",
+    "release/sibling_jobs",
     {
         "jobs that are at work are given up": without(
-            "Foreign.shown", "self._progress_s = self._events.now_s()"
+            "ExternalPackages.shown", "self._progress_s = self._events.now_s()"
         ),
-        "what waits for us is asked for all the time": never("Foreign._met", "not each.unmet"),
+        "what waits for us is asked for all the time": never(
+            "ExternalPackages._met", "not each.unmet"
+        ),
         "what waits for us is asked for at once": change(
-            "Foreign.__init__", "(needs & known) - kept", "set()"
+            "ExternalPackages.__init__", "(needs & known) - kept", "set()"
         ),
-        "what cannot come is waited for": without("Foreign._until_shown", "each.never"),
+        "what cannot come is waited for": without("ExternalPackages._until_shown", "each.never"),
         "a job that ended decides, not the registry": never(
-            "Foreign._until_shown", "each.run.visible"
+            "ExternalPackages._until_shown", "each.run.visible"
         ),
         "nobody is told what is missing": without(
-            "Foreign.wait", "self._runs[dependent].lacks[package] = missing"
+            "ExternalPackages.wait", "self._runs[dependent].lacks[package] = missing"
         ),
     },
 )
 
 OTHERS = mutants(
-    "release/others",
+    "release/sibling_jobs",
     {
         "results of an earlier attempt count": change(
             "OtherJobs._look", "found if self._seen is None else self._seen", "self._seen or {}"

@@ -68,7 +68,7 @@ FRONTIER = mutants(
 )
 
 PRIORITY = mutants(
-    "priority",
+    "graph",
     {
         "a queue forgets who is in its list": change(
             "PriorityQueue.pop", "many += few", "many[:] = few"
@@ -126,7 +126,7 @@ ENGINE = mutants(
 )
 
 ATTEMPTS = mutants(
-    "scheduler/attempts",
+    "scheduler/retries",
     {
         "one attempt too few": change("Policy.retries", "attempt", "attempt + 1"),
         "one attempt too many": change("Policy.retries", "attempt", "attempt - 1"),
