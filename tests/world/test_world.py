@@ -49,6 +49,8 @@ def root(world: World, tmp_path: Path) -> Path:
 
 def program(command: str, root: Path, world: World, registry: Path, *more: str | Path) -> int:
     where = ["--ecosystem", world.ecosystem, "--registry", f"dir:{registry}"]
+    if world.ecosystem == "pypi":
+        where += ["--uv-path", str(require_tool("uv"))]
     return main([command, str(root), *where, *map(str, more)])
 
 
