@@ -82,6 +82,21 @@ def test_only_what_a_source_imports_is_taken_in(
     assert (counts is not None and counts("index.js")) is taken
 
 
+def test_settings_of_tools_say_less_than_sources(tmp_path: Path) -> None:
+    """R49: what tsdown.config.ts names besides, no source takes in."""
+    exports = {".": "./index.js", "./more": "./more.js"}
+    member(tmp_path, "client")
+    member(tmp_path, "inner", private=True, exports=exports)
+    here = found(tmp_path)
+    (tmp_path / "client/index.ts").write_text("import '@acme/inner'")
+    (tmp_path / "client/tsdown.config.ts").write_text("'@acme/inner/more'")
+    files = {"client": ["index.ts", "tsdown.config.ts"], "inner": ["index.js", "more.js"]}
+    tracked = {here[f"@acme/{name}"]: names for name, names in files.items()}
+    counts = takes_in(here["@acme/client"], here["@acme/inner"], tracked.__getitem__)
+    assert counts is not None
+    assert [name for name in files["inner"] if counts(name)] == ["index.js"]
+
+
 def test_of_too_many_sources_one_may_import_it(tmp_path: Path) -> None:
     member(tmp_path, "client")
     member(tmp_path, "inner", private=True)
@@ -122,6 +137,7 @@ REACHED = ["lib/b/index.ts", "src/a.ts", "src/data.json", "src/index.ts"]
             ["lib/b/index.ts", "src/a.ts"],
         ),
         ("'@acme/inner'", "../inner/src/deep.ts", {".": "./dist/index.js"}, {}, ["src/deep.ts"]),
+        ("'@acme/inner'", "", {".": "./src/a.ts"}, {"src/a.ts": "x === '#'"}, ["src/a.ts"]),
         # What cannot be followed may lead anywhere.
         ("'@acme/inner'", "", {".": "./dist/index.js"}, {}, sorted(INNER)),
         ("'@acme/inner'", "", {".": "./src/a.ts"}, {"src/a.ts": "import '#b'"}, sorted(INNER)),

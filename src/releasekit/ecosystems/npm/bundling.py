@@ -19,7 +19,7 @@ from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.host.files import read_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.npm.discover import Found
@@ -34,6 +34,9 @@ _RELATIVE: Final = re.compile(rb"""["'](\.{1,2}/[^"'\s]*|\.{1,2})["']""")
 _ENDS: Final = (".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".json")
 _TRIED: Final = (*_ENDS, *(f"/index{end}" for end in _ENDS))
 _SOURCE: Final = re.compile(r"\.(?:[cm]?[jt]sx?|vue|svelte|astro|s?css|less)$")
+_SETTINGS: Final = re.compile(r"[^/]+\.config\.[^/.]+")
+# https://nodejs.org/api/packages.html#subpath-imports
+_INTERNAL: Final = re.compile(rb"""(?:\bfrom|\bimport|\brequire)\s*\(?\s*["']#""")
 _MAX_BYTES: Final = 1024 * 1024
 # Of one package; where there are more, one of them may well be among the rest.
 _MAX_READ: Final = 5_000
@@ -81,8 +84,14 @@ def takes_in(package: Package, part: Package, tracked: Tracked) -> Counts | None
     imported = _importing(part.id.name)
     if len(own) > _MAX_READ:
         return _everything
-    texts = (_text(package.directory / name) for name in own)
-    subpaths = {match[1].decode() for text in texts for match in imported.finditer(text)}
+
+    def imported_by(names: Iterable[str]) -> set[str]:
+        texts = (_text(package.directory / name) for name in names)
+        return {match[1].decode() for text in texts for match in imported.finditer(text)}
+
+    # Settings of tools at the top name what sources import, and more.
+    settings = [name for name in own if _SETTINGS.fullmatch(name)]
+    subpaths = imported_by(name for name in own if name not in settings) or imported_by(settings)
     if not subpaths:
         return None
     names = frozenset(tracked(part))
@@ -139,7 +148,7 @@ def _reached(starts: set[str], part: Package, names: frozenset[str]) -> set[str]
     while pending:
         name = pending.pop()
         text = _text(part.directory / name)
-        if own.search(text) or any(alias in text for alias in aliases):
+        if own.search(text) or _INTERNAL.search(text) or any(alias in text for alias in aliases):
             return None
         for match in _RELATIVE.finditer(text):
             path = posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1].decode()))
@@ -153,7 +162,7 @@ def _reached(starts: set[str], part: Package, names: frozenset[str]) -> set[str]
 
 def _aliases(tsconfig: bytes) -> list[bytes]:
     """How imports begin that lead to sources of its own though they are not relative."""
-    found = [b'"#', b"'#"]
+    found = []
     for table in re.findall(rb'"paths"\s*:\s*\{(.*?)\}', tsconfig, re.DOTALL):
         for key, path in re.findall(rb'"([^"*]+)\*?"\s*:\s*\[\s*"([^"]+)"', table):
             if b"node_modules/" not in path and not path.startswith(b"../"):
