@@ -152,7 +152,7 @@ def test_two_who_were_too_late_get_one_certificate(sigstore: Sigstore) -> None:
     async def work(signer: Signer) -> list[Bundle]:
         late = map(signer.sign, (signing.about(b"1"), signing.about(b"2")))
         failed = await asyncio.gather(*late, return_exceptions=True)
-        assert [type(each).__mro__[1] for each in failed] == [Transient, Transient]
+        assert [type(each) for each in failed] == [Transient, Transient]
         sigstore.log.shift_s = 0
         again = map(signer.sign, (signing.about(b"1"), signing.about(b"2")))
         return await asyncio.gather(*again)
