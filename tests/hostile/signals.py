@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 # When, by the function that is called then.
 _PLANNING: Final = {
     "at the start": "releasekit.cli.commands:refuse_links",
-    "as processes start": "releasekit.cli.session:started",
-    "as directories are listed": "releasekit.cli.session:_looked_around",
-    "as ecosystems open": "releasekit.cli.session:_opened",
+    "as processes start": "releasekit.cli.session:start_processes",
+    "as directories are listed": "releasekit.cli.session:_survey",
+    "as ecosystems open": "releasekit.cli.session:_open_ecosystems",
     "at discovery": "releasekit.cli.session:discover",
     "as prebuilt files are read": "releasekit.cli.session:with_prebuilt",
     "as the plan is made": "releasekit.cli.session:make_plan",
