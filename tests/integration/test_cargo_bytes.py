@@ -43,10 +43,10 @@ MEMBERS = {
             "odd-base.workspace = true\nderived = { workspace = true, features = [] }\n\n"
             "[target.'cfg(windows)'.dependencies]\nouter = \"1\"\n\n"
             '[build-dependencies]\nbuilt = "2"\n\n'
-            '[dev-dependencies]\nodd-tests = { path = "../odd-tests", version = "1" }\n'
+            '[dev-dependencies]\nodd-probes = { path = "../odd-probes", version = "1" }\n'
         ),
     ),
-    "odd-tests": ('description = "For tests"\n', "odd-base = { workspace = true }\n"),
+    "odd-probes": ('description = "For tests"\n', "odd-base = { workspace = true }\n"),
     "odd-app": (
         'description = "A program"\n[[bin]]\nname = "odd"\npath = "src/odd.rs"\n',
         'odd-mid = { path = "../odd-mid", version = "1.0.0" }\nouter = "1.0"\n',
