@@ -123,8 +123,10 @@ def assert_whole_log(out: str) -> None:
         "pypi:demo-b  1.0.0    publish  not on the registry",
         "pypi:demo-c  1.0.0    publish  not on the registry",
         f"provenance: nothing is attested: {NO_PERMISSION}",
-        "pinned in what is built: demo-a==1.0.0 in demo-b; "
-        "`pin: none` leaves requirements as written",
+        (
+            "pinned in what is built: demo-a==1.0.0 in demo-b; "
+            "`pin: none` leaves requirements as written"
+        ),
         "::endgroup::",
         f"N s  ✗ pypi:demo-a 1.0.0  build failed in N s: {failed}",
         "N s  ✓ pypi:demo-c 1.0.0  published in N s",
