@@ -83,9 +83,12 @@ act: .venv ## run the action in a real workflow, and show its outputs and summar
 proofs: ## check the proofs of the lock protocol; needs coq
 	proofs/check.sh
 
-SECONDS := 120
-soak: .venv ## the battery with ever new seeds, for SECONDS=120
-	$(BIN)/python tests/soak.py $(SECONDS)
+# Of the broken programs, `make test` tries one of each module.
+SECONDS := 600
+search: .venv ## every broken program, then the random tests with ever new seeds, for SECONDS=600
+	SEARCH=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal \
+		tests/crash/test_mutants.py tests/simulation/test_mutants.py
+	$(BIN)/python tests/search.py $(SECONDS)
 
 # The parts: what each prints stands in docs/performance.md. Releases beside their peers are written
 # into it by the bench itself. QUICK=1 measures the least of everything once, and writes nothing.
@@ -143,4 +146,4 @@ $(BIN)/actionlint: $(BIN)/.complete
 	test -x $@ || (set -x; GOBIN="$(CURDIR)/$(BIN)" GOFLAGS=-modcacherw \
 		$$go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)) && touch $@
 
-.PHONY: help demo test unit expect lint types pictures act proofs soak bench lock docs site .venv
+.PHONY: help demo test unit expect lint types pictures act proofs search bench lock docs site .venv

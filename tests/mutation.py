@@ -5,6 +5,7 @@ the module may change as they like.
 from __future__ import annotations
 
 import ast
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,13 @@ def mutants(module: str, edits: Mapping[str, Edit | tuple[Edit, ...]]) -> tuple[
         Mutant(name, module, edit if isinstance(edit, tuple) else (edit,))
         for name, edit in edits.items()
     )
+
+
+def sample(all_mutants: Sequence[Mutant]) -> tuple[Mutant, ...]:
+    """The first of each module; all of them in a long search (`make search`)."""
+    if "SEARCH" in os.environ:
+        return tuple(all_mutants)
+    return tuple({mutant.module: mutant for mutant in reversed(all_mutants)}.values())
 
 
 def _apply(tree: ast.Module, edit: Edit) -> None:

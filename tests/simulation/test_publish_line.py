@@ -1,4 +1,4 @@
-"""Ten thousand releases in bad weather; `make soak` runs more of them. A seed that fails is
+"""Ten thousand releases in bad weather; `make search` runs more of them. A seed that fails is
 replayed by `python tests/simulation/publish_line.py SEED`.
 """
 

@@ -1,4 +1,4 @@
-"""Two thousand releases that wait for a person, in bad weather; `make soak` runs more of them. A
+"""Two thousand releases that wait for a person, in bad weather; `make search` runs more of them. A
 seed that fails is replayed by `python tests/simulation/staged_line.py SEED`.
 """
 

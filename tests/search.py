@@ -1,6 +1,6 @@
-"""The battery with ever new seeds until the time is up: `python tests/soak.py SECONDS`.
+"""The random tests with ever new seeds until the time is up: `python tests/search.py SECONDS`.
 
-Every round starts where the one before ended. What fails is printed with its seed, and the battery
+Every round starts where the one before ended. A failure is printed with its seed, and the search
 goes on; the exit status is 1 then.
 """
 
