@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.model import Node, Outcome, Phase, Span
-from releasekit.release.advice import advice
 from releasekit.release.timesheet import Moment
 from releasekit.scheduler import Task
 from releasekit.scheduler.frontier import Frontier
-from releasekit.spent import WAITS, RunSpent, Spent, Step, Wait, Work, added
+from releasekit.spent import RunSpent, Spent, Step, Wait, Work, added
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from releasekit.model import Package, PackageId
-    from releasekit.release.advice import Limits
     from releasekit.release.package_run import PackageRun
     from releasekit.release.timesheet import Timesheet
 
@@ -112,16 +110,14 @@ def spent_on(sheet: Timesheet, run: PackageRun) -> Spent:
     )
 
 
-def spent_by_all(sheet: Timesheet, spent: Mapping[PackageId, Spent], limits: Limits) -> RunSpent:
+def spent_by_all(sheet: Timesheet, spent: Mapping[PackageId, Spent]) -> RunSpent:
     steps = []
     for (package, what), pieces in groupby(
         sheet.longest_chain(), key=lambda each: (each[0], each[1].what)
     ):
         lasted_s = sum(piece.lasts for _, piece in pieces) / 1000
         steps.append(Step(package=str(package), what=what, lasted_s=lasted_s))
-    run = RunSpent(total=added(spent.values()), chain=tuple(steps))
-    waits = Counter(wait for each in spent.values() for wait in WAITS if wait in each.seconds)
-    return replace(run, advice=advice(sheet, run, waits, limits))
+    return RunSpent(total=added(spent.values()), chain=tuple(steps))
 
 
 _PHASES: Final[tuple[Phase, ...]] = ("build", "upload", "confirm")

@@ -54,13 +54,11 @@ class Step:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpent:
     """`total` is of all packages, and of the requests that were made for none of them. The `chain`
-    of steps, each of which waited for the one before it, lasts as long as the run. `advice` is the
-    one thing to change that would have made it shorter, where there is one.
+    of steps, each of which waited for the one before it, lasts as long as the run.
     """
 
     total: Spent
     chain: tuple[Step, ...] = ()
-    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,15 +27,12 @@ from fakes import (
 )
 from memory_log import MemoryLog
 from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Transient
-from releasekit.host.scrub import Redactor
-from releasekit.http.remedies import remedy
 from releasekit.http.traffic import Account, Book, pause, waited_for
 from releasekit.model import Action, Outcome
 from releasekit.release.polling import Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report import join, load_results, results_json, results_table, summary
-from releasekit.report.redacted import Redacted
 from releasekit.report.spent import spent_line, spent_section
 from releasekit.report.text import size
 from releasekit.spent import WAITS, WORK, RunSpent, Spent, Step, added
@@ -125,10 +122,6 @@ class Bench:
         self.report = self.spending.told_in(told)
 
     @property
-    def advice(self) -> str:
-        return self.spending.run.advice
-
-    @property
     def chain(self) -> list[tuple[str, str, float]]:
         return [(step.package, step.what, step.lasted_s) for step in self.spending.run.chain]
 
@@ -195,7 +188,6 @@ def test_what_failed_and_what_is_blocked_by_it(bench: Bench) -> None:
     spent = bench.spent(plan(CORE, APP))
     assert spent["core"].seconds == {"build": 2, "upload": 1}
     assert spent["app"].seconds == {"build": 2, "dependency": 1}
-    assert not bench.advice
 
 
 def test_a_run_that_is_stopped_has_spent_what_it_has(bench: Bench) -> None:
@@ -223,124 +215,17 @@ def test_requests_are_those_of_the_book(bench: Bench) -> None:
     assert (total.requests, total.sent_bytes, total.received_bytes, total.retries) == (7, 15, 20, 2)
 
 
-def test_index_lag_is_answered_by_the_other_gate(bench: Bench) -> None:
-    for name in ("core", "app"):
-        bench.registry.lag[name] = 5
-    bench.spent(plan(CORE, APP, CLI))
-    assert bench.advice == (
-        "Waited 38 s for index lag with 2 packages; with `gate: accepted` this run would have "
-        "taken about 23 s instead of 43 s, and packages may show before what they need"
-    )
-    bench.registry.files.clear()
-    bench.registry.lag = {"core": 5, "app": 5}
-    bench.spent(plan(CORE, APP, CLI), gate="accepted")
-    assert bench.report.duration_s < 26
-    assert not bench.advice
-
-
-def test_a_lag_that_nothing_waits_for_is_no_reason(bench: Bench) -> None:
-    bench.registry.lag["core"] = 5
-    bench.spent(plan(CORE))
-    assert not bench.advice
-
-
-def test_slots_are_answered_by_more_of_them(bench: Bench) -> None:
-    bench.registry.upload_s = 10.0
-    made = plan(*(package(f"p{number}") for number in range(20)))
-    bench.spent(made, concurrency=2, build_concurrency=16)
-    assert bench.advice == (
-        "Waited 14 min 52 s for one of 2 upload slots with 18 packages; with `concurrency: 20` "
-        "this run would have taken about 14 s instead of 1 min 42 s"
-    )
-
-
-def test_one_slot_each_is_not_one_for_everything_where_other_jobs_publish(bench: Bench) -> None:
-    """A job that is waited for builds beside its uploads, whatever its limits."""
-    bench.registry.upload_s = 10.0
-    core = package("core")
-    bench.registry.files["core"] = {"core-1.0.pkg": "sha256:00"}
-    made = plan(*(package(f"p{number}", "core") for number in range(6)))
-    bench.spent(replace(made, foreign=(core,)), concurrency=1, build_concurrency=1)
-    assert "for the only upload slot with 5 packages; with `concurrency: " in bench.advice
-    bench.registry.files.clear()
-    alone = plan(*(package(f"p{number}") for number in range(6)))
-    bench.spent(alone, concurrency=1, build_concurrency=1)
-    assert not bench.advice
-
-
-def test_where_uploads_take_turns_more_slots_are_no_answer(bench: Bench) -> None:
-    bench.registry.upload_s = 10.0
-    crowd = Transient("cannot lock ref", crowded=True)
-    made = plan(*(package(f"p{number}") for number in range(6)))
-    bench.registry.faults["p1"] = [crowd]
-    bench.spent(made, concurrency=2, build_concurrency=16)
-    assert not bench.advice
-
-
 def test_where_uploads_wait_for_their_turn_they_wait_for_a_slot(bench: Bench) -> None:
     bench.registry.upload_s = 10.0
     bench.registry.turns = asyncio.Lock()
     made = plan(*(package(f"p{number}") for number in range(6)))
     spent = bench.spent(made, concurrency=2, build_concurrency=16)
     assert sorted(each.seconds.get("slot", 0) for each in spent.values()) == [0, 10, 20, 30, 40, 50]
-    assert not bench.advice
 
 
-def in_a_row(count: int) -> list[Package]:
-    return [package(f"row{n}", *([f"row{n - 1}"] if n else [])) for n in range(count)]
-
-
-def test_more_slots_are_no_answer_where_one_waits_for_the_other(bench: Bench) -> None:
-    bench.registry.upload_s = 10.0
-    made = plan(*in_a_row(10), package("alone"))
-    bench.spent(made, concurrency=1, build_concurrency=20)
-    assert bench.spending.run.total.seconds["slot"] > 11
-    assert not bench.advice
-
-
-def test_no_more_slots_are_asked_for_than_help(bench: Bench) -> None:
-    bench.registry.upload_s = 10.0
-    made = plan(*in_a_row(4), *(package(f"p{number}") for number in range(8)))
-    bench.spent(made, concurrency=2, build_concurrency=20)
-    assert "with `concurrency: 8` this run would have taken about 42 s instead of" in bench.advice
-
-
-@pytest.mark.parametrize(("cpus", "words"), [(8, "`build-concurrency: 8`"), (1, "")])
-def test_builds_are_answered_by_more_slots_up_to_the_cpus(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, cpus: int, words: str
-) -> None:
-    monkeypatch.setattr("releasekit.release.spending.cpu_count", lambda: cpus)
-    made = plan(*(package(f"p{number}") for number in range(8)))
-    bench.spent(made, concurrency=20, build_concurrency=1)
-    assert words in bench.advice
-    assert bool(words) == bool(bench.advice)
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("five an hour", "five an hour"),
-        ("", "a registry wanted no more requests for a while (429, 503 or `Retry-After`)"),
-        (remedy(429), "a registry wanted no more requests for a while (429, 503 or `Retry-After`)"),
-    ],
-)
-def test_of_a_rate_limit_is_said_what_it_is(bench: Bench, words: str, told: str) -> None:
-    bench.registry.faults["core"] = [limited(words)]
-    bench.spent(plan(CORE))
-    assert bench.advice == f"Waited 3.0 s for rate limits with 1 package: {told}"
-
-
-def test_what_saves_less_than_a_tenth_is_not_worth_a_sentence(bench: Bench) -> None:
-    bench.registry.upload_s = 40.0
-    bench.registry.faults["core"] = [limited("five an hour")]
-    bench.spent(plan(CORE))
-    assert not bench.advice
-
-
-def test_one_thing_at_a_time_is_what_was_asked_for(bench: Bench) -> None:
+def test_the_chain_of_one_thing_at_a_time_lasts_as_long_as_the_run(bench: Bench) -> None:
     made = plan(*(package(f"p{number}") for number in range(8)))
     bench.spent(made, concurrency=1, build_concurrency=1)
-    assert not bench.advice
     assert sum(lasted_s for *_, lasted_s in bench.chain) == bench.report.duration_s
 
 
@@ -358,7 +243,7 @@ def test_what_is_written_is_read_again(bench: Bench) -> None:
     assert sum(row["work_s"].values()) + sum(row["waits_s"].values()) == 8.0
 
 
-def run_spent(words: str = "Use `gate: accepted`", *, steps: int = 2) -> RunSpent:
+def run_spent(*, steps: int = 2) -> RunSpent:
     return RunSpent(
         total=Spent(
             requests=120,
@@ -370,7 +255,6 @@ def run_spent(words: str = "Use `gate: accepted`", *, steps: int = 2) -> RunSpen
         chain=tuple(
             Step(package=f"pypi:p{number}", what="build", lasted_s=1.0) for number in range(steps)
         ),
-        advice=words,
     )
 
 
@@ -384,15 +268,14 @@ def test_the_summary_says_what_the_run_spent() -> None:
         "Longest chain (building 2.0 s): <code>pypi:p0</code> build 1.0 s → <code>pypi:p1</code> "
         "build 1.0 s."
     )
-    assert section[9].startswith("**Use ")
-    assert section[11] == "<details open>"
+    assert section[9] == "<details open>"
 
 
 def test_the_log_ends_with_it_in_one_line() -> None:
     lines = results_table(replace(report(result("core")), spent=run_spent())).splitlines()
     assert lines[-2] == (
         "spent: 120 requests (1.2 MB sent, 310 kB received, 2 retries). At work for 41 s: building "
-        "28 s, uploading 13 s. Waited 1 min 0 s: dependencies 1 min 0 s. Use `gate: accepted`."
+        "28 s, uploading 13 s. Waited 1 min 0 s: dependencies 1 min 0 s."
     )
 
 
@@ -428,21 +311,12 @@ def test_no_text_of_it_is_more_than_text(text: str) -> None:
     told = RunSpent(
         total=Spent(requests=1, seconds={"build": 1.0}),
         chain=(Step(package=text, what="build", lasted_s=1.0),),
-        advice=text,
     )
     section = spent_section(told)
-    assert len(section) == 10
+    assert len(section) == 8
     assert all("\n" not in line and len(line) < 10_000 for line in section)
     (line,) = spent_line(told)
     assert line.isprintable()
-
-
-def test_advice_holds_no_secret() -> None:
-    """R34"""
-    secret = "canary-3f9a"
-    told = replace(report(result("core")), spent=run_spent(f"with {secret}"))
-    clean = Redacted(Redactor([secret])).report(told)
-    assert secret not in results_json(clean) + summary(clean) + results_table(clean)
 
 
 @pytest.mark.parametrize(
@@ -465,16 +339,16 @@ def test_sizes_are_as_exact_as_a_reader_needs(count: int, words: str) -> None:
 
 
 def test_joined_jobs_have_spent_what_each_of_them_did() -> None:
-    first = replace(report(result("core"), run_id="a"), spent=run_spent("first"))
+    first = replace(report(result("core"), run_id="a"), spent=run_spent(steps=1))
     later = replace(
         report(result("http"), run_id="b", started_at="2026-11-20T12:01:00+00:00"),
-        spent=run_spent("later"),
+        spent=run_spent(steps=3),
     )
     joined = join([later, first, report(result("old"), run_id="c")])
     assert joined.spent is not None
     assert joined.spent.total == added([run_spent().total, run_spent().total])
     assert joined.spent.total.requests == 240
-    assert joined.spent.advice == "later"
+    assert len(joined.spent.chain) == 3
     assert join([report(result("old"))]).spent is None
 
 
@@ -485,7 +359,6 @@ def test_joined_jobs_have_spent_what_each_of_them_did() -> None:
         ({"requests": -1}, "a.json: spent: 'requests' must be a whole number"),
         ({"waits_s": {}}, "a.json: spent: waits_s: 'dependency' is missing"),
         ({"work_s": {"build": "1"}}, "a.json: spent: work_s: 'build' must be a number of seconds"),
-        ({"advice": 1}, "a.json: spent: 'advice' must be text"),
         (
             {"chain": [{"package": "a:b", "what": "sleep", "lasted_s": 1}]},
             "a.json: spent: chain[0]: 'what' must be one of build, attest, upload, follow-up, ",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -17,7 +17,6 @@ from releasekit.errors import Denied, LeftAlone, Transient
 from releasekit.http.traffic import Pause, waiting
 from releasekit.model import Node, PackageId
 from releasekit.release.events import Events
-from releasekit.release.replay import Replay, gates_accepted
 from releasekit.release.timesheet import Moment, Timesheet, timesheet
 from releasekit.scheduler import Scheduler, Task
 from simulation.virtual_loop import VirtualLoop, run
@@ -40,7 +39,7 @@ def node(phase: Phase, name: str) -> Node:
 
 
 def tasks_of(
-    needs: Mapping[str, Sequence[str]], *, gate: Phase = "confirm", batch: Sequence[str] = ()
+    needs: Mapping[str, Sequence[str]], *, batch: Sequence[str] = ()
 ) -> tuple[list[Task[Node]], dict[Node, tuple[PackageId, ...]]]:
     """Build, upload and confirm each; those of `batch` are built together."""
     batches: dict[Node, tuple[PackageId, ...]] = {}
@@ -52,7 +51,7 @@ def tasks_of(
     built_by = {package: build for build, ids in batches.items() for package in ids}
     tasks = [Task(build, "build") for build in batches]
     for name, on in needs.items():
-        gates = {node(gate, other) for other in on} | {built_by[package_id(name)]}
+        gates = {node("confirm", other) for other in on} | {built_by[package_id(name)]}
         tasks.append(Task(node("upload", name), "upload", frozenset(gates)))
         after = frozenset({node("upload", name)})
         tasks.append(Task(node("confirm", name), "confirm", after))
@@ -289,9 +288,6 @@ class Story:
     """A random run of the real scheduler, all of whose times are whole milliseconds."""
 
     seed: int
-    gate: Phase = "confirm"
-    calm: bool = False
-    lanes: dict[str, int | None] = field(default_factory=lambda: dict(LANES))
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -301,14 +297,12 @@ class Story:
             for place, name in enumerate(names)
         }
         batch = self.rng.sample(names, self.rng.choice([0, 2])) if len(names) > 1 else []
-        self.tasks, self.batches = tasks_of(self.needs, gate=self.gate, batch=batch)
-        every = 1 if self.calm else self.rng.choice([0, 1])
-        self.lasts = {
-            task.name: self.rng.randint(every, 900_000 if self.calm else 40) for task in self.tasks
-        }
+        self.tasks, self.batches = tasks_of(self.needs, batch=batch)
+        every = self.rng.choice([0, 1])
+        self.lasts = {task.name: self.rng.randint(every, 40) for task in self.tasks}
         self.faults = {
             task.name: []
-            if self.calm or self.rng.random() < 0.6
+            if self.rng.random() < 0.6
             else self.rng.choices(
                 [
                     Transient("busy", retry_after=0.02),
@@ -328,7 +322,7 @@ class Story:
         self.events = Events(cast("Journal", None), lambda event: None)
         scheduler = Scheduler.from_tasks(
             self.tasks,
-            lanes=self.lanes,
+            lanes=LANES,
             max_retries=2,
             retry_base_delay=0.0,
             task_timeout=None,
@@ -336,9 +330,9 @@ class Story:
             completing={"confirm"},
             observer=self.events,
         )
-        if not self.calm and self.rng.random() < 0.4:
+        if self.rng.random() < 0.4:
             loop.call_later(self.rng.randint(1, 200) / 1000, scheduler.cancel)
-        if not self.calm and self.rng.random() < 0.3:
+        if self.rng.random() < 0.3:
             loop.call_later(self.rng.randint(1, 50) / 1000, scheduler.pause)
             loop.call_later(self.rng.randint(50, 99) / 1000, scheduler.resume)
         await scheduler.run(self._perform)
@@ -349,12 +343,12 @@ class Story:
             batches=self.batches,
             end_s=self.end_s,
             pauses=self.events.pauses(),
-            lanes={lane: lane for lane, limit in self.lanes.items() if limit},
+            lanes={lane: lane for lane, limit in LANES.items() if limit},
         )
 
     async def _perform(self, name: Node) -> None:
         with self.events.attempt(name):
-            if not self.calm and self.rng.random() < 0.3:
+            if self.rng.random() < 0.3:
                 with waiting("rate-limit"):
                     await asyncio.sleep(self.rng.randint(0, 9) / 1000)
             await asyncio.sleep(self.lasts[name] / 1000)
@@ -431,45 +425,3 @@ def test_the_longest_chain_lasts_as_long_as_the_run(seed: int) -> None:
     assert sum(piece.lasts for piece in chain) == max(ends, default=0)
     assert [piece.start_ms for piece in chain] == [0, *(p.end_ms for p in chain)][: len(chain)]
     assert "dependency" not in {piece.what for piece in chain}
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_run_on_paper_lasts_as_long_as_the_run(seed: int) -> None:
-    """R8: both ask the same Frontier what may start."""
-    story = Story(seed, calm=True)
-    sheet = story.sheet()
-    assert Replay(sheet).lasts_s(LANES) == pytest.approx(story.end_s)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_other_limits_and_gates_are_foretold(seed: int) -> None:
-    """R8"""
-    sheet = Story(seed, calm=True).sheet()
-    accepted = Story(seed, calm=True, gate="upload")
-    accepted.sheet()
-    assert Replay(sheet, gates_accepted(sheet)).lasts_s(LANES) == pytest.approx(accepted.end_s)
-    wide = Story(seed, calm=True, lanes={**LANES, "upload": 4, "build": 1})
-    wide.sheet()
-    assert Replay(sheet).lasts_s(wide.lanes) == pytest.approx(wide.end_s)
-
-
-def test_pauses_are_replayed_without_a_slot() -> None:
-    tasks, batches = tasks_of({"a": (), "b": ("a",)})
-    sheet = timesheet(tasks, told(BOTH_DONE), batches=batches, end_s=14)
-    # Without the three quarters of a second that b waited for a slot.
-    assert Replay(sheet).lasts_s(LANES) == 12.75
-
-
-def test_on_paper_a_build_that_has_its_slot_waits_for_no_other() -> None:
-    tasks, batches = tasks_of({"a": ()})
-    moments = told("""
-        0 started build a
-        5 settled build a
-        5 started upload a
-        7 settled upload a
-        7 started confirm a
-        8 settled confirm a
-    """)
-    pauses = {node("build", "a"): [Pause("build-slot", 0, 3)]}
-    sheet = timesheet(tasks, moments, batches=batches, end_s=8, pauses=pauses)
-    assert Replay(sheet).lasts_s(LANES) == 5

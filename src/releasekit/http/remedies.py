@@ -53,8 +53,6 @@ _BY_STATUS: Final = {
 # HTTP, a proxy that wants a login. All other 5xx pass, those of content networks (520-530) too.
 # https://developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors/
 _NEVER: Final = frozenset({501, 505, 511})
-# What no registry in particular is meant by.
-GENERAL: Final = frozenset({PASSING, _FINAL, *_BY_STATUS.values()})
 
 
 def remedy(status: int) -> str:

@@ -7,7 +7,6 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import LeftAlone, Transient
-from releasekit.http.remedies import GENERAL
 from releasekit.http.traffic import Pause, billed_to, pauses_in, restarted
 from releasekit.model import Course, Event, Node, Span
 from releasekit.release.timesheet import Moment
@@ -29,8 +28,7 @@ class Events:
 
     `on_course` is told what becomes of the run as a whole. `moments` is what the scheduler has
     told, `waits` says of each task why it has begun no sooner, and `on_settled` is told of the ends
-    of tasks too. A registry has been `crowded` where it refused an upload beside others; `limits`
-    has the words for what an ecosystem's registry lets through in some time.
+    of tasks too.
     """
 
     def __init__(
@@ -50,8 +48,6 @@ class Events:
         self._why: dict[Node, str] = {}
         self.on_settled: Callable[[Node], None] = lambda _: None
         self._pauses: dict[Node, list[Pause]] = {}
-        self.crowded = False
-        self.limits: dict[str, str] = {}
 
     def now_s(self) -> float:
         """Seconds since the run started."""
@@ -152,16 +148,11 @@ class Events:
     def retrying(self, node: Node, attempt: int, delay_s: float, error: BaseException) -> None:
         """Only the scheduler knows when a phase will be tried again."""
         now_s = self.now_s()
-        passing = error if isinstance(error, Transient) else None
-        limited = passing is not None and passing.limited
+        limited = isinstance(error, Transient) and error.limited
         cause: Wait = "rate-limit" if limited else "retry"
         asked = not isinstance(error, LeftAlone)
         self.moments.append(Moment(node, "paused", now_s, now_s + delay_s, cause, asked))
         self.waits.paused(node, now_s + delay_s)
-        if passing is not None:
-            self.crowded |= passing.crowded
-            if limited and passing.hint and passing.hint not in GENERAL:
-                self.limits[node.package.ecosystem] = passing.hint
         self._watch(
             Event(
                 package=node.package,

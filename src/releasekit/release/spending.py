@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.config import cpu_count
 from releasekit.http.traffic import Account
-from releasekit.release.advice import Limits, advice
 from releasekit.release.timesheet import timesheet
-from releasekit.spent import WAITS, RunSpent, Spent, Step, added
+from releasekit.spent import RunSpent, Spent, Step, added
 
 # Beyond it, the public log answers no sooner.
 ATTEST_SLOTS: Final = 8
@@ -100,16 +98,7 @@ def spending(
     }
     total = added([*packages.values(), _traffic(book.rest)])
     run = RunSpent(total=total, chain=tuple(_steps(sheet.longest_chain())))
-    limits = Limits(
-        lanes=lanes,
-        gate=config.gate,
-        cpus=cpu_count(),
-        sequential=sequential,
-        crowded=events.crowded,
-        words=tuple(dict.fromkeys(events.limits.values())),
-    )
-    waits = Counter(wait for each in packages.values() for wait in WAITS if wait in each.seconds)
-    return Spending(packages, replace(run, advice=advice(sheet, run, waits, limits)))
+    return Spending(packages, run)
 
 
 def _of_package(sheet: Timesheet, package: PackageId, account: Account, retries: int) -> Spent:

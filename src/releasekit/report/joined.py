@@ -203,7 +203,7 @@ def _latest(followed: Iterable[_Followed | None]) -> _Followed | None:
 
 
 def _spent(runs: Sequence[Report]) -> RunSpent | None:
-    """The sum of all jobs, with the chain and the advice of the job that ended last."""
+    """The sum of all jobs, with the chain of the job that ended last."""
     known = [(run.duration_s, run.run_id, run.spent) for run in runs if run.spent is not None]
     if not known:
         return None

@@ -57,7 +57,6 @@ class Redacted:
         )
 
     def report(self, report: Report) -> Report:
-        spent = report.spent and replace(report.spent, advice=self.redact(report.spent.advice))
         statement = report.statement
         if statement is not None:
             url, note = self.text(statement.url), self.text(statement.note)
@@ -65,7 +64,6 @@ class Redacted:
         return replace(
             report,
             results=tuple(map(self._result, report.results)),
-            spent=spent,
             provenance=self.text(report.provenance),
             statement=statement,
         )

@@ -395,7 +395,6 @@ def _run_spent_row(spent: RunSpent | None) -> dict[str, object] | None:
             {"package": step.package, "what": step.what, "lasted_s": round(step.lasted_s, 3)}
             for step in spent.chain[-MOST_STEPS:]
         ],
-        "advice": spent.advice,
     }
 
 
@@ -428,7 +427,6 @@ def _run_spent(record: Record) -> RunSpent | None:
             )
             for step in row.records("chain")
         ),
-        advice=row.text("advice"),
     )
 
 

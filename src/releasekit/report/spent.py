@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.report.text import count_of, seconds, size
 from releasekit.spent import WAITS, WORK, Delay, Exchange
-from releasekit.text.escape import clip, code, log_line, markdown
+from releasekit.text.escape import clip, code, log_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _FIRST: Final = 4
 _LAST: Final = 4
-_MAX_CHARS: Final = 500
 _WORDS: Final[dict[Work | Wait, str]] = {
     "build": "building",
     "attest": "signing",
@@ -54,8 +53,6 @@ def spent_section(spent: RunSpent | None) -> list[str]:
         if (left := len(steps) - _FIRST - _LAST) > 1:
             steps = [*steps[:_FIRST], f"{left} more", *steps[-_LAST:]]
         lines.append(f"Longest chain ({parts}): {' → '.join(steps)}.")
-    if spent.advice:
-        lines.append(f"**{markdown(clip(spent.advice, _MAX_CHARS))}.**")
     return ["### What the run spent", "", *(part for line in lines for part in (line, ""))]
 
 
@@ -63,10 +60,7 @@ def spent_line(spent: RunSpent | None) -> list[str]:
     """One line of a log, or none."""
     if spent is None or not (told := totals(spent.total)):
         return []
-    line = f"spent: {' '.join(told)}"
-    if spent.advice:
-        line += f" {clip(spent.advice, _MAX_CHARS)}."
-    return [log_line(line)]
+    return [log_line(f"spent: {' '.join(told)}")]
 
 
 def package_words(spent: Spent | None) -> str:

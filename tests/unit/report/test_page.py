@@ -280,14 +280,11 @@ def test_needs_are_numbers_and_layers_rise(told: Report) -> None:
 
 def test_long_chains_tell_their_longest_steps() -> None:
     steps = tuple(Step(package=f"pypi:p{n}", what="build", lasted_s=1.0 + n) for n in range(100))
-    told = replace(
-        report(result()), spent=RunSpent(total=Spent(requests=1), chain=steps, advice="Wait less")
-    )
+    told = replace(report(result()), spent=RunSpent(total=Spent(requests=1), chain=steps))
     text = report_page(told)
     assert "The critical path, 100 steps" in text
     assert "40 shorter ones are left out." in text
     assert "pypi:p39 " not in text
-    assert '<p class="advice">Wait less.</p>' in text
 
 
 @pytest.mark.parametrize(
@@ -335,7 +332,6 @@ def hostile_report(text: str) -> Report:
         spent=RunSpent(
             total=Spent(requests=1),
             chain=(Step(package=text, what="build", lasted_s=1),),
-            advice=text,
         ),
     )
 

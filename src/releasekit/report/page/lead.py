@@ -157,8 +157,6 @@ def spent_section(report: Report) -> str:
     if spent is None:
         return ""
     lines = [f"<p>{html(line)}</p>" for line in totals(spent.total)]
-    if spent.advice:
-        lines.append(f'<p class="advice">{html(clip(spent.advice, _MOST_CHARS))}.</p>')
     steps = [step for step in spent.chain if step.lasted_s >= _LEAST_S]
     if steps:
         # The longest steps show where the time went; they stay in their order.
