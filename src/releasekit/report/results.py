@@ -395,6 +395,7 @@ def _run_spent_row(spent: RunSpent | None) -> dict[str, object] | None:
             {"package": step.package, "what": step.what, "lasted_s": round(step.lasted_s, 3)}
             for step in spent.chain[-MOST_STEPS:]
         ],
+        "advice": "",  # earlier versions ask for it
     }
 
 
