@@ -17,7 +17,7 @@ from releasekit.config.config import load
 from releasekit.config.declared import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import INTERRUPTED, PathError, ReleasekitError, told_of
-from releasekit.host.origin import on_actions, origin
+from releasekit.host.ci import CI
 from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, require_text, snapshot
@@ -202,17 +202,18 @@ def _summarize(
     config: Config | None,
 ) -> None:
     """What it adds to the log may fail: the error has been told there."""
-    if actions.has_summary or not on_actions(environment):
+    ci = CI.of(environment)
+    if actions.has_summary or not ci.is_actions:
         return
     from releasekit.report.summary import early_summary  # noqa: PLC0415 - for errors alone
 
     with suppress(OSError, ValueError):
-        root = config.root if config else Path(environment.get("GITHUB_WORKSPACE", "."))
+        root = config.root if config else Path(ci.checkout or ".")
         rows = [(bare_urls(str(each)), each.hint) for each in told_of(error)]
         text = early_summary(
             [(credentials.redact(said), credentials.redact(hint)) for said, hint in rows],
             error.problem,
-            origin(environment, root),
+            ci.origin(root),
             published=actions.release_began,
         )
         actions.summary(text)

@@ -16,7 +16,7 @@ EARLY = {
     "start",
     "__main__",
     "ecosystems.folders",
-    "host.origin",
+    "host.ci",
     "host.reexec",
     "host.sandbox",
     "host.folder",

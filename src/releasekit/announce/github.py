@@ -15,7 +15,7 @@ from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import retry
 from releasekit.http.github import ask
-from releasekit.http.origins import is_safe, require_safe, same_origin
+from releasekit.http.origins import is_safe, same_origin
 from releasekit.problems import Problem
 from releasekit.text.json_text import entries, parse_json
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact
 
 
-_API: Final = "GITHUB_API_URL"
 _PER_PAGE: Final = 100
 # "Only the first 10000 results are available."
 # https://docs.github.com/en/rest/releases/releases#list-releases
@@ -147,8 +146,7 @@ class GitHubReleases:
         return self._in_repository(f"git/ref/tags/{quote(tag)}")
 
     def _in_repository(self, path: str) -> httpx.URL:
-        place = f"{self.github.api.rstrip('/')}/repos/{self.repository}/{path}"
-        return require_safe(place, name=_API)
+        return self.github.at(f"{self.repository}/{path}")
 
     def _uploads(self, release: ForgeRelease) -> httpx.URL:
         """Where the token may go to: the API's own origin, as of GitHub Enterprise Server, or the

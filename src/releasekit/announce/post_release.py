@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
@@ -22,8 +21,7 @@ from releasekit.announce.tags import pending_tag, plan_tags, push_tags
 from releasekit.announced import Announcement, Status
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
-from releasekit.git.remote import GITHUB, repository_at
-from releasekit.host.origin import pull_request_of
+from releasekit.git.remote import repository_at
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from releasekit.model import Plan, Result
 
 
-_API: Final = "https://api.github.com"
-_REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 _STOPPED: Final = "the run was stopped before its turn"
 _AGAIN: Final = "The next run does what is missing."
 
@@ -135,7 +131,7 @@ def _refuse_pull_request(plan: Plan, config: Config, services: Services) -> Plan
     """Commits of a pull request are on no branch yet, and anybody can open one. A plan and a dry
     run only warn.
     """
-    job = pull_request_of(services.environment)
+    job = services.ci.pull_request
     if not job:
         return plan
     asked = [name for name in ("tag", "announce") if getattr(config, name)]
@@ -163,16 +159,13 @@ def _refuse_many(config: Config) -> None:
 
 async def _choose_forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> Forge | None:
     """GitHub, if the job runs there or the remote is there; None for a plan without a token."""
-    environment = services.environment
-    server = environment.get("GITHUB_SERVER_URL", GITHUB)
+    ci = services.ci
     # The remote counts first: the job may have checked out another repository.
-    repository = repository_at(await tagging.remote.url(), server)
-    if not repository and _REPOSITORY.fullmatch(environment.get("GITHUB_REPOSITORY", "")):
-        repository = environment["GITHUB_REPOSITORY"]
+    repository = repository_at(await tagging.remote.url(), ci.server) or ci.repository
     if not repository:
         name = tagging.config.tagging.remote
         raise ConfigError(
-            f"`announce` is true, and the git remote {name} is no repository of {server}",
+            f"`announce` is true, and the git remote {name} is no repository of {ci.server}",
             hint="Releases are announced on GitHub: set GITHUB_REPOSITORY=OWNER/NAME, and for "
             "GitHub Enterprise GITHUB_SERVER_URL and GITHUB_API_URL, as its runners do.",
         )
@@ -186,7 +179,7 @@ async def _choose_forge(tagging: Tagging, services: Services, policy: RetryPolic
         )
     github = GitHub(
         http=services.http,
-        api=environment.get("GITHUB_API_URL", _API),
+        api=ci.api,
         token=token,
         redact=services.credentials.redact,
     )

@@ -23,7 +23,7 @@ from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError, Rejected
 from releasekit.git.commits import Commits
 from releasekit.git.objects import tag_object, write_loose
-from releasekit.git.remote import GITHUB, Remote, repository_at
+from releasekit.git.remote import Remote, repository_at
 from releasekit.git.versions import first_commits, versions_at
 from releasekit.host.files import repository_of
 from releasekit.http.client import retry
@@ -87,7 +87,7 @@ async def plan_tags(
         )
     remote = Remote(config.tagging.remote, top, services.processes, services.environment)
     if not repository:
-        server = services.environment.get("GITHUB_SERVER_URL", GITHUB).rstrip("/")
+        server = services.ci.server
         found = repository_at(await remote.url(), server)
         repository = f"{server}/{found}" if found else ""
     tagging = Tagging(remote, Commits(top, services.processes), config, repository)

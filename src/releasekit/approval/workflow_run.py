@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
 from releasekit.errors import ConfigError, Denied, PackageError
-from releasekit.host.origin import PULL_REQUEST_EVENTS
+from releasekit.host.ci import PULL_REQUEST_EVENTS
 from releasekit.http.client import check, request_with_retry
 from releasekit.http.origins import require_safe
 from releasekit.problems import Problem

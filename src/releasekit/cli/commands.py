@@ -30,7 +30,6 @@ from releasekit.cli.session import (
 from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
 from releasekit.errors import ConfigError
-from releasekit.host.origin import on_actions
 from releasekit.host.output_path import require_free
 from releasekit.http.traffic import counted
 from releasekit.model import Action
@@ -122,7 +121,7 @@ def _render_plan(made: Plan, config: Config) -> str:
 
 def _write_plan(made: Plan, config: Config, session: Session) -> None:
     path = config.plan_file
-    if path is None and on_actions(session.credentials.environment):
+    if path is None and session.ci.is_actions:
         make_state_directory(config.state_directory)
         path = config.state_directory / "plan.json"
     if path is not None:
@@ -133,7 +132,7 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
     for name, value in report.plan_outputs(made, apart=config.wait_s > 0).items():
         session.actions.output(name, value)
     if config.summary:
-        session.actions.summary(report.plan_summary(made, session.origin(config)))
+        session.actions.summary(report.plan_summary(made, session.ci.origin(config.root)))
     if config.annotations:
         warned = [(planned.package, planned.warnings) for planned in made.packages]
         session.actions.annotate("warning", report.warning_annotations(warned))

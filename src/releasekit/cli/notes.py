@@ -85,7 +85,7 @@ async def _write_text(
         previous=await existing_commit(tags.get(previous, ""), commits),
         others=packages,
         beside=[config.root] if is_shared(template) else [],
-        repository=session.origin(config).repository,
+        repository=session.ci.origin(config.root).repository,
     )
 
 

@@ -13,7 +13,6 @@ from releasekit.cli.request_log import is_verbose
 from releasekit.cli.result_files import RESULTS, page_of, write_page
 from releasekit.errors import INTERRUPTED, PathError
 from releasekit.host import durable
-from releasekit.host.origin import on_actions
 from releasekit.host.output_path import require_free
 from releasekit.model import Report
 from releasekit.release.release import ReleaseRun
@@ -65,7 +64,7 @@ class Publishing:
         progress = choose_progress(
             self.session.out,
             environment,
-            group=self.session.actions.group if on_actions(environment) else None,
+            group=self.session.actions.group if self.session.ci.is_actions else None,
             verbose=is_verbose(self.config, environment),
             dry_run=self.config.dry_run,
             keys=keys_are_read(),

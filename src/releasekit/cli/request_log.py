@@ -6,6 +6,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
+from releasekit.host.ci import CI
 from releasekit.report.log import LONG_S
 from releasekit.report.progress import has_screen
 from releasekit.report.spent import traffic_line
@@ -24,7 +25,7 @@ def is_verbose(config: Config, environment: Mapping[str, str]) -> bool:
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/variables
     """
-    return config.verbose or environment.get("RUNNER_DEBUG") == "1"
+    return config.verbose or CI.of(environment).is_debugged
 
 
 def request_logger(config: Config, session: Session) -> Callable[[Exchange | Delay], None] | None:

@@ -20,8 +20,8 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import DeadlinePassed, PathError, Transient
+from releasekit.host.ci import CI
 from releasekit.host.files import repository_of
-from releasekit.host.origin import origin
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
 from releasekit.host.scrub import ToolVariables
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target
-    from releasekit.host.origin import Origin
     from releasekit.host.runner import Actions
     from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
@@ -75,12 +74,13 @@ class Session:
     def redacted(self) -> Redacted:
         return Redacted(self.credentials.redact)
 
-    def origin(self, config: Config) -> Origin:
-        return origin(self.credentials.environment, config.root)
+    @property
+    def ci(self) -> CI:
+        return CI.of(self.credentials.environment)
 
     def placed(self, made: Report, config: Config) -> Report:
         """`made`, which may be that of other jobs, with where it took place."""
-        here = self.origin(config)
+        here = self.ci.origin(config.root)
         return replace(
             made,
             project=made.project or here.project,
@@ -187,7 +187,7 @@ async def _prepare(
     plan = await with_warnings(plan, config, targets, history, processes)
     plan = await asyncio.to_thread(_with_tools, plan, config, targets)
     plan, post_release = await plan_post_release(
-        plan, config, targets, services, repository=session.origin(config).repository
+        plan, config, targets, services, repository=session.ci.origin(config.root).repository
     )
     plan, signing = await plan_signing(plan, group, config, services, targets)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):

@@ -57,15 +57,20 @@ async def _signing(
         return NO_JOB
     tokens = IdTokens(services.credentials, services.http)
     public = config.trust_config is None
-    if obstacle := obstacle_here(services.environment, tokens, public=public):
+    if obstacle := obstacle_here(services.ci, tokens, public=public):
         return obstacle
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
     from releasekit.provenance.trust import instance_at  # noqa: PLC0415 - only where one signs
 
-    server = services.environment.get("GITHUB_SERVER_URL", "https://github.com")
     instance = instance_at(config.trust_config)
     signer = await group.enter(
-        Signer(instance, tokens, services.http, credentials=services.credentials, server=server)
+        Signer(
+            instance,
+            tokens,
+            services.http,
+            credentials=services.credentials,
+            server=services.ci.server,
+        )
     )
     policy = RetryPolicy(
         config.max_retries,
@@ -134,7 +139,7 @@ class JobSigning:
             return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)
         github = GitHub(
             http=services.http,
-            api=services.environment.get("GITHUB_API_URL", "https://api.github.com"),
+            api=services.ci.api,
             token=services.credentials.get(FORGE_TOKEN.variable),
             redact=services.credentials.redact,
         )

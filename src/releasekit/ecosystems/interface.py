@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
+from releasekit.host.ci import CI
 from releasekit.scheduler.retries import PATIENT, Patience
 
 if TYPE_CHECKING:
@@ -382,3 +383,7 @@ class Services:
     credentials: Credentials
     logs: Logs
     patience: Patience = PATIENT
+
+    @property
+    def ci(self) -> CI:
+        return CI.of(self.environment)

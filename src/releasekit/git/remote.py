@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from releasekit.host.process import Processes
 
-GITHUB: Final = "https://github.com"
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 TIMEOUT_S: Final = 300.0
 # What git needs to find the user's credentials and settings. None of it is secret, and no build

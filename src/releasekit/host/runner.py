@@ -27,8 +27,8 @@ from actions_toolkit.file_command import (  # type: ignore[import-untyped]
 
 from releasekit.errors import ConfigError
 from releasekit.host import durable
+from releasekit.host.ci import CI
 from releasekit.host.folder import Folder
-from releasekit.host.origin import on_actions
 from releasekit.host.secret_encodings import encode
 from releasekit.problems import Problem
 from releasekit.text.escape import visible, without_command
@@ -211,8 +211,8 @@ class Actions:
     """
 
     def __init__(self, environment: Mapping[str, str], stream: TextIO) -> None:
-        self._environment = environment if on_actions(environment) else {}
-        self._on = on_actions(environment)
+        self._on = CI.of(environment).is_actions
+        self._environment = environment if self._on else {}
         self._stream = stream
         self._masked: set[str] = set()
         self._annotated: dict[Level, int] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Transient
 from releasekit.http.client import check, message_of, retry_after, send
-from releasekit.http.origins import describe_request
+from releasekit.http.origins import describe_request, require_safe
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -35,6 +35,12 @@ class GitHub:
     api: str
     token: Secret | None
     redact: Callable[[str], str] = str
+
+    def at(self, path: str) -> httpx.URL:
+        """Below the repositories of its API. Raises ConfigError for an address that no token may
+        go to.
+        """
+        return require_safe(f"{self.api.rstrip('/')}/repos/{path}", name="GITHUB_API_URL")
 
 
 async def ask(

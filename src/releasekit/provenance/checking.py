@@ -29,7 +29,7 @@ from cryptography.x509.verification import (
     VerificationError,
 )
 
-from releasekit.host.origin import PULL_REQUEST_EVENTS
+from releasekit.host.ci import PULL_REQUEST_EVENTS
 from releasekit.provenance.certificate import Claims
 from releasekit.provenance.document import Document
 from releasekit.provenance.statement import ABOUT_ORIGIN, pae

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import Obstacle
 from releasekit.errors import Rejected
-from releasekit.host.origin import GITHUB_HOST, on_actions, server_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from releasekit.host.ci import CI
     from releasekit.http.identity import IdTokens
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
@@ -25,17 +23,15 @@ NO_PERMISSION: Final = Obstacle(
 )
 
 
-def obstacle_here(
-    environment: Mapping[str, str], tokens: IdTokens, *, public: bool
-) -> Obstacle | None:
+def obstacle_here(ci: CI, tokens: IdTokens, *, public: bool) -> Obstacle | None:
     """What keeps this process from asking who it is; None where it may ask. `public` says that
     Sigstore's public instance is to know it.
     """
-    if not on_actions(environment):
+    if not ci.is_actions:
         return NO_JOB
-    if public and (host := server_of(environment)) != GITHUB_HOST:
+    if public and not ci.is_public:
         return Obstacle(
-            condition=f"Sigstore's public instance knows jobs of github.com, and this is {host}",
+            condition=f"Sigstore's public instance knows jobs of github.com, and this is {ci.host}",
             cure="Name an instance that knows it with `trust-config`, or set `attestations: off`.",
         )
     return None if tokens.offered else NO_PERMISSION

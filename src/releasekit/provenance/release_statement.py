@@ -15,7 +15,6 @@ from releasekit.errors import BuildFailed, ConfigError, PackageError, Rejected, 
 from releasekit.host import durable
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.github import ask
-from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import Bundle
 from releasekit.provenance.checking import check as verified
@@ -152,7 +151,6 @@ def _kept(path: Path, job: Job, trust: TrustedRoot) -> dict[_Told, Bundle]:
 
 
 _MAX_DIGITS: Final = 20
-_API: Final = "GITHUB_API_URL"
 _AGAIN: Final = "Run the job again: what is signed is kept, and sent."
 _PERMISSION: Final = "Give the job the permission `attestations: write`."
 # What else a refusal is about; its own words come first.
@@ -180,8 +178,7 @@ async def send_to_github(
         return replace(statement, note=f"GitHub was not sent it: there is no token. {_PERMISSION}")
     pages = f"{job.server}/{job.repository}/attestations"
     try:
-        place = f"{github.api.rstrip('/')}/repos/{job.repository}/attestations"
-        kept = _Kept(github, github.token, require_safe(place, name=_API))
+        kept = _Kept(github, github.token, github.at(f"{job.repository}/attestations"))
         send = kept.send_unless_there if statement.kept else kept.send
         numbers = await gather_all(retry(partial(send, each), policy) for each in bundles)
     except (ConfigError, PackageError) as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.host.origin import on_actions
+from releasekit.host.ci import CI
 from releasekit.host.runner import MAX_SUMMARY_BYTES, Actions
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_nothing_happens_outside_a_runner(tmp_path: Path) -> None:
     log, file = io.StringIO(), tmp_path / "file"
     environment = {"GITHUB_OUTPUT": str(file), "GITHUB_STEP_SUMMARY": str(file)}
     actions = Actions(environment, log)
-    assert not on_actions(environment)
+    assert not CI.of(environment).is_actions
     actions.mask("secret")
     assert actions.output("a", "b")
     actions.summary("# x")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from releasekit.host.ci import CI
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.http.identity import IdTokens
 from releasekit.provenance.conditions import NO_JOB, NO_PERMISSION, obstacle_here
@@ -33,6 +34,6 @@ def test_the_first_condition_that_is_not_met_is_told(
 ) -> None:
     taken = snapshot(environ)
     tokens = IdTokens(Credentials(taken, mask=lambda _: None), httpx.AsyncClient())
-    obstacle = obstacle_here(taken.environment, tokens, public=public)
+    obstacle = obstacle_here(CI.of(taken.environment), tokens, public=public)
     assert (obstacle is not None) == bool(says)
     assert obstacle is None or says in obstacle.condition

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from releasekit.host.origin import Origin
+from releasekit.host.ci import Origin
 from releasekit.model import Action, PackageId, Staged
 from releasekit.report import (
     plan_headline,

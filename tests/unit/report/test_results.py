@@ -11,7 +11,7 @@ from hypothesis import given
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from releasekit.errors import ConfigError
-from releasekit.host.origin import Origin
+from releasekit.host.ci import Origin
 from releasekit.model import Action, Outcome, PackageId, Span
 from releasekit.report import join, load_all, load_results, results_json, results_table, summary
 from releasekit.report.results import Record

@@ -18,6 +18,7 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import access
 from releasekit.ecosystems.shared.login import Given, TokenInput, choose_login
 from releasekit.errors import MissingCredentials, UnnamedRegistry
+from releasekit.host.ci import CI
 from releasekit.http.credentials import Credentials, Secret, snapshot
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def test_a_pull_request_from_a_fork_is_told_to_publish_elsewhere(
         "GITHUB_EVENT_PATH": str(event),
     }
     wanted = TokenInput(ecosystem=ecosystem, registry=Url("https://r.example/"), kind="a token")
-    error = wanted.missing(environment, trusting=True)
+    error = wanted.missing(CI.of(environment), trusting=True)
     where = f"{ecosystem}: no credentials for https://r.example/"
     assert str(error) == f"{where}: this run is for a pull request from a fork"
     assert "tags: ['v*']" in error.hint
-    assert "is not set" in str(wanted.missing(environment, trusting=False))
+    assert "is not set" in str(wanted.missing(CI.of(environment), trusting=False))
 
 
 @pytest.mark.parametrize("environ", [{"RELEASEKIT_PYPI_TOKEN": "secret"}, IDENTITY])

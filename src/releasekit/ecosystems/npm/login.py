@@ -59,8 +59,11 @@ def login_for(config: Config, services: Services, registry: Url) -> login.Login:
     trusted = Trusted(partial(PackageExchange, url, config, services)) if trusting else None
     chosen = login.choose_login(config, services, wanted, trusted=trusted)
     credentials = services.credentials
-    on_github = credentials.environment.get("GITHUB_ACTIONS") == "true"
-    if on_github or config.trusted_publishing == "always" or isinstance(chosen, login.Given):
+    if (
+        services.ci.is_actions
+        or config.trusted_publishing == "always"
+        or isinstance(chosen, login.Given)
+    ):
         return chosen
     return npmrc_login(config, credentials, registry, services.processes.sandbox) or chosen
 

@@ -7,31 +7,25 @@ from __future__ import annotations
 import base64
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.config.declaration import PREFIX
 from releasekit.errors import MissingCredentials, Transient, UnnamedRegistry
-from releasekit.host.files import read_head
-from releasekit.host.origin import GITHUB_HOST, server_of
 from releasekit.http.client import RetryPolicy, check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
 from releasekit.problems import Problem
-from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import httpx
 
     from releasekit.config.config import Config
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.errors import PackageError
+    from releasekit.host.ci import CI
     from releasekit.http.credentials import Secret
     from releasekit.model import Package
 
-_MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
 # Hints are one line wherever they are shown, so this is YAML that is one line, too.
 _PERMISSION: Final = (
     "Give the job that publishes `permissions: { contents: read, id-token: write }`"
@@ -185,13 +179,13 @@ class TokenInput:
     def variable(self) -> str:
         return f"RELEASEKIT_{self.ecosystem.upper()}_TOKEN"
 
-    def missing(self, environment: Mapping[str, str], *, trusting: bool) -> MissingCredentials:
+    def missing(self, ci: CI, *, trusting: bool) -> MissingCredentials:
         """Why there is neither a token nor, where this job is `trusting`, an identity."""
         reason, name = f"{self.variable} is not set", f"{self.ecosystem}-token"
-        if environment.get("GITHUB_ACTIONS") != "true":
+        if not ci.is_actions:
             only = " Trusted publishing works inside GitHub Actions only." if trusting else ""
             hint = f"Set the environment variable {self.variable} to {self.kind}.{only}"
-        elif trusting and _is_from_fork(environment):
+        elif trusting and ci.is_from_fork():
             reason, hint = "this run is for a pull request from a fork", _FORK
         else:
             secret = f"${{{{ secrets.{self.ecosystem.upper()}_TOKEN }}}}"
@@ -213,10 +207,9 @@ def choose_login(
         return withhold(wanted.ecosystem, wanted.registry) or Given(token)
     if trusted is not None and IdTokens(services.credentials, services.http).offered:
         return withhold(wanted.ecosystem, wanted.registry) or trusted
-    environment = services.credentials.environment
     # "auto" asks registries that know jobs of github.com alone; no permission helps another's.
-    known = config.trusted_publishing == "always" or server_of(environment) == GITHUB_HOST
-    return Missing(wanted.missing(environment, trusting=trusted is not None and known))
+    known = config.trusted_publishing == "always" or services.ci.is_public
+    return Missing(wanted.missing(services.ci, trusting=trusted is not None and known))
 
 
 def withhold(ecosystem: str, registry: Url) -> Missing | None:
@@ -237,19 +230,6 @@ def explain_unnamed(ecosystem: str, registry: Url) -> UnnamedRegistry | None:
         hint=f"Add `{name}: {registry}` to the action's inputs (or `--{name} {registry}`, or "
         f"{variable}).",
     )
-
-
-def _is_from_fork(environment: Mapping[str, str]) -> bool:
-    """https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request"""
-    if environment.get("GITHUB_EVENT_NAME") != "pull_request":
-        return False
-    try:
-        path = Path(environment.get("GITHUB_EVENT_PATH", ""))
-        event = parse_json(read_head(path, _MAX_EVENT_BYTES))
-        head, base = event["pull_request"]["head"], event["pull_request"]["base"]
-        return bool(head["repo"]["full_name"] != base["repo"]["full_name"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return False
 
 
 def pair(username: str, password: Secret) -> str:

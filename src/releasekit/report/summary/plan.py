@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from releasekit.host.origin import Origin
+from releasekit.host.ci import Origin
 from releasekit.model import Action
 from releasekit.report.marks import ACTIONS, count_words
 from releasekit.report.plans import destinations, own_reasons, shared_reasons

@@ -38,7 +38,7 @@ from releasekit.text.escape import clip, code, fence, link, markdown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.host.origin import Origin
+    from releasekit.host.ci import Origin
     from releasekit.model import Report, Result
     from releasekit.problems import Problem
     from releasekit.report.summary.markdown import Alert

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.host.origin import Origin, origin, pull_request_of
+from releasekit.host.ci import CI, Origin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,21 +24,21 @@ def job(checkout: Path, **changes: str) -> dict[str, str]:
 
 
 def test_a_job_is_of_a_repository_and_a_run(tmp_path: Path) -> None:
-    assert origin(job(tmp_path), tmp_path) == Origin(
+    assert CI.of(job(tmp_path)).origin(tmp_path) == Origin(
         project="acme/widgets", repository=REPOSITORY, run_url=f"{REPOSITORY}/actions/runs/17"
     )
 
 
 def test_a_workspace_below_the_checkout_is_named_with_its_path(tmp_path: Path) -> None:
     inner = tmp_path / "js" / "apps"
-    assert origin(job(tmp_path), inner).project == "acme/widgets/js/apps"
-    assert origin(job(inner), tmp_path).project == "acme/widgets"
-    assert origin(job(tmp_path, GITHUB_WORKSPACE=""), inner).project == "acme/widgets"
+    assert CI.of(job(tmp_path)).origin(inner).project == "acme/widgets/js/apps"
+    assert CI.of(job(inner)).origin(tmp_path).project == "acme/widgets"
+    assert CI.of(job(tmp_path, GITHUB_WORKSPACE="")).origin(inner).project == "acme/widgets"
 
 
 def test_a_laptop_has_a_directory_only(tmp_path: Path) -> None:
     there = job(tmp_path, GITHUB_ACTIONS="")
-    assert origin(there, tmp_path / "widgets") == Origin(project="widgets")
+    assert CI.of(there).origin(tmp_path / "widgets") == Origin(project="widgets")
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_a_laptop_has_a_directory_only(tmp_path: Path) -> None:
 def test_only_addresses_that_are_safe_to_follow_are_taken(
     tmp_path: Path, changes: dict[str, str], repository: str, run: str
 ) -> None:
-    found = origin(job(tmp_path, **changes), tmp_path)
+    found = CI.of(job(tmp_path, **changes)).origin(tmp_path)
     assert (found.repository, found.run_url) == (repository, run)
 
 
 def test_a_name_that_is_none_of_a_repository_names_nothing(tmp_path: Path) -> None:
     for name in ("", "acme", "acme/widgets/x", "a b/c", "acme/widgets\n"):
-        assert origin(job(tmp_path, GITHUB_REPOSITORY=name), tmp_path) == Origin(
+        assert CI.of(job(tmp_path, GITHUB_REPOSITORY=name)).origin(tmp_path) == Origin(
             project=tmp_path.name
         )
 
@@ -75,7 +75,7 @@ def test_a_checkout_that_cannot_be_followed_costs_no_results(tmp_path: Path) -> 
     """R4: it is looked for once all is uploaded, before the results are written."""
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    assert origin(job(loop), tmp_path).project == "acme/widgets"
+    assert CI.of(job(loop)).origin(tmp_path).project == "acme/widgets"
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_a_checkout_that_cannot_be_followed_costs_no_results(tmp_path: Path) -> 
     ],
 )
 def test_a_job_is_of_a_pull_request_until_that_is_merged(event: str, ref: str, said: str) -> None:
-    assert pull_request_of({"GITHUB_EVENT_NAME": event, "GITHUB_REF": ref}) == said
+    assert CI.of({"GITHUB_EVENT_NAME": event, "GITHUB_REF": ref}).pull_request == said

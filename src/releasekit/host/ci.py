@@ -1,0 +1,143 @@
+"""The CI that a run takes place on, as one value that is made from its environment."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+from urllib.parse import urlsplit
+
+from releasekit.host.files import read_head
+from releasekit.text.json_text import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# https://docs.github.com/en/actions/reference/workflows-and-actions/variables
+# GitHub Enterprise Server gives other ones, and so does Gitea, whose runner runs actions too.
+_SERVER: Final = "https://github.com"
+_API: Final = "https://api.github.com"
+# An address that a page may link to; plain HTTP stays on this machine.
+_LINKED: Final = re.compile(
+    r"https://[A-Za-z0-9.-]+(:[0-9]+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
+)
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
+# Events that start a job for a pull request, which any user may open.
+# https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows
+PULL_REQUEST_EVENTS: Final = frozenset(
+    {
+        "pull_request",
+        "pull_request_target",
+        "pull_request_review",
+        "pull_request_review_comment",
+        "merge_group",
+    }
+)
+# The refs where a merge queue tries out what waits in it: the event `merge_group`.
+_QUEUE: Final = "refs/heads/gh-readonly-queue/"
+_NUMBER: Final = re.compile(r"[0-9]{1,20}")
+_MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a run takes place. `project` is what a heading calls what is released, `repository` the
+    page of its sources, and `run_url` that of the workflow run; both may be empty.
+    """
+
+    project: str = ""
+    repository: str = ""
+    run_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CI:
+    """`is_actions` for a job of GitHub Actions; a laptop may give the addresses too. `server` and
+    `api` are those of its GitHub, `repository` is OWNER/NAME, and `checkout` the directory of the
+    sources; both may be empty. `is_debugged` where somebody runs it again with debug logging.
+    """
+
+    is_actions: bool
+    server: str
+    api: str
+    repository: str
+    event: str
+    ref: str
+    checkout: str
+    is_debugged: bool
+    _event_file: str
+    _run: str
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Self:
+        repository = environment.get("GITHUB_REPOSITORY", "")
+        return cls(
+            is_actions=environment.get("GITHUB_ACTIONS") == "true",
+            server=environment.get("GITHUB_SERVER_URL", _SERVER).rstrip("/"),
+            api=environment.get("GITHUB_API_URL", _API),
+            repository=repository if _REPOSITORY.fullmatch(repository) else "",
+            event=environment.get("GITHUB_EVENT_NAME", ""),
+            ref=environment.get("GITHUB_REF", ""),
+            checkout=environment.get("GITHUB_WORKSPACE", ""),
+            is_debugged=environment.get("RUNNER_DEBUG") == "1",
+            _event_file=environment.get("GITHUB_EVENT_PATH", ""),
+            _run=environment.get("GITHUB_RUN_ID", ""),
+        )
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.server).hostname or ""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether registries that know jobs of github.com alone may know this one."""
+        return self.host == "github.com"
+
+    @property
+    def pull_request(self) -> str:
+        """By which event, and at which ref, this is a job of a pull request; empty where it is
+        none, or where that was merged.
+
+        https://docs.github.com/en/actions/reference/workflows-and-actions/contexts (`github.ref`)
+        """
+        merged = self.ref.startswith("refs/heads/") and self.event != "pull_request_target"
+        is_of_one = self.ref.startswith(_QUEUE) or (
+            self.event in PULL_REQUEST_EVENTS and not merged
+        )
+        return f"{self.event} at {self.ref or 'no ref'}" if is_of_one else ""
+
+    def is_from_fork(self) -> bool:
+        """Whether the pull request is, which GitHub gives neither secrets nor ID tokens.
+
+        https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request
+        """
+        if self.event != "pull_request":
+            return False
+        try:
+            event = parse_json(read_head(Path(self._event_file), _MAX_EVENT_BYTES))
+            head, base = event["pull_request"]["head"], event["pull_request"]["base"]
+            return bool(head["repo"]["full_name"] != base["repo"]["full_name"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return False
+
+    def origin(self, root: Path) -> Origin:
+        """`root` is that of the workspace. Away from a runner there is no page, and the project has
+        the name of its directory.
+        """
+        if not self.is_actions or not self.repository:
+            return Origin(project=root.name)
+        project = "/".join((self.repository, *_below(root, self.checkout)))
+        page = f"{self.server}/{self.repository}" if _LINKED.fullmatch(self.server) else ""
+        shown = page and _NUMBER.fullmatch(self._run)
+        run_url = f"{page}/actions/runs/{self._run}" if shown else ""
+        return Origin(project=project, repository=page, run_url=run_url)
+
+
+def _below(root: Path, checkout: str) -> tuple[str, ...]:
+    """The parts of the path from one to the other; none where it leads elsewhere."""
+    try:
+        top = Path(checkout).resolve() if checkout else root
+    except (RuntimeError, OSError):  # a loop of links, before Python 3.13 and since
+        return ()
+    return root.relative_to(top).parts if root.is_relative_to(top) else ()
