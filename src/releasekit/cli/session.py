@@ -12,8 +12,8 @@ from releasekit.aio import Group
 from releasekit.announce.post_release import plan_post_release
 from releasekit.cli.preload import load_everything
 from releasekit.cli.signing import plan_signing
-from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
+from releasekit.config.package_filter import consulted
 from releasekit.config.values import Url
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.config.choice import concerns
+from releasekit.config.package_filter import concerns
 from releasekit.ecosystems import folders
 from releasekit.errors import ConfigError
 from releasekit.host.files import repository_of

@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.choice import concerns, consulted
+from releasekit.config.package_filter import concerns, consulted
 from releasekit.ecosystems import folders
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host import durable, files

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
-from releasekit.config.choice import concerns, select, with_extra
+from releasekit.config.package_filter import concerns, select, with_extra
 from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all
 from releasekit.graph import DependencyGraph, levels_above, reachable
 from releasekit.host.files import read_file, read_text

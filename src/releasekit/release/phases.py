@@ -163,7 +163,7 @@ class Phases:
         except OSError as error:
             return no_place(error)  # for the copies that are examined
         # The plan has told those of files from elsewhere already.
-        run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.applied(found)]))
+        run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.apply(found)]))
         errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
         return (
             BuildFailed("; ".join(errors), hint=WAY_OUT, problem=Problem.WARNING_OF_BUILD)
@@ -239,7 +239,7 @@ class Phases:
                 lacks = run.published.lacks if run.published else ""
                 message = f"{f'{lacks}: ' if lacks else ''}{run.refusal}"
                 found = PackageWarning(name=WarningName.REFUSED_BUT_THERE, message=message)
-                run.warnings += tuple(self._config.levels.applied([found]))
+                run.warnings += tuple(self._config.levels.apply([found]))
 
     async def _attempt(self, runs: Sequence[PackageRun], companions: Companions) -> None:
         for run in runs:
