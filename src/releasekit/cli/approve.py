@@ -33,7 +33,7 @@ from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import INTERRUPTED, ConfigError, Rejected
 from releasekit.http.client import http_client
 from releasekit.http.traffic import counted
-from releasekit.plan.access import find_unnamed, refuse_unnamed
+from releasekit.plan.registries import find_unnamed, refuse_unnamed
 from releasekit.problems import Problem
 from releasekit.report.review import show_review
 from releasekit.report.tables import approval_table

@@ -34,8 +34,8 @@ from releasekit.host.origin import on_actions
 from releasekit.host.output_path import require_free
 from releasekit.http.traffic import counted
 from releasekit.model import Action
-from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
+from releasekit.plan.registries import check_credentials
 from releasekit.plan.shards import with_shards
 from releasekit.plan.warnings import refuse_errors
 from releasekit.problems import Problem
