@@ -13,7 +13,7 @@ import virtual_time
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven.access import ANSWERS
 from releasekit.ecosystems.shared.server import Server
-from releasekit.errors import LeftAlone, Transient
+from releasekit.errors import CircuitOpen, Transient
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, http_client, request_with_retry
 from releasekit.http.credentials import Credentials, snapshot
@@ -71,7 +71,7 @@ def test_a_rest_counts_as_an_attempt_once_it_has_lasted_too_long() -> None:
                 circuit.failed("refused")
                 with pytest.raises(Transient) as caught:
                     circuit.check()
-                seen.append((virtual_time.now() % 360, isinstance(caught.value, LeftAlone)))
+                seen.append((virtual_time.now() % 360, isinstance(caught.value, CircuitOpen)))
                 await asyncio.sleep(60.0)
             circuit.succeeded()
         return seen
@@ -88,7 +88,7 @@ def test_what_failed_once_long_ago_has_not_been_down_since() -> None:
         circuit.failed("refused")
         await asyncio.sleep(600.0)
         circuit.failed("refused")
-        with pytest.raises(LeftAlone):
+        with pytest.raises(CircuitOpen):
             circuit.check()
 
     virtual_time.run(main())

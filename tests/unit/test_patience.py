@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import virtual_time
-from releasekit.errors import LeftAlone, Rejected, Transient
+from releasekit.errors import CircuitOpen, Rejected, Transient
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.scheduler import Scheduler, Task
 from releasekit.scheduler.retries import PATIENT, Patience, in_words
@@ -23,7 +23,7 @@ def test_patience_without_limits_is_endless() -> None:
         (Transient("busy", retry_after=3600.0), True),
         (Transient("busy", retry_after=3600.1), False),
         (Transient("busy", retry_after=math.inf), False),
-        (LeftAlone("down", retry_after=3601.0), False),
+        (CircuitOpen("down", retry_after=3601.0), False),
         (Transient("busy"), True),
         (Rejected("no"), True),
         (ValueError("a bug"), True),
@@ -122,7 +122,7 @@ def test_a_read_names_the_time_limit_that_its_pause_would_pass() -> None:
         virtual_time.run(retry(attempt, RetryPolicy(deadline_s=600.0, patience=Patience(3600.0))))
 
 
-@pytest.mark.parametrize("error", [Transient, LeftAlone])
+@pytest.mark.parametrize("error", [Transient, CircuitOpen])
 def test_the_scheduler_does_not_wait_for_what_is_too_late(error: type[Transient]) -> None:
     """R51: and what does not depend on it goes on meanwhile."""
 

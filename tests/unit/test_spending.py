@@ -26,7 +26,7 @@ from fakes import (
     target,
 )
 from memory_log import MemoryLog
-from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Transient
+from releasekit.errors import ConfigError, Denied, CircuitOpen, PackageError, Transient
 from releasekit.http.traffic import Account, Book, pause, waited_for
 from releasekit.model import Action, Outcome
 from releasekit.release.polling import Polling
@@ -162,7 +162,7 @@ def test_what_waits_for_a_slot_says_so(bench: Bench) -> None:
 
 def test_pauses_before_another_upload_have_their_own_causes(bench: Bench) -> None:
     bench.registry.faults["core"] = [limited(), Transient("reset", retry_after=None)]
-    bench.registry.faults["app"] = [LeftAlone("down")]
+    bench.registry.faults["app"] = [CircuitOpen("down")]
     spent = bench.spent(plan(CORE, package("app")), max_retries=3)
     assert spent["core"].seconds == {"build": 2, "upload": 3, "rate-limit": 3}
     assert spent["core"].retries == 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from fakes import package_id
-from releasekit.errors import Denied, LeftAlone, Transient
+from releasekit.errors import Denied, CircuitOpen, Transient
 from releasekit.http.traffic import Pause, waiting
 from releasekit.model import Node, PackageId
 from releasekit.release.events import Events
@@ -307,7 +307,7 @@ class Story:
                 [
                     Transient("busy", retry_after=0.02),
                     Transient("broken", retry_after=None),
-                    LeftAlone("down", retry_after=0.007),
+                    CircuitOpen("down", retry_after=0.007),
                     Denied("no"),
                 ],
                 k=self.rng.randint(1, 2),

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import LeftAlone, Transient
+from releasekit.errors import CircuitOpen, Transient
 from releasekit.http import traffic
 from releasekit.http.pool import CONNECTIONS
 from releasekit.http.remedies import PASSING
@@ -60,13 +60,13 @@ class Circuit:
         self._refused: dict[str, tuple[int, float]] = {}
 
     def check(self) -> None:
-        """While the circuit is open, raises LeftAlone, with the time left as `retry_after`; and
+        """While the circuit is open, raises CircuitOpen, with the time left as `retry_after`; and
         Transient where that has been so for too long.
         """
         now = asyncio.get_running_loop().time()
         left_s = self._open_until - now
         if left_s > 0:
-            kind = LeftAlone if now - self._down_since < PATIENCE_S else Transient
+            kind = CircuitOpen if now - self._down_since < PATIENCE_S else Transient
             error = kind(
                 f"{self._name} is down: it has failed {self._failures} times in a row, the last "
                 f"time with {self._last!r}; asking again in {max(left_s, 1):.0f} s",

@@ -17,7 +17,7 @@ import httpx
 
 from releasekit import __version__
 from releasekit.aio import backoff
-from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Rejected, Transient
+from releasekit.errors import ConfigError, Denied, CircuitOpen, PackageError, Rejected, Transient
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import (
@@ -56,7 +56,7 @@ _MAX_DATE_CHARS = 64
 # https://github.com/git/git/blob/master/lockfile.c (File exists, another git process)
 # https://github.com/git/git/blob/master/transport.c (non-fast-forward, failed to push some refs)
 # https://github.com/libgit2/libgit2/blob/main/src/libgit2/push.c (non-fastforwardable)
-_CROWDED = re.compile(
+_CONTENDED = re.compile(
     rb"cannot lock ref|\.lock': file exists|another git process|failed to lock file"
     rb"|non-fast-?forward|\(fetch first\)|failed to push some refs",
     re.IGNORECASE,
@@ -175,7 +175,7 @@ def _timestamp(http_date: str) -> float | None:
 async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     """Call `attempt` until it returns, raises anything but Transient, or the policy is used up.
 
-    One that finds the registry left alone has asked nothing, and does not count.
+    An attempt that finds the circuit open has sent nothing, and does not count.
     """
     clock = asyncio.get_running_loop().time
     patience = policy.patience.within(clock() + policy.deadline_s, "task-timeout")
@@ -196,7 +196,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
             # Where nobody has ever answered, whoever waits should soon know.
             pace = number if policy.circuit is None or policy.circuit.reached else 0
             delay_s = max(error.retry_after or 0.0, backoff(pace, policy.base_delay_s, policy.rng))
-            asked = not isinstance(error, LeftAlone)
+            asked = not isinstance(error, CircuitOpen)
             tries = number
             if error.slowed_down and policy.circuit is not None:
                 tries = policy.circuit.refusals - 1  # while others get through, so does this one
@@ -242,7 +242,7 @@ async def send(
                 response.extensions["slowed_down"] = True
         elif response.status_code < 500:
             circuit.speed_up(asked)
-        if response.status_code >= 500 and not is_crowded(response):
+        if response.status_code >= 500 and not is_contended(response):
             circuit.failed(f"HTTP {response.status_code}")
         else:
             circuit.succeeded()
@@ -314,16 +314,16 @@ def check(
     said = message_of(response, redact=redact) if words is None else words
     said = said.removeprefix(str(status)).lstrip()
     message = f"{what}: HTTP {status} {said}".rstrip()
-    crowded = is_crowded(response)
-    if is_passing(status) or crowded:
+    contended = is_contended(response)
+    if is_passing(status) or contended:
         error = Transient(
             message,
             retry_after=retry_after(response),
             ambiguous=status >= 500,
-            crowded=crowded,
+            contended=contended,
             limited=status == 429 or None,
             problem=Problem.RATE_LIMITED if status == 429 else None,
-            hint=PASSING if crowded else remedy(status),
+            hint=PASSING if contended else remedy(status),
             status=status,
         )
         error.slowed_down = "slowed_down" in response.extensions
@@ -333,11 +333,11 @@ def check(
     )
 
 
-def is_crowded(response: httpx.Response) -> bool:
+def is_contended(response: httpx.Response) -> bool:
     """Whether a server that is up could not do it beside what others asked of it."""
     if response.status_code in {409, 423} or response.status_code >= 500:
         text = response.content[:_LOOKED_AT_BYTES]
-        return response.status_code == 423 or _CROWDED.search(text) is not None
+        return response.status_code == 423 or _CONTENDED.search(text) is not None
     return False
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import LeftAlone, Transient
+from releasekit.errors import CircuitOpen, Transient
 from releasekit.http.traffic import Pause, billed_to, pauses_in, restarted
 from releasekit.model import Course, Event, Node, Span
 from releasekit.release.timesheet import Moment
@@ -150,7 +150,7 @@ class Events:
         now_s = self.now_s()
         limited = isinstance(error, Transient) and error.limited
         cause: Wait = "rate-limit" if limited else "retry"
-        asked = not isinstance(error, LeftAlone)
+        asked = not isinstance(error, CircuitOpen)
         self.moments.append(Moment(node, "paused", now_s, now_s + delay_s, cause, asked))
         self.waits.paused(node, now_s + delay_s)
         self._watch(

@@ -16,7 +16,7 @@ from releasekit.errors import (
     ConfigError,
     Denied,
     DigestMismatch,
-    LeftAlone,
+    CircuitOpen,
     PackageError,
     PathError,
     PlanError,
@@ -247,7 +247,7 @@ class Phases:
         try:
             with self._events.span("upload", *runs):
                 await self._send(runs, companions)
-        except LeftAlone:
+        except CircuitOpen:
             for run in runs:
                 run.rests += 1  # though some of its files may be there by now
             raise
@@ -313,7 +313,7 @@ class Phases:
             ambiguous = isinstance(error, Transient) and error.ambiguous
             for run, ambiguity in zip(sending, ambiguities, strict=True):
                 run.ambiguity = str(error) if ambiguous else ambiguity
-                if not isinstance(error, LeftAlone):
+                if not isinstance(error, CircuitOpen):
                     run.refusal = str(error)
                 if run in companions and not run.ambiguity:
                     # Nothing of it was sent, and its own turn may never come.

@@ -64,18 +64,18 @@ class Patience:
         input would have allowed for that.
         """
         name = self._exceeded_by(error)
-        if not name or not isinstance(error, Transient) or error.come_back:
+        if not name or not isinstance(error, Transient) or error.retry_at:
             return
         wait_s = min(error.retry_after or 0.0, _LONGEST_S)
         then = datetime.now(UTC) + timedelta(seconds=wait_s)
         limit = f"the `{name}` ends before"
         if name == "max-wait":
             limit = f"`max-wait` is {in_words(self.max_wait_s)}"
-        error.come_back = (
+        error.retry_at = (
             f"come back in {in_words(wait_s)}, at {then:%Y-%m-%d %H:%M} UTC ({limit}, so this run "
             "does not wait)"
         )
-        error.args = (f"{error}; {error.come_back}",)
+        error.args = (f"{error}; {error.retry_at}",)
         error.problem = Problem.RATE_LIMITED
         error.hint = f"Run the same command again then, or raise `{name}`. {error.hint}".rstrip()
 
