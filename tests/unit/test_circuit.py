@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 def test_it_opens_after_failures_in_a_row_only() -> None:
     async def main() -> None:
         circuit = Circuit("registry", failures=2)
-        circuit.failed("HTTP 503")
-        circuit.succeeded()
-        circuit.failed("HTTP 503")
+        circuit.record_failure("HTTP 503")
+        circuit.record_success()
+        circuit.record_failure("HTTP 503")
         circuit.check()
-        circuit.failed("HTTP 502")
+        circuit.record_failure("HTTP 502")
         with pytest.raises(Transient, match="2 times in a row, the last time with") as caught:
             circuit.check()
         assert str(caught.value).endswith("with 'HTTP 502'; asking again in 5 s")
@@ -49,7 +49,7 @@ def test_each_pause_is_twice_the_last_up_to_a_minute() -> None:
         circuit = Circuit("registry", failures=1, pause_s=10.0)
         pauses = []
         for _ in range(5):
-            circuit.failed("refused")
+            circuit.record_failure("refused")
             with pytest.raises(Transient) as caught:
                 circuit.check()
             pauses.append(caught.value.retry_after or 0.0)
@@ -68,12 +68,12 @@ def test_a_rest_counts_as_an_attempt_once_it_has_lasted_too_long() -> None:
         seen = []
         for _ in range(2):
             for _ in range(6):
-                circuit.failed("refused")
+                circuit.record_failure("refused")
                 with pytest.raises(Transient) as caught:
                     circuit.check()
                 seen.append((virtual_time.now() % 360, isinstance(caught.value, CircuitOpen)))
                 await asyncio.sleep(60.0)
-            circuit.succeeded()
+            circuit.record_success()
         return seen
 
     once = [(0, True), (60, True), (120, True), (180, True), (240, True), (300, False)]
@@ -85,9 +85,9 @@ def test_what_failed_once_long_ago_has_not_been_down_since() -> None:
 
     async def main() -> None:
         circuit = Circuit("registry", failures=2, pause_s=5.0)
-        circuit.failed("refused")
+        circuit.record_failure("refused")
         await asyncio.sleep(600.0)
-        circuit.failed("refused")
+        circuit.record_failure("refused")
         with pytest.raises(CircuitOpen):
             circuit.check()
 
@@ -98,7 +98,7 @@ def test_requests_under_way_when_it_opened_do_not_lengthen_the_pause() -> None:
     async def main() -> None:
         circuit = Circuit("registry", failures=1, pause_s=10.0)
         for _ in range(8):
-            circuit.failed("refused")
+            circuit.record_failure("refused")
         await asyncio.sleep(10.0)
         circuit.check()
 

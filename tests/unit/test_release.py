@@ -19,7 +19,7 @@ from fakes import (
     plan,
 )
 from releasekit.ecosystems.interface import Target
-from releasekit.errors import Denied, CircuitOpen, Transient
+from releasekit.errors import CircuitOpen, Denied, Transient
 from releasekit.model import (
     Action,
     Course,

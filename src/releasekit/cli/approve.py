@@ -32,7 +32,7 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import INTERRUPTED, ConfigError, Rejected
 from releasekit.http.client import http_client
-from releasekit.http.traffic import counted
+from releasekit.http.traffic import collect
 from releasekit.plan.registries import find_unnamed, refuse_unnamed
 from releasekit.problems import Problem
 from releasekit.report.review import show_review
@@ -64,7 +64,7 @@ _UNDECIDED = ApprovalResult(
 async def decide(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; without a yes nothing changes."""
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
-    with interruption, counted(request_logger(config, session)):
+    with interruption, collect(request_logger(config, session)):
         report, where, run = await load_recorded(config, session)
         held = Held.of(report, where)
         if not held.recorded:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.host.sandbox import Sandbox
-    from releasekit.http.traffic import Book
+    from releasekit.http.traffic import Metrics
     from releasekit.model import Plan, Result
     from releasekit.release.sources import Sources
     from releasekit.report.progress import Progress
@@ -52,7 +52,7 @@ class Publishing:
     journal: Journal
     sandbox: Sandbox
     patience: Patience
-    book: Book
+    book: Metrics
     signing: JobSigning | None
     post_release: PostRelease | None = None
 

@@ -1,4 +1,4 @@
-"""Leaving alone a registry that is down, and asking one more slowly that limits rates."""
+"""Sends no requests to a registry that is down, and fewer to one that limits rates."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Circuit:
             error.asked_s = 0.0
             raise error
 
-    def failed(self, reason: str) -> None:
+    def record_failure(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()
         if self._failures < self._limit:
             self._down_since = now
@@ -89,7 +89,7 @@ class Circuit:
             self._open_until = now + min(self._pause_s * 2**self._pauses, MAX_PAUSE_S)
             self._pauses = min(self._pauses + 1, 16)
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """It is up, whatever it thinks of the request."""
         self._failures = self._pauses = 0
         self._open_until = 0.0
@@ -103,7 +103,7 @@ class Circuit:
         async with self._turns:
             self.check()
             if self._gap_s:
-                with traffic.waiting("rate-limit"):
+                with traffic.record_wait("rate-limit"):
                     async with self._line:
                         while (left_s := self._next_s - clock()) > 0:  # noqa: ASYNC110 (may grow)
                             await asyncio.sleep(left_s)

@@ -17,7 +17,7 @@ import httpx
 
 from releasekit import __version__
 from releasekit.aio import backoff
-from releasekit.errors import ConfigError, Denied, CircuitOpen, PackageError, Rejected, Transient
+from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import (
@@ -232,7 +232,7 @@ async def send(
             if isinstance(trouble, httpx.TransportError) and (
                 circuit.reached or not _finds_nobody(request, trouble)
             ):
-                circuit.failed(_describe(trouble))
+                circuit.record_failure(_describe(trouble))
             raise
         circuit.reached = True
         # Servers refuse by names, as that of a page that lists all versions of an artifact.
@@ -243,9 +243,9 @@ async def send(
         elif response.status_code < 500:
             circuit.speed_up(asked)
         if response.status_code >= 500 and not is_contended(response):
-            circuit.failed(f"HTTP {response.status_code}")
+            circuit.record_failure(f"HTTP {response.status_code}")
         else:
-            circuit.succeeded()
+            circuit.record_success()
         return response
 
 

@@ -73,7 +73,7 @@ async def _stored(
     with durable.opened(into, flags) as descriptor:
         async for piece in cast("httpx.AsyncByteStream", response.stream):
             size += len(piece)
-            traffic.received(len(piece))
+            traffic.count_received(len(piece))
             if size > max_bytes:
                 raise Rejected(
                     f"{what}: the file is over {max_bytes} bytes", problem=Problem.STRANGE_ANSWER

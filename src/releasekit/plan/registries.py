@@ -16,7 +16,7 @@ from releasekit.errors import (
     PackageError,
     UnnamedRegistry,
 )
-from releasekit.http.traffic import billed_to
+from releasekit.http.traffic import attribute_to
 from releasekit.model import Action, Staged
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ async def look_up_all(
 
     async def answer_of(package: Package) -> Answer:
         try:
-            with billed_to(package.id):
+            with attribute_to(package.id):
                 return await targets[package.id.ecosystem].registry.lookup(package)
         except PackageError as error:
             return error
@@ -169,7 +169,7 @@ async def _refresh_ecosystem(
 async def _refresh(planned: PlannedPackage, staging: Staging, registry: Registry) -> PlannedPackage:
     """Raises Denied; where a registry gives no answer, what is known stays."""
     try:
-        with billed_to(planned.package.id):
+        with attribute_to(planned.package.id):
             found = await staging.staged(planned.package, planned.artifacts)
             # It may have been approved since it was looked up.
             dropped = found is None and await registry.lookup(planned.package) is None

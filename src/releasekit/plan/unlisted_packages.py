@@ -52,8 +52,8 @@ _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "target", 
 
 @dataclass(frozen=True, slots=True)
 class NestedPackages:
-    """A workspace below the root, or a package in no workspace. `where` is its directory, relative to the
-    root; `packages` are those that may leave the repository, absolute.
+    """A workspace below the root, or a package in no workspace. `where` is its directory, relative
+    to the root; `packages` are the directories of those that may be published, absolute.
     """
 
     ecosystem: str

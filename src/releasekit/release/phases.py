@@ -13,10 +13,10 @@ from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import (
     BuildFailed,
     ChangedMeanwhile,
+    CircuitOpen,
     ConfigError,
     Denied,
     DigestMismatch,
-    CircuitOpen,
     PackageError,
     PathError,
     PlanError,
@@ -25,7 +25,7 @@ from releasekit.errors import (
     Undecided,
 )
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.http.traffic import billed_to, waited_for, waiting
+from releasekit.http.traffic import attribute_to, record_wait, wait_for_turn
 from releasekit.model import Outcome, PackageWarning, WarningName
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import pin_manifest
@@ -103,7 +103,7 @@ class Phases:
             manifests = {path for run in runs for path in run.planned.package.manifests}
             for path in sorted(self._inherited.keys() & manifests, key=str):
                 lock = self._inherited[path]
-                with waiting("build-slot", f"the lock on {path.name}"):
+                with record_wait("build-slot", f"the lock on {path.name}"):
                     await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
             await self._build_alone(runs, versions)
 
@@ -178,7 +178,7 @@ class Phases:
         limit_s = self._config.task_timeout_s
         try:
             async with (
-                waited_for(self._building, "build-slot"),
+                wait_for_turn(self._building, "build-slot"),
                 asyncio.timeout(limit_s),
             ):
                 return await workspace.build(packages, into)
@@ -272,7 +272,7 @@ class Phases:
             return
         name = runs[0].id.ecosystem
         ours = turn(Kind.UPLOAD_TURN, name, self._turns[name])
-        async with waited_for(ours, "slot", "the upload before it"):
+        async with wait_for_turn(ours, "slot", "the upload before it"):
             built = companions_of(runs[0])
             for companion in built:
                 await self._look_again(companion)
@@ -295,7 +295,7 @@ class Phases:
         sending = []
         for run in runs:
             if run.attempts > 1 or run.ambiguity:
-                with billed_to(run.id):
+                with attribute_to(run.id):
                     run.published = await target.registry.lookup(run.planned.package)
             if wanted := _to_send(run, whole=target.single_upload):
                 release[run.planned.package] = wanted

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
-    from releasekit.http.traffic import Book
+    from releasekit.http.traffic import Metrics
     from releasekit.model import Artifact, Course, PackageId, Plan, Published, Result
     from releasekit.release.attesting import Signing
     from releasekit.release.sources import Sources
@@ -250,7 +250,7 @@ class ReleaseRun:
         """Whether there is another attempt at the task after an error."""
         return lambda error: not self._ending and self._scheduler.retries(node, error)
 
-    def spending(self, book: Book) -> Spending:
+    def spending(self, book: Metrics) -> Spending:
         """What went into it until now, with what was asked of servers."""
         batches = {node: each.packages for node, each in self._graph.batches.items()}
         return spending(self._events, book, self._task_list, batches, self._config)

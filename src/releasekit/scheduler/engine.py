@@ -230,9 +230,13 @@ class Scheduler(Generic[K]):
         return self._policy.retries(error, lane=lane, attempt=self._counted(name, error))
 
     def _counted(self, name: K, error: BaseException) -> int:
-        """To find a registry left alone is no attempt, nor to have been in a crowd, once."""
+        """An attempt that meets an open circuit does not count, nor does the first contended one."""
         contended = isinstance(error, Transient) and error.contended and self._turns.contended(name)
-        return self._attempts[name] - self._spared[name] - (contended or isinstance(error, CircuitOpen))
+        return (
+            self._attempts[name]
+            - self._spared[name]
+            - (contended or isinstance(error, CircuitOpen))
+        )
 
     def mark_done(self, name: K) -> None:
         """Somebody else has completed it: from now on it counts as already published, and nothing

@@ -11,9 +11,9 @@ from releasekit.ecosystems.npm.answers import STAGE_ANSWERS as NPM_STAGED
 from releasekit.ecosystems.pypi.answers import ANSWERS as PYPI
 from releasekit.ecosystems.shared.answers import Answers, most_telling
 from releasekit.errors import (
+    CircuitOpen,
     CommandFailed,
     Denied,
-    CircuitOpen,
     PackageError,
     Rejected,
     Transient,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
-from releasekit.errors import Denied, CircuitOpen, PackageError, Rejected, Transient
+from releasekit.errors import CircuitOpen, Denied, PackageError, Rejected, Transient
 from releasekit.http.client import check, is_contended, message_of, one_line
 from releasekit.http.remedies import remedy
 from releasekit.problems import Problem
