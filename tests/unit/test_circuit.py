@@ -17,7 +17,7 @@ from releasekit.errors import CircuitOpen, Transient
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, http_client, request_with_retry
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def test_it_opens_after_failures_in_a_row_only() -> None:
         assert "run the same command again later" in caught.value.hint
         assert caught.value.retry_after == 5.0
         assert not caught.value.ambiguous
-        assert Patience(max_wait_s=1.0).allows(caught.value)  # nobody has asked for that pause
+        assert WaitBudget(max_wait_s=1.0).allows(caught.value)  # nobody has asked for that pause
 
     virtual_time.run(main())
 

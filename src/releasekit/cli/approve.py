@@ -38,7 +38,7 @@ from releasekit.problems import Problem
 from releasekit.report.review import show_review
 from releasekit.report.tables import approval_table
 from releasekit.report.text import few, packages
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.text.escape import log_line, visible
@@ -93,7 +93,7 @@ async def _open_ecosystems(
         await start_processes(group, config, session, ()),
         credentials,
         Logs(config.state_directory, run_logs.name_of("decide", datetime.now(UTC)), redact),
-        Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=None),
+        WaitBudget.from_now(max_wait_s=config.max_wait_s, deadline_s=None),
     )
     approvals = {}
     for name in sorted({package.ecosystem for package in held.recorded}):

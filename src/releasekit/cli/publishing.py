@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from releasekit.model import Plan, Result
     from releasekit.release.sources import Sources
     from releasekit.report.progress import Progress
-    from releasekit.scheduler.retries import Patience
+    from releasekit.scheduler.retries import WaitBudget
     from releasekit.state.journal import Journal
 
 
@@ -51,7 +51,7 @@ class Publishing:
     session: Session
     journal: Journal
     sandbox: Sandbox
-    patience: Patience
+    patience: WaitBudget
     book: Metrics
     signing: JobSigning | None
     post_release: PostRelease | None = None

@@ -34,7 +34,7 @@ from releasekit.plan.source import commit_of, is_tracked
 from releasekit.plan.unlisted_packages import find_nested, include_workspaces
 from releasekit.plan.warnings import with_warnings
 from releasekit.report.redacted import Redacted
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.state.seals import seal_for
@@ -96,7 +96,7 @@ class Prepared:
     config: Config
     targets: Mapping[str, Target]
     processes: Processes
-    patience: Patience
+    patience: WaitBudget
     signing: JobSigning | None
     post_release: PostRelease | None
 
@@ -115,7 +115,7 @@ async def prepare(
     Raises DeadlinePassed where that takes longer than the whole run may, and Transient where a
     registry does not answer.
     """
-    patience = Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=config.deadline_s)
+    patience = WaitBudget.from_now(max_wait_s=config.max_wait_s, deadline_s=config.deadline_s)
     limit = asyncio.timeout_at(None if config.deadline_s is None else patience.until)
     try:
         async with limit:
@@ -161,7 +161,7 @@ async def _prepare(
     *,
     logs: Logs,
     inherit_fds: Collection[int],
-    patience: Patience,
+    patience: WaitBudget,
 ) -> Prepared:
     processes = await start_processes(group, config, session, inherit_fds)
     signs = session.credentials.get("ACTIONS_ID_TOKEN_REQUEST_URL") is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
-from releasekit.scheduler.retries import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, WaitBudget
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
@@ -381,4 +381,4 @@ class Services:
     processes: Processes
     credentials: Credentials
     logs: Logs
-    patience: Patience = PATIENT
+    patience: WaitBudget = PATIENT

@@ -30,7 +30,7 @@ from releasekit.http.origins import (
 from releasekit.http.pool import PooledClient
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.problems import Problem
-from releasekit.scheduler.retries import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, WaitBudget
 from releasekit.text.escape import bare_urls, clip, visible
 from releasekit.text.json_text import parse_json
 
@@ -138,7 +138,7 @@ class RetryPolicy:
     base_delay_s: float = 1.0
     deadline_s: float = 300.0
     circuit: Circuit | None = None
-    patience: Patience = PATIENT
+    patience: WaitBudget = PATIENT
     redact: Callable[[str], str] = str
     rng: random.Random = field(
         default_factory=random.Random,  # noqa: S311 (spreads requests, guards nothing)

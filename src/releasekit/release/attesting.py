@@ -14,7 +14,7 @@ from releasekit.host import durable
 from releasekit.http.traffic import wait_for_turn
 from releasekit.problems import Problem
 from releasekit.release.spending import ATTEST_SLOTS
-from releasekit.scheduler.retries import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, WaitBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ class Attestations:
         journal: Journal,
         events: Events,
         limit_s: float,
-        patience: Patience = PATIENT,
+        patience: WaitBudget = PATIENT,
     ) -> None:
         self._targets = targets
         self._signing = signing

@@ -40,7 +40,7 @@ from releasekit.release.package_run import (
     outcome_of,
 )
 from releasekit.release.polling import BY_HAND, missing_artifacts
-from releasekit.scheduler.retries import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, WaitBudget
 from releasekit.state.directory import built_directory, first_leaked
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
@@ -73,7 +73,7 @@ class Phases:
         events: Events,
         lookups: Lookups,
         sources: Sources,
-        patience: Patience = PATIENT,
+        patience: WaitBudget = PATIENT,
     ) -> None:
         self._targets = targets
         self._config = config

@@ -29,7 +29,7 @@ from releasekit.release.sibling_jobs import ExternalPackages, OtherJobs
 from releasekit.release.spending import Spending, one_at_a_time, slots_of, spending
 from releasekit.release.tasks import TaskGraph
 from releasekit.scheduler import Scheduler
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,14 +65,14 @@ class ReleaseRun:
         watch: Callable[[Event], None],
         sources: Sources,
         polling: Polling = POLLING,
-        patience: Patience | None = None,
+        patience: WaitBudget | None = None,
         on_course: Callable[[Course], None] = lambda _: None,
         signing: Signing | None = None,
     ) -> None:
         self._plan = plan
         self._targets = targets
         self._config = config
-        self._patience = patience or Patience.from_now(
+        self._patience = patience or WaitBudget.from_now(
             max_wait_s=config.max_wait_s, deadline_s=config.deadline_s
         )
         self._runs = {

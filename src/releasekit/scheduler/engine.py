@@ -23,8 +23,8 @@ from releasekit.scheduler.retries import (
     SPREAD,
     Deadlines,
     Estimates,
-    Patience,
     Policy,
+    WaitBudget,
     outcome_of,
     per_lane,
 )
@@ -129,7 +129,7 @@ class Scheduler(Generic[K]):
         durations: Mapping[K, float] | None = None,
         completing: Collection[str] = (),
         sequential: bool = False,
-        patience: Patience = PATIENT,
+        patience: WaitBudget = PATIENT,
         observer: Observer[K] | None = None,
         rng: random.Random | None = None,
     ) -> Self:
@@ -230,7 +230,7 @@ class Scheduler(Generic[K]):
         return self._policy.retries(error, lane=lane, attempt=self._counted(name, error))
 
     def _counted(self, name: K, error: BaseException) -> int:
-        """An attempt that meets an open circuit does not count, nor does the first contended one."""
+        """Attempts that meet an open circuit do not count, nor does the first contended one."""
         contended = isinstance(error, Transient) and error.contended and self._turns.contended(name)
         return (
             self._attempts[name]

@@ -34,7 +34,7 @@ _LONGEST_S: Final = 100 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitBudget:
     """A registry's wish to be asked again later is granted up to `max_wait_s`, and up to `until`,
     when the loop's clock shows the end of the run, or of a `task-timeout`: `ends_by` is the input
     that says so.
@@ -51,7 +51,7 @@ class Patience:
             return cls(max_wait_s)
         return cls(max_wait_s, asyncio.get_running_loop().time() + deadline_s)
 
-    def within(self, until: float, ends_by: str) -> Patience:
+    def within(self, until: float, ends_by: str) -> WaitBudget:
         """For a part of the run that ends no later than that."""
         return self if self.until <= until else replace(self, until=until, ends_by=ends_by)
 
@@ -94,7 +94,7 @@ class Patience:
         return self.ends_by if over else ""
 
 
-PATIENT: Final = Patience()
+PATIENT: Final = WaitBudget()
 
 
 def in_words(seconds: float) -> str:
@@ -122,7 +122,7 @@ class Policy:
     base_delay_s: float
     any_error: bool
     rng: random.Random
-    patience: Patience = PATIENT
+    patience: WaitBudget = PATIENT
 
     def __post_init__(self) -> None:
         for lane, retries in self.max_retries.items():
