@@ -15,8 +15,14 @@ from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError, PackageError, PathError, Rejected
-from releasekit.http.client import RetryPolicy, check, http_client, request_with_retry, retry
-from releasekit.http.download import download
+from releasekit.http.client import (
+    RetryPolicy,
+    check,
+    download,
+    http_client,
+    request_with_retry,
+    retry,
+)
 from releasekit.http.origins import require_safe
 from releasekit.http.traffic import collect
 from releasekit.problems import Problem, mark

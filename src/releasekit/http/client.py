@@ -1,9 +1,11 @@
-"""HTTP as registries need it: one pooled client, capped answers, retried reads."""
+"""HTTP as registries need it: one pooled client, capped answers, retried reads, downloads."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import html
+import os
 import random
 import re
 import ssl
@@ -11,13 +13,14 @@ import time
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import httpx
 
 from releasekit import __version__
 from releasekit.aio import backoff
 from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Rejected, Transient
+from releasekit.host import durable
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import (
@@ -29,6 +32,7 @@ from releasekit.http.origins import (
 )
 from releasekit.http.pool import PooledClient
 from releasekit.http.remedies import PASSING, is_passing, remedy
+from releasekit.model import Artifact
 from releasekit.problems import Problem
 from releasekit.scheduler.retries import PATIENT, WaitBudget
 from releasekit.text.escape import bare_urls, clip, visible
@@ -36,6 +40,7 @@ from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from releasekit.http.circuit import Circuit
 
@@ -46,6 +51,8 @@ MAX_REDIRECTS = 5
 # Of what nobody says more about; a list of all that there is may be longer.
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 MAX_MESSAGE_CHARS = 400
+# Of the answer to a download that failed, for the words of the server.
+_MAX_WORDS_BYTES = 64 * 1024
 _MAX_SECONDS = "999999999"
 # The longest form that a date may have. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
 _MAX_DATE_CHARS = 64
@@ -259,7 +266,7 @@ async def _exchange(
         finally:
             await response.aclose()
     except httpx.TransportError as error:
-        raise broken(request, error) from error
+        raise transport_error(request, error) from error
 
 
 async def request_with_retry(
@@ -286,13 +293,75 @@ async def request_with_retry(
                 check(response, describe_request(request), redact=policy.redact)
             if response.next_request is None:
                 return response
-            request = redirected(request, response.next_request)
+            request = follow_redirect(request, response.next_request)
         raise Rejected(
             f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
             problem=Problem.WRONG_ADDRESS,
         )
 
     return await retry(attempt, policy)
+
+
+async def download(
+    client: httpx.AsyncClient,
+    url: httpx.URL,
+    into: Path,
+    *,
+    headers: Mapping[str, str],
+    max_bytes: int,
+    algorithms: tuple[str, ...] = ("sha256",),
+) -> Artifact | httpx.Response:
+    """One attempt: the new file `into`, hashed on its way to the disk; for all but a success, the
+    answer. Follows redirects as `request_with_retry` does. Raises Transient, and Rejected for over
+    `max_bytes`.
+    """
+    request = client.build_request("GET", url, headers={**headers, "Accept-Encoding": "identity"})
+    try:
+        for _ in range(MAX_REDIRECTS):
+            response = await traffic.exchange(client, request)
+            try:
+                if response.status_code == httpx.codes.OK:
+                    return await _store(response, into, max_bytes, algorithms)
+                if response.next_request is None:
+                    return with_body(response, await read_body(response, _MAX_WORDS_BYTES))
+                request = follow_redirect(request, response.next_request)
+            finally:
+                await response.aclose()
+    except httpx.TransportError as error:
+        raise transport_error(request, error) from error
+    raise Rejected(
+        f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
+        problem=Problem.WRONG_ADDRESS,
+    )
+
+
+async def _store(
+    response: httpx.Response, into: Path, max_bytes: int, algorithms: tuple[str, ...]
+) -> Artifact:
+    what = describe_request(response.request)
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise Rejected(
+            f"{what}: the answer is encoded, and nothing asked for that",
+            problem=Problem.STRANGE_ANSWER,
+        )
+    hashes = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
+    size = 0
+    # An earlier attempt may have left a part of it.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with durable.opened(into, flags) as descriptor:
+        async for piece in cast("httpx.AsyncByteStream", response.stream):
+            size += len(piece)
+            traffic.count_received(len(piece))
+            if size > max_bytes:
+                raise Rejected(
+                    f"{what}: the file is over {max_bytes} bytes", problem=Problem.STRANGE_ANSWER
+                )
+            durable.write_all(descriptor, piece)
+            for each in hashes.values():
+                each.update(piece)
+    return Artifact(
+        path=into, size=size, digests={name: each.hexdigest() for name, each in hashes.items()}
+    )
 
 
 def check(
@@ -394,7 +463,7 @@ def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     return clip(line if len(text) <= 16 * limit else f"{line}…", limit)
 
 
-def redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
+def follow_redirect(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     # Who is asked without encryption may send on to itself.
     if not is_safe(target.url) and not same_origin(request.url, target.url):
         raise Rejected(
@@ -413,7 +482,7 @@ def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
     return request.method in _LOOKS and isinstance(error, traffic.NEVER_SENT)
 
 
-def broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
+def transport_error(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
     reason = f"{describe_request(request)}: {_describe(error)}"
     proxy = proxy_of(request.url) if isinstance(error, traffic.NEVER_SENT) else None
     hint = ""

@@ -13,8 +13,7 @@ from fakes import package_id
 from releasekit.aio import gather_all
 from releasekit.errors import Rejected, Transient
 from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, http_client, request_with_retry, send
-from releasekit.http.download import download
+from releasekit.http.client import RetryPolicy, download, http_client, request_with_retry, send
 from releasekit.http.traffic import (
     Counters,
     Metrics,
