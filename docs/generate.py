@@ -21,7 +21,7 @@ import yaml
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from releasekit.config.declared import Declared  # noqa: E402
+from releasekit.config.inputs import Declared  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
 from releasekit.problems import Problem  # noqa: E402
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from releasekit.config import values
-from releasekit.config.after import AnnounceOptions, TagOptions
 from releasekit.config.config import Config
-from releasekit.config.declared import Declared
+from releasekit.config.inputs import Declared
 from releasekit.config.levels import Levels
-from releasekit.config.rows import Rows
+from releasekit.config.shards import ShardCounts
+from releasekit.config.tag_options import AnnounceOptions, TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
@@ -131,7 +131,7 @@ def config(root: Path, **changes: object) -> Config:
         "wait_for_approval_s": 0.0,
         "wait_s": 0.0,
         "results_directory": None,
-        "shards": Rows(),
+        "shards": ShardCounts(),
         "shard": None,
         "pin": "auto",
         "trusted_publishing": "auto",

@@ -6,12 +6,12 @@ import os
 import select
 import signal
 
-from releasekit.host.process import Patience
+from releasekit.host.process import KillSchedule
 
 PATIENCE_S = 60.0
 
 # For children that obey no signal but the last.
-IMPATIENT = Patience(
+IMPATIENT = KillSchedule(
     signals=((signal.SIGINT, 0.1), (signal.SIGTERM, 0.1), (signal.SIGKILL, PATIENCE_S)),
     pipes_s=0.1,
 )

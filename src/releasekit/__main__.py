@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit import __version__
 from releasekit.cli import command_line
 from releasekit.config.config import load
-from releasekit.config.declared import Declared
+from releasekit.config.inputs import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import INTERRUPTED, PathError, ReleasekitError, told_of
 from releasekit.host.ci import CI

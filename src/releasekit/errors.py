@@ -276,11 +276,11 @@ class Undecided(PackageError):
 
 class Transient(PackageError):
     """Worth another attempt. `retry_after` is in seconds, None when the registry named no time;
-    where only a part of it is the registry's own wish, `asked_s` is that part. `come_back` is what
+    where only a part of it is the registry's own wish, `asked_s` is that part. `retry_at` is what
     was added to the message because that is too long.
 
     `ambiguous` is True when the request may have taken effect anyway (the connection broke after
-    the first byte was sent, a time-out, a 5xx): ask the registry before any verdict. A `crowded`
+    the first byte was sent, a time-out, a 5xx): ask the registry before any verdict. A `contended`
     request failed because of others beside it. `limited` is one that came too soon for the registry
     (or for what is known of its limits); it is, wherever a time was named. Where all requests
     to that server are `slowed_down` for it, it says little about this one.
@@ -294,7 +294,7 @@ class Transient(PackageError):
         *,
         retry_after: float | None = None,
         ambiguous: bool = False,
-        crowded: bool = False,
+        contended: bool = False,
         limited: bool | None = None,
         problem: Problem | None = None,
         hint: str = "",
@@ -305,14 +305,14 @@ class Transient(PackageError):
         self.limited = retry_after is not None if limited is None else limited
         self.slowed_down = False
         self.asked_s: float | None = None
-        self.come_back = ""
+        self.retry_at = ""
         self.ambiguous = ambiguous
-        self.crowded = crowded
+        self.contended = contended
 
 
-class LeftAlone(Transient):
-    """Nothing was asked: the registry is down, and gets a rest for `retry_after`. To wait for the
-    end of that is no attempt.
+class CircuitOpen(Transient):
+    """Nothing was sent: the registry is down, and the circuit stays open for `retry_after`. Waiting
+    for the end of that does not count as an attempt.
     """
 
     problem = Problem.DOWN

@@ -62,7 +62,7 @@ class RunSpent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class RequestEvent:
     """One request, and its answer, whose body has been read. `package` is the one it was made for,
     `ECOSYSTEM:NAME`, if it was for one; `at_s` counts from the start of the run, or of what comes
     before it. Without an answer `status` is 0, and `trouble` says why. The attempts at one request
@@ -82,7 +82,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delay:
+class PauseEvent:
     """A pause of `lasted_s` that begins now, or has just come to its `end`; `what` was waited for,
     where `cause` does not say enough.
     """

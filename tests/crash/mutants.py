@@ -31,9 +31,9 @@ JOURNAL = (
     "crash/test_power_loss.py",
 )
 RELEASE = (
-    "unit/test_decision.py",
+    "unit/plan/test_decision.py",
     "unit/test_life.py",
-    "unit/test_plan.py",
+    "unit/plan/test_make.py",
     "unit/test_release.py",
     "unit/test_deployment.py",
     "unit/test_staging.py",
@@ -55,9 +55,9 @@ JUDGES = {
     "release/sibling_jobs": ("unit/test_foreign.py",),
     "state/journal": JOURNAL,
     "state/history": ("unit/state/test_compaction.py", *JOURNAL),
-    "plan/order": ("unit/test_order.py",),
+    "plan/order": ("unit/plan/test_order.py",),
     "graph": ("unit/test_graph.py",),
-    "plan/staged": ("unit/test_staged.py",),
+    "plan/registries": ("unit/plan/test_staged.py",),
     "release/tasks": ("unit/test_foreign.py", *RELEASE),
     "release/package_run": (*RELEASE, "simulation/test_staged_line.py"),
     "report/view": ("unit/report/test_report.py", "unit/test_staging.py"),

@@ -129,12 +129,12 @@ DELIVERY = mutants(
 )
 
 STAGED = mutants(
-    "plan/staged",
+    "plan/registries",
     {
-        "nobody looks what became of it": never("looked_at", "planned.action is Action.AWAIT"),
-        "what was rejected is awaited": never("_as_it_is", "dropped"),
+        "nobody looks what became of it": never("refresh_staged", "planned.action is Action.AWAIT"),
+        "what was rejected is awaited": never("_refresh", "dropped"),
         "what was just approved is called rejected": change(
-            "_as_it_is",
+            "_refresh",
             "found is None and await registry.lookup(planned.package) is None",
             "found is None",
         ),
@@ -252,7 +252,7 @@ MAKE = mutants(
             "without_private", "dependency.kind not in ..."
         ),
         "bytes never sent are reported as published": always(
-            "_stored", "action in _AS_BUILT or the_same"
+            "_stored_artifacts", "action in _AS_BUILT or the_same"
         ),
         "the digest does not see the manifest": without("fingerprint", "read_file(...)"),
     },

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hostile.case import SECRETS, Case, Content, Fifo, Folder, Link, Sparse, cases
 from hostile.manifests import HUGE, REFUSED, SAID
 from hostile.workspaces_of import BUILT, NPM, PUBLISH, PYPI
-from releasekit.config.declared import Declared
+from releasekit.config.inputs import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from releasekit import ecosystems
 from releasekit.__main__ import main
-from releasekit.config.declared import Declared
+from releasekit.config.inputs import Declared
 from releasekit.ecosystems.folders import table
 from workspaces import PROJECT, git
 

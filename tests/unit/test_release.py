@@ -19,7 +19,7 @@ from fakes import (
     plan,
 )
 from releasekit.ecosystems.interface import Target
-from releasekit.errors import Denied, LeftAlone, Transient
+from releasekit.errors import CircuitOpen, Denied, Transient
 from releasekit.model import (
     Action,
     Course,
@@ -324,10 +324,10 @@ def test_a_crowd_costs_no_attempt(line: Line) -> None:
     line.workspace.batch = True
     names = [f"p{number}" for number in range(5)]
     for name in names[1:]:
-        line.registry.faults[name] = [Transient("cannot lock ref", crowded=True)]
+        line.registry.faults[name] = [Transient("cannot lock ref", contended=True)]
     results = line.run(plan(*map(package, names)), max_retries=0, concurrency=5)
     assert {each.outcome for each in results.values()} == {Outcome.PUBLISHED}
-    line.registry.faults["core"] = [Transient("cannot lock ref", crowded=True)] * 2
+    line.registry.faults["core"] = [Transient("cannot lock ref", contended=True)] * 2
     assert line.outcomes(CORE, max_retries=0)["core"] is Outcome.FAILED
 
 
@@ -348,7 +348,7 @@ def test_passing_faults_without_end_are_a_failure(line: Line) -> None:
 
 def test_waiting_for_a_registry_to_come_back_is_no_attempt(line: Line) -> None:
     """R16: nothing was asked of it meanwhile."""
-    resting = LeftAlone("it is down", retry_after=0.0)
+    resting = CircuitOpen("it is down", retry_after=0.0)
     line.registry.faults["core"] = [BUSY, *[resting] * 9, BUSY]
     result = line.run(plan(CORE), max_retries=2)["core"]
     assert (result.outcome, result.attempts) == (Outcome.PUBLISHED, 3)
@@ -359,7 +359,7 @@ def test_waiting_for_a_registry_to_come_back_is_no_attempt(line: Line) -> None:
 
 def test_what_was_sent_before_a_registry_went_down_is_not_sent_again(line: Line) -> None:
     """R15: of a package of several files, some may be there by then."""
-    line.registry.lost["core"] = LeftAlone("it is down", retry_after=0.0)
+    line.registry.lost["core"] = CircuitOpen("it is down", retry_after=0.0)
     result = line.run(plan(CORE))["core"]
     assert (result.outcome, result.attempts) == (Outcome.ALREADY_PUBLISHED, 1)
     assert line.registry.uploads == ["core"]
@@ -385,7 +385,7 @@ def test_what_differs_in_other_bytes_is_named(line: Line, names: list[str], word
 
 def test_a_run_that_ends_waits_for_no_registry(line: Line) -> None:
     """R28"""
-    line.registry.faults["core"] = [LeftAlone("it is down", retry_after=3600.0)] * 2
+    line.registry.faults["core"] = [CircuitOpen("it is down", retry_after=3600.0)] * 2
     line.registry.on_upload = lambda _: release.stop("enough")
     release: ReleaseRun
 

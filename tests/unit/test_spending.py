@@ -26,8 +26,8 @@ from fakes import (
     target,
 )
 from memory_log import MemoryLog
-from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Transient
-from releasekit.http.traffic import Account, Book, pause, waited_for
+from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Transient
+from releasekit.http.traffic import Counters, Metrics, pause, wait_for_turn
 from releasekit.model import Action, Outcome
 from releasekit.release.polling import Polling
 from releasekit.release.release import ReleaseRun
@@ -75,7 +75,7 @@ class Timed(FakeRegistry):
     limited: set[str] = field(default_factory=set)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        async with waited_for(self.turns or contextlib.nullcontext(), "slot"):
+        async with wait_for_turn(self.turns or contextlib.nullcontext(), "slot"):
             await asyncio.sleep(self.upload_s)
         await super().upload(package, artifacts)
 
@@ -91,7 +91,7 @@ class Bench:
     root: Path
     registry: Timed = field(default_factory=Timed)
     workspace: Building = field(default_factory=Building)
-    book: Book = field(default_factory=Book)
+    book: Metrics = field(default_factory=Metrics)
     stops_at_s: float | None = None
 
     def spent(self, made: Plan, **changes: object) -> dict[str, Spent]:
@@ -162,7 +162,7 @@ def test_what_waits_for_a_slot_says_so(bench: Bench) -> None:
 
 def test_pauses_before_another_upload_have_their_own_causes(bench: Bench) -> None:
     bench.registry.faults["core"] = [limited(), Transient("reset", retry_after=None)]
-    bench.registry.faults["app"] = [LeftAlone("down")]
+    bench.registry.faults["app"] = [CircuitOpen("down")]
     spent = bench.spent(plan(CORE, package("app")), max_retries=3)
     assert spent["core"].seconds == {"build": 2, "upload": 3, "rate-limit": 3}
     assert spent["core"].retries == 2
@@ -200,11 +200,11 @@ def test_a_run_that_is_stopped_has_spent_what_it_has(bench: Bench) -> None:
 
 def test_requests_are_those_of_the_book(bench: Bench) -> None:
     kept = package_id("kept")
-    bench.book = Book(
-        Account(requests=1, sent_bytes=5),
+    bench.book = Metrics(
+        Counters(requests=1, sent_bytes=5),
         {
-            CORE.id: Account(requests=4, sent_bytes=10, received_bytes=20, retries=1),
-            kept: Account(requests=2),
+            CORE.id: Counters(requests=4, sent_bytes=10, received_bytes=20, retries=1),
+            kept: Counters(requests=2),
         },
     )
     bench.registry.faults["core"] = [limited()]
@@ -230,7 +230,7 @@ def test_the_chain_of_one_thing_at_a_time_lasts_as_long_as_the_run(bench: Bench)
 
 
 def test_what_is_written_is_read_again(bench: Bench) -> None:
-    bench.book.packages[CORE.id] = Account(requests=3, sent_bytes=2_000, received_bytes=7)
+    bench.book.packages[CORE.id] = Counters(requests=3, sent_bytes=2_000, received_bytes=7)
     bench.registry.lag["core"] = 1
     bench.spent(plan(CORE, APP))
     again = load_results(results_json(bench.report))

@@ -13,7 +13,7 @@ from releasekit.cli.request_log import is_verbose, request_logger
 from releasekit.cli.session import Session
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.spent import Delay, Exchange
+from releasekit.spent import PauseEvent, RequestEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
 
 SECRET = "pypi-canary-3f9a-of-the-registry"
-EXCHANGE = Exchange(
+EXCHANGE = RequestEvent(
     package="pypi:core",
     method="GET",
     url=f"https://me:{SECRET}@r.example/{SECRET}?token={SECRET}",
@@ -40,14 +40,14 @@ class Terminal(StringIO):
         return True
 
 
-def delay(lasted_s: float, *, end: bool = False) -> Delay:
-    return Delay(package="pypi:core", cause="rate-limit", at_s=1.0, lasted_s=lasted_s, end=end)
+def delay(lasted_s: float, *, end: bool = False) -> PauseEvent:
+    return PauseEvent(package="pypi:core", cause="rate-limit", at_s=1.0, lasted_s=lasted_s, end=end)
 
 
 def told(
     config: Config,
     environment: Mapping[str, str],
-    *seen: Exchange | Delay,
+    *seen: RequestEvent | PauseEvent,
     out: StringIO | None = None,
     pause_s: float = 0.0,
 ) -> str:

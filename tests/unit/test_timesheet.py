@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from fakes import package_id
-from releasekit.errors import Denied, LeftAlone, Transient
-from releasekit.http.traffic import Pause, waiting
+from releasekit.errors import CircuitOpen, Denied, Transient
+from releasekit.http.traffic import Pause, record_wait
 from releasekit.model import Node, PackageId
 from releasekit.release.events import Events
 from releasekit.release.timesheet import Moment, Timesheet, timesheet
@@ -307,7 +307,7 @@ class Story:
                 [
                     Transient("busy", retry_after=0.02),
                     Transient("broken", retry_after=None),
-                    LeftAlone("down", retry_after=0.007),
+                    CircuitOpen("down", retry_after=0.007),
                     Denied("no"),
                 ],
                 k=self.rng.randint(1, 2),
@@ -349,7 +349,7 @@ class Story:
     async def _perform(self, name: Node) -> None:
         with self.events.attempt(name):
             if self.rng.random() < 0.3:
-                with waiting("rate-limit"):
+                with record_wait("rate-limit"):
                     await asyncio.sleep(self.rng.randint(0, 9) / 1000)
             await asyncio.sleep(self.lasts[name] / 1000)
             if self.faults[name]:

@@ -20,8 +20,8 @@ def test_all_begin_until_one_was_in_a_crowd() -> None:
     turns = Turns(GROUPS)
     assert turns.begin("a")
     assert turns.begin("b")
-    assert turns.crowded("b")
-    assert turns.crowded("a")
+    assert turns.contended("b")
+    assert turns.contended("a")
     assert turns.end("b") == []
     assert not turns.begin("b")
     assert not turns.begin("c")
@@ -35,16 +35,16 @@ def test_all_begin_until_one_was_in_a_crowd() -> None:
 def test_whoever_had_its_turn_for_itself_was_in_no_crowd() -> None:
     turns = Turns(GROUPS)
     assert turns.begin("a")
-    assert turns.crowded("a")
+    assert turns.contended("a")
     assert turns.end("a") == []
     assert turns.begin("a")
-    assert not turns.crowded("a")
+    assert not turns.contended("a")
 
 
 def test_what_has_no_group_is_never_in_a_crowd() -> None:
     turns = Turns({"a": "index"})
     assert turns.begin("y")
-    assert not turns.crowded("y")
+    assert not turns.contended("y")
     assert turns.end("y") == []
 
 
@@ -70,7 +70,7 @@ class Index:
             self.inside.discard(name)
         if crowd > 1:
             self.failures += 1
-            raise Transient("cannot lock ref", crowded=True)
+            raise Transient("cannot lock ref", contended=True)
         self.ended.append(name)
 
 
@@ -119,7 +119,7 @@ def test_failing_alone_counts() -> None:
         async def take(self, name: str) -> None:
             self.failures += 1
             await asyncio.sleep(1)
-            raise Transient("cannot lock ref", crowded=True)
+            raise Transient("cannot lock ref", contended=True)
 
     index = Locked()
     result, _ = release(index, "a", "b", "c")

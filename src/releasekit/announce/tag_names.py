@@ -1,6 +1,6 @@
 """What the tag of a version is called, which names git refuses, and which tag came before it.
 
-Templates are as `config.after` lets them through.
+Templates are as `config.tag_options` lets them through.
 """
 
 from __future__ import annotations

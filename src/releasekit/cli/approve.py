@@ -32,13 +32,13 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import INTERRUPTED, ConfigError, Rejected
 from releasekit.http.client import http_client
-from releasekit.http.traffic import counted
-from releasekit.plan.access import find_unnamed, refuse_unnamed
+from releasekit.http.traffic import collect
+from releasekit.plan.registries import find_unnamed, refuse_unnamed
 from releasekit.problems import Problem
 from releasekit.report.review import show_review
 from releasekit.report.tables import approval_table
 from releasekit.report.text import few, packages
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.text.escape import log_line, visible
@@ -64,7 +64,7 @@ _UNDECIDED = ApprovalResult(
 async def decide(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; without a yes nothing changes."""
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
-    with interruption, counted(request_logger(config, session)):
+    with interruption, collect(request_logger(config, session)):
         report, where, run = await load_recorded(config, session)
         held = Held.of(report, where)
         if not held.recorded:
@@ -93,7 +93,7 @@ async def _open_ecosystems(
         await start_processes(group, config, session, ()),
         credentials,
         Logs(config.state_directory, run_logs.name_of("decide", datetime.now(UTC)), redact),
-        Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=None),
+        WaitBudget.from_now(max_wait_s=config.max_wait_s, deadline_s=None),
     )
     approvals = {}
     for name in sorted({package.ecosystem for package in held.recorded}):

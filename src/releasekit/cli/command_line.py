@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from releasekit.config.declaration import Declaration
-    from releasekit.config.declared import Declared
-    from releasekit.config.inputs import Inputs
+    from releasekit.config.inputs import Declared, Inputs
 
 _SEVERAL: Final = VERIFY | NOTES
 _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")

@@ -31,10 +31,10 @@ from releasekit.config.inputs import STATE_KEY
 from releasekit.config.values import Directory
 from releasekit.errors import ConfigError
 from releasekit.host.output_path import require_free
-from releasekit.http.traffic import counted
+from releasekit.http.traffic import collect
 from releasekit.model import Action
-from releasekit.plan.access import check_credentials
 from releasekit.plan.file import PlanFile
+from releasekit.plan.registries import check_credentials
 from releasekit.plan.shards import with_shards
 from releasekit.plan.warnings import refuse_errors
 from releasekit.problems import Problem
@@ -95,7 +95,7 @@ async def plan(config: Config, session: Session) -> int:
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
     history = await asyncio.to_thread(with_restored, config.state_directory, history)
     session.actions.watch_files()  # build backends may have to tell versions
-    with Interruption(), counted(request_logger(config, session)):
+    with Interruption(), collect(request_logger(config, session)):
         async with Group() as group:
             ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
     session.actions.restore_files(for_good=True)
@@ -149,7 +149,7 @@ async def publish(config: Config, session: Session) -> int:
     await asyncio.to_thread(refuse_elsewhere, config, session)
     await refuse_tracked_results(config, session)
     session.actions.watch_files()
-    with Interruption() as interruption, counted(request_logger(config, session)) as book:
+    with Interruption() as interruption, collect(request_logger(config, session)) as book:
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
             say(doctor.dead_runs(config.state_directory, ecosystems), session)

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.host.sandbox import Sandbox
-    from releasekit.http.traffic import Book
+    from releasekit.http.traffic import Metrics
     from releasekit.model import Plan, Result
     from releasekit.release.sources import Sources
     from releasekit.report.progress import Progress
-    from releasekit.scheduler.retries import Patience
+    from releasekit.scheduler.retries import WaitBudget
     from releasekit.state.journal import Journal
 
 
@@ -50,8 +50,8 @@ class Publishing:
     session: Session
     journal: Journal
     sandbox: Sandbox
-    patience: Patience
-    book: Book
+    patience: WaitBudget
+    book: Metrics
     signing: JobSigning | None
     post_release: PostRelease | None = None
 

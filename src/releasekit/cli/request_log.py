@@ -10,14 +10,14 @@ from releasekit.host.ci import CI
 from releasekit.report.log import LONG_S
 from releasekit.report.progress import has_screen
 from releasekit.report.spent import traffic_line
-from releasekit.spent import Delay
+from releasekit.spent import PauseEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
-    from releasekit.spent import Exchange
+    from releasekit.spent import RequestEvent
 
 
 def is_verbose(config: Config, environment: Mapping[str, str]) -> bool:
@@ -28,8 +28,10 @@ def is_verbose(config: Config, environment: Mapping[str, str]) -> bool:
     return config.verbose or CI.of(environment).is_debugged
 
 
-def request_logger(config: Config, session: Session) -> Callable[[Exchange | Delay], None] | None:
-    """For `counted`: everything where that was asked for, else, in a log, long pauses."""
+def request_logger(
+    config: Config, session: Session
+) -> Callable[[RequestEvent | PauseEvent], None] | None:
+    """For `collect`: everything where that was asked for, else, in a log, long pauses."""
     environment = session.credentials.environment
     verbose = is_verbose(config, environment)
     if not verbose and has_screen(session.out, environment):
@@ -39,11 +41,11 @@ def request_logger(config: Config, session: Session) -> Callable[[Exchange | Del
     redacted, clock = session.redacted, asyncio.get_running_loop().time
     told_until_s = 0.0
 
-    def tell(seen: Exchange | Delay) -> None:
+    def tell(seen: RequestEvent | PauseEvent) -> None:
         nonlocal told_until_s
         if not verbose:
             # A server that asks one to wait asks all of them.
-            if not isinstance(seen, Delay) or seen.end or seen.lasted_s < LONG_S:
+            if not isinstance(seen, PauseEvent) or seen.end or seen.lasted_s < LONG_S:
                 return
             if clock() < told_until_s:
                 return

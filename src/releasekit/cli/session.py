@@ -12,8 +12,8 @@ from releasekit.aio import Group
 from releasekit.announce.post_release import plan_post_release
 from releasekit.cli.preload import load_everything
 from releasekit.cli.signing import plan_signing
-from releasekit.config.choice import consulted
 from releasekit.config.inputs import STATE_KEY
+from releasekit.config.package_filter import consulted
 from releasekit.config.values import Url
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
@@ -28,14 +28,13 @@ from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.http.pool import CONNECTIONS
 from releasekit.model import Action
-from releasekit.plan import below
-from releasekit.plan.above import refuse_member
-from releasekit.plan.make import Around, discover, make_plan
+from releasekit.plan.enclosing_workspace import refuse_member
+from releasekit.plan.make import Survey, discover, find_missing_tools, make_plan
 from releasekit.plan.source import commit_of, is_tracked
-from releasekit.plan.tools import missing_tools
+from releasekit.plan.unlisted_packages import find_nested, include_workspaces
 from releasekit.plan.warnings import with_warnings
 from releasekit.report.redacted import Redacted
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.state.seals import seal_for
@@ -97,7 +96,7 @@ class Prepared:
     config: Config
     targets: Mapping[str, Target]
     processes: Processes
-    patience: Patience
+    patience: WaitBudget
     signing: JobSigning | None
     post_release: PostRelease | None
 
@@ -116,7 +115,7 @@ async def prepare(
     Raises DeadlinePassed where that takes longer than the whole run may, and Transient where a
     registry does not answer.
     """
-    patience = Patience.from_now(max_wait_s=config.max_wait_s, deadline_s=config.deadline_s)
+    patience = WaitBudget.from_now(max_wait_s=config.max_wait_s, deadline_s=config.deadline_s)
     limit = asyncio.timeout_at(None if config.deadline_s is None else patience.until)
     try:
         async with limit:
@@ -162,12 +161,12 @@ async def _prepare(
     *,
     logs: Logs,
     inherit_fds: Collection[int],
-    patience: Patience,
+    patience: WaitBudget,
 ) -> Prepared:
     processes = await start_processes(group, config, session, inherit_fds)
     signs = session.credentials.get("ACTIONS_ID_TOKEN_REQUEST_URL") is not None
     loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
-    config, around = await _survey(config, session, processes)
+    config, survey = await _survey(config, session, processes)
     dist = [place.path for place in config.dist]
     looked_up = group.start(commit_of(config.root, processes, beside=dist))
     credentials = session.credentials
@@ -179,7 +178,7 @@ async def _prepare(
     try:
         targets = await discover(config.root, discoveries)
         targets = await with_prebuilt(targets, config, session.ecosystems)
-        plan = await make_plan(config, targets, history, commit=commit, around=around)
+        plan = await make_plan(config, targets, history, commit=commit, survey=survey)
     except OSError as error:
         # Whatever a manifest names as a path: too long, a loop of links, in nobody's reach.
         place = clip(str(error.filename), MAX_PATH_CHARS)
@@ -217,7 +216,7 @@ def _with_tools(plan: Plan, config: Config, targets: Mapping[str, Target]) -> Pl
     """Raises ConfigError where a tool is missing that has to build; a plan alone needs none, and
     says so.
     """
-    error = missing_tools(plan, targets)
+    error = find_missing_tools(plan, targets)
     if error is None:
         return plan
     if config.mode != "plan":
@@ -290,11 +289,11 @@ def _caches(config: Config, session: Session) -> list[Cache]:
     ]
 
 
-async def _survey(config: Config, session: Session, processes: Processes) -> tuple[Config, Around]:
+async def _survey(config: Config, session: Session, processes: Processes) -> tuple[Config, Survey]:
     """What lies below the root, and the config with what of it is planned all the same."""
-    found = await below.found_below(config, session.ecosystems, processes)
-    config, note = below.taking_in(config, session.ecosystems, found)
-    return config, Around(session.ecosystems, found, note)
+    found = await find_nested(config, session.ecosystems, processes)
+    config, note = include_workspaces(config, session.ecosystems, found)
+    return config, Survey(session.ecosystems, found, note)
 
 
 async def _open_ecosystems(

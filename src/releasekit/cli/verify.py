@@ -15,10 +15,16 @@ from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError, PackageError, PathError, Rejected
-from releasekit.http.client import RetryPolicy, check, http_client, request_with_retry, retry
-from releasekit.http.download import download
+from releasekit.http.client import (
+    RetryPolicy,
+    check,
+    download,
+    http_client,
+    request_with_retry,
+    retry,
+)
 from releasekit.http.origins import require_safe
-from releasekit.http.traffic import counted
+from releasekit.http.traffic import collect
 from releasekit.problems import Problem, mark
 from releasekit.provenance.trust import NotVerified, trust_at
 from releasekit.provenance.verify_files import (
@@ -72,7 +78,7 @@ async def verify(config: Config, session: Session) -> int:
             problem=Problem.COMMAND_LINE,
         )
     interruption = Interruption("cancelled; nothing was changed")
-    with interruption, counted(request_logger(config, session)):
+    with interruption, collect(request_logger(config, session)):
         async with Group() as group:
             into = await group.enter(scratch(session.credentials.environment))
             http = await group.enter(http_client())

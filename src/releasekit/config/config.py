@@ -15,7 +15,7 @@ from releasekit.config.locations import (
     require_path,
     resolved,
 )
-from releasekit.config.rows import Rows, Shard
+from releasekit.config.shards import Shard, ShardCounts
 from releasekit.config.values import Name, Url
 from releasekit.errors import ConfigError, PathError
 from releasekit.problems import Problem
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.config.after import AnnounceOptions, TagOptions
     from releasekit.config.declaration import Command
-    from releasekit.config.declared import Declared
-    from releasekit.config.inputs import Inputs
+    from releasekit.config.inputs import Declared, Inputs
     from releasekit.config.levels import Levels
+    from releasekit.config.tag_options import AnnounceOptions, TagOptions
     from releasekit.config.values import Directory, Dist, PinMode, StageMode
     from releasekit.host.sandbox import Wanted
     from releasekit.model import PackageId
@@ -69,7 +68,7 @@ class Config:
     stage: StageMode
     wait_for_approval_s: float
     wait_s: float
-    shards: Rows
+    shards: ShardCounts
     shard: Shard | None
     results_directory: Path | None
     pin: PinMode
@@ -204,7 +203,7 @@ def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
         stage=inputs.stage,
         wait_for_approval_s=inputs.wait_for_approval,
         wait_s=inputs.wait,
-        shards=Rows.parse(
+        shards=ShardCounts.parse(
             inputs.shards, locations.ecosystems, inputs.given.get("shards", "shards")
         ),
         shard=_shard(inputs),

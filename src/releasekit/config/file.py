@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.config import levels
-from releasekit.config.after import AnnounceOptions, TagOptions
 from releasekit.config.levels import Levels
+from releasekit.config.tag_options import AnnounceOptions, TagOptions
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import read_parsed
 from releasekit.problems import Problem
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.declaration import Declaration
-    from releasekit.config.declared import Declared
+    from releasekit.config.inputs import Declared
     from releasekit.config.tables import OptionTable
 
 MAX_BYTES: Final = 1024 * 1024

@@ -36,7 +36,7 @@ class Levels:
         """Raises ConfigError naming `where` (the file), the key, and what to write instead."""
         return cls({_name(key, where): _level(key, table[key], where) for key in table})
 
-    def applied(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
+    def apply(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
         """Without those to ignore, each with whether it is an error; what is one already, because
         the registry will refuse it, stays so.
         """

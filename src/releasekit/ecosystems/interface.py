@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
 from releasekit.host.ci import CI
-from releasekit.scheduler.retries import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, WaitBudget
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
@@ -382,7 +382,7 @@ class Services:
     processes: Processes
     credentials: Credentials
     logs: Logs
-    patience: Patience = PATIENT
+    patience: WaitBudget = PATIENT
 
     @property
     def ci(self) -> CI:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from releasekit.config.choice import concerns
+from releasekit.config.package_filter import concerns
 from releasekit.ecosystems.dist_files import collected, refuse_other_bytes
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import ConfigError, PackageError, PlanError, did_you_mean

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class KillSchedule:
     """How many seconds a group has to obey each of the signals that end it, and how many the rest
     of it then has to let go of its pipes.
     """
@@ -45,7 +45,7 @@ class Patience:
 
 
 USUAL: Final = ToolVariables()
-PATIENCE: Final = Patience()
+PATIENCE: Final = KillSchedule()
 MAX_PLACE: Final = 200
 # A line of a child that is talked to: the metadata of a package is the longest.
 MAX_ANSWER: Final = 4 * 1024 * 1024
@@ -72,7 +72,7 @@ class Processes(Resource):
         secrets: Collection[str] = (),
         inherit_fds: Collection[int] = (),
         variables: ToolVariables = USUAL,
-        patience: Patience = PATIENCE,
+        patience: KillSchedule = PATIENCE,
         sandbox: Sandbox = UNCONFINED,
     ) -> None:
         """The caller may go on adding to `secrets` and `inherit_fds`: what children print is held
@@ -328,7 +328,7 @@ class _Running:
         self,
         process: asyncio.subprocess.Process,
         streams: Sequence[Stream],
-        patience: Patience,
+        patience: KillSchedule,
     ) -> None:
         self._process = process
         self._streams = streams

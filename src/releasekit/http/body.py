@@ -45,7 +45,7 @@ async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
     # Not aiter_bytes: it unpacks all of a piece at once, and a piece of 64 KiB may hold 64 MiB.
     async for piece in cast("httpx.AsyncByteStream", response.stream):
         arrived += len(piece)
-        traffic.received(len(piece))
+        traffic.count_received(len(piece))
         for part in [piece] if unpacker is None else unpacker.parts_of(piece):
             body += part
             if max(arrived, len(body)) > max_bytes:

@@ -1,4 +1,4 @@
-"""Leaving alone a registry that is down, and asking one more slowly that limits rates."""
+"""Sends no requests to a registry that is down, and fewer to one that limits rates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import LeftAlone, Transient
+from releasekit.errors import CircuitOpen, Transient
 from releasekit.http import traffic
 from releasekit.http.pool import CONNECTIONS
 from releasekit.http.remedies import PASSING
@@ -60,13 +60,13 @@ class Circuit:
         self._refused: dict[str, tuple[int, float]] = {}
 
     def check(self) -> None:
-        """While the circuit is open, raises LeftAlone, with the time left as `retry_after`; and
+        """While the circuit is open, raises CircuitOpen, with the time left as `retry_after`; and
         Transient where that has been so for too long.
         """
         now = asyncio.get_running_loop().time()
         left_s = self._open_until - now
         if left_s > 0:
-            kind = LeftAlone if now - self._down_since < PATIENCE_S else Transient
+            kind = CircuitOpen if now - self._down_since < PATIENCE_S else Transient
             error = kind(
                 f"{self._name} is down: it has failed {self._failures} times in a row, the last "
                 f"time with {self._last!r}; asking again in {max(left_s, 1):.0f} s",
@@ -78,7 +78,7 @@ class Circuit:
             error.asked_s = 0.0
             raise error
 
-    def failed(self, reason: str) -> None:
+    def record_failure(self, reason: str) -> None:
         now = asyncio.get_running_loop().time()
         if self._failures < self._limit:
             self._down_since = now
@@ -89,7 +89,7 @@ class Circuit:
             self._open_until = now + min(self._pause_s * 2**self._pauses, MAX_PAUSE_S)
             self._pauses = min(self._pauses + 1, 16)
 
-    def succeeded(self) -> None:
+    def record_success(self) -> None:
         """It is up, whatever it thinks of the request."""
         self._failures = self._pauses = 0
         self._open_until = 0.0
@@ -103,7 +103,7 @@ class Circuit:
         async with self._turns:
             self.check()
             if self._gap_s:
-                with traffic.waiting("rate-limit"):
+                with traffic.record_wait("rate-limit"):
                     async with self._line:
                         while (left_s := self._next_s - clock()) > 0:  # noqa: ASYNC110 (may grow)
                             await asyncio.sleep(left_s)

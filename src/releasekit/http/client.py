@@ -1,9 +1,11 @@
-"""HTTP as registries need it: one pooled client, capped answers, retried reads."""
+"""HTTP as registries need it: one pooled client, capped answers, retried reads, downloads."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import html
+import os
 import random
 import re
 import ssl
@@ -11,13 +13,14 @@ import time
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import httpx
 
 from releasekit import __version__
 from releasekit.aio import backoff
-from releasekit.errors import ConfigError, Denied, LeftAlone, PackageError, Rejected, Transient
+from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Rejected, Transient
+from releasekit.host import durable
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
 from releasekit.http.origins import (
@@ -29,13 +32,15 @@ from releasekit.http.origins import (
 )
 from releasekit.http.pool import PooledClient
 from releasekit.http.remedies import PASSING, is_passing, remedy
+from releasekit.model import Artifact
 from releasekit.problems import Problem
-from releasekit.scheduler.retries import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, WaitBudget
 from releasekit.text.escape import bare_urls, clip, visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from releasekit.http.circuit import Circuit
 
@@ -46,6 +51,8 @@ MAX_REDIRECTS = 5
 # Of what nobody says more about; a list of all that there is may be longer.
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 MAX_MESSAGE_CHARS = 400
+# Of the answer to a download that failed, for the words of the server.
+_MAX_WORDS_BYTES = 64 * 1024
 _MAX_SECONDS = "999999999"
 # The longest form that a date may have. https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7
 _MAX_DATE_CHARS = 64
@@ -56,7 +63,7 @@ _MAX_DATE_CHARS = 64
 # https://github.com/git/git/blob/master/lockfile.c (File exists, another git process)
 # https://github.com/git/git/blob/master/transport.c (non-fast-forward, failed to push some refs)
 # https://github.com/libgit2/libgit2/blob/main/src/libgit2/push.c (non-fastforwardable)
-_CROWDED = re.compile(
+_CONTENDED = re.compile(
     rb"cannot lock ref|\.lock': file exists|another git process|failed to lock file"
     rb"|non-fast-?forward|\(fetch first\)|failed to push some refs",
     re.IGNORECASE,
@@ -138,7 +145,7 @@ class RetryPolicy:
     base_delay_s: float = 1.0
     deadline_s: float = 300.0
     circuit: Circuit | None = None
-    patience: Patience = PATIENT
+    patience: WaitBudget = PATIENT
     redact: Callable[[str], str] = str
     rng: random.Random = field(
         default_factory=random.Random,  # noqa: S311 (spreads requests, guards nothing)
@@ -175,7 +182,7 @@ def _timestamp(http_date: str) -> float | None:
 async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     """Call `attempt` until it returns, raises anything but Transient, or the policy is used up.
 
-    One that finds the registry left alone has asked nothing, and does not count.
+    An attempt that finds the circuit open has sent nothing, and does not count.
     """
     clock = asyncio.get_running_loop().time
     patience = policy.patience.within(clock() + policy.deadline_s, "task-timeout")
@@ -196,7 +203,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
             # Where nobody has ever answered, whoever waits should soon know.
             pace = number if policy.circuit is None or policy.circuit.reached else 0
             delay_s = max(error.retry_after or 0.0, backoff(pace, policy.base_delay_s, policy.rng))
-            asked = not isinstance(error, LeftAlone)
+            asked = not isinstance(error, CircuitOpen)
             tries = number
             if error.slowed_down and policy.circuit is not None:
                 tries = policy.circuit.refusals - 1  # while others get through, so does this one
@@ -232,7 +239,7 @@ async def send(
             if isinstance(trouble, httpx.TransportError) and (
                 circuit.reached or not _finds_nobody(request, trouble)
             ):
-                circuit.failed(_describe(trouble))
+                circuit.record_failure(_describe(trouble))
             raise
         circuit.reached = True
         # Servers refuse by names, as that of a page that lists all versions of an artifact.
@@ -242,10 +249,10 @@ async def send(
                 response.extensions["slowed_down"] = True
         elif response.status_code < 500:
             circuit.speed_up(asked)
-        if response.status_code >= 500 and not is_crowded(response):
-            circuit.failed(f"HTTP {response.status_code}")
+        if response.status_code >= 500 and not is_contended(response):
+            circuit.record_failure(f"HTTP {response.status_code}")
         else:
-            circuit.succeeded()
+            circuit.record_success()
         return response
 
 
@@ -259,7 +266,7 @@ async def _exchange(
         finally:
             await response.aclose()
     except httpx.TransportError as error:
-        raise broken(request, error) from error
+        raise transport_error(request, error) from error
 
 
 async def request_with_retry(
@@ -286,13 +293,75 @@ async def request_with_retry(
                 check(response, describe_request(request), redact=policy.redact)
             if response.next_request is None:
                 return response
-            request = redirected(request, response.next_request)
+            request = follow_redirect(request, response.next_request)
         raise Rejected(
             f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
             problem=Problem.WRONG_ADDRESS,
         )
 
     return await retry(attempt, policy)
+
+
+async def download(
+    client: httpx.AsyncClient,
+    url: httpx.URL,
+    into: Path,
+    *,
+    headers: Mapping[str, str],
+    max_bytes: int,
+    algorithms: tuple[str, ...] = ("sha256",),
+) -> Artifact | httpx.Response:
+    """One attempt: the new file `into`, hashed on its way to the disk; for all but a success, the
+    answer. Follows redirects as `request_with_retry` does. Raises Transient, and Rejected for over
+    `max_bytes`.
+    """
+    request = client.build_request("GET", url, headers={**headers, "Accept-Encoding": "identity"})
+    try:
+        for _ in range(MAX_REDIRECTS):
+            response = await traffic.exchange(client, request)
+            try:
+                if response.status_code == httpx.codes.OK:
+                    return await _store(response, into, max_bytes, algorithms)
+                if response.next_request is None:
+                    return with_body(response, await read_body(response, _MAX_WORDS_BYTES))
+                request = follow_redirect(request, response.next_request)
+            finally:
+                await response.aclose()
+    except httpx.TransportError as error:
+        raise transport_error(request, error) from error
+    raise Rejected(
+        f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
+        problem=Problem.WRONG_ADDRESS,
+    )
+
+
+async def _store(
+    response: httpx.Response, into: Path, max_bytes: int, algorithms: tuple[str, ...]
+) -> Artifact:
+    what = describe_request(response.request)
+    if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise Rejected(
+            f"{what}: the answer is encoded, and nothing asked for that",
+            problem=Problem.STRANGE_ANSWER,
+        )
+    hashes = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
+    size = 0
+    # An earlier attempt may have left a part of it.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with durable.opened(into, flags) as descriptor:
+        async for piece in cast("httpx.AsyncByteStream", response.stream):
+            size += len(piece)
+            traffic.count_received(len(piece))
+            if size > max_bytes:
+                raise Rejected(
+                    f"{what}: the file is over {max_bytes} bytes", problem=Problem.STRANGE_ANSWER
+                )
+            durable.write_all(descriptor, piece)
+            for each in hashes.values():
+                each.update(piece)
+    return Artifact(
+        path=into, size=size, digests={name: each.hexdigest() for name, each in hashes.items()}
+    )
 
 
 def check(
@@ -314,16 +383,16 @@ def check(
     said = message_of(response, redact=redact) if words is None else words
     said = said.removeprefix(str(status)).lstrip()
     message = f"{what}: HTTP {status} {said}".rstrip()
-    crowded = is_crowded(response)
-    if is_passing(status) or crowded:
+    contended = is_contended(response)
+    if is_passing(status) or contended:
         error = Transient(
             message,
             retry_after=retry_after(response),
             ambiguous=status >= 500,
-            crowded=crowded,
+            contended=contended,
             limited=status == 429 or None,
             problem=Problem.RATE_LIMITED if status == 429 else None,
-            hint=PASSING if crowded else remedy(status),
+            hint=PASSING if contended else remedy(status),
             status=status,
         )
         error.slowed_down = "slowed_down" in response.extensions
@@ -333,11 +402,11 @@ def check(
     )
 
 
-def is_crowded(response: httpx.Response) -> bool:
+def is_contended(response: httpx.Response) -> bool:
     """Whether a server that is up could not do it beside what others asked of it."""
     if response.status_code in {409, 423} or response.status_code >= 500:
         text = response.content[:_LOOKED_AT_BYTES]
-        return response.status_code == 423 or _CROWDED.search(text) is not None
+        return response.status_code == 423 or _CONTENDED.search(text) is not None
     return False
 
 
@@ -394,7 +463,7 @@ def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     return clip(line if len(text) <= 16 * limit else f"{line}…", limit)
 
 
-def redirected(request: httpx.Request, target: httpx.Request) -> httpx.Request:
+def follow_redirect(request: httpx.Request, target: httpx.Request) -> httpx.Request:
     # Who is asked without encryption may send on to itself.
     if not is_safe(target.url) and not same_origin(request.url, target.url):
         raise Rejected(
@@ -413,7 +482,7 @@ def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
     return request.method in _LOOKS and isinstance(error, traffic.NEVER_SENT)
 
 
-def broken(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
+def transport_error(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
     reason = f"{describe_request(request)}: {_describe(error)}"
     proxy = proxy_of(request.url) if isinstance(error, traffic.NEVER_SENT) else None
     hint = ""

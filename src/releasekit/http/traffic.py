@@ -1,7 +1,7 @@
-"""What is asked of servers, counted where it is sent, for the package that it is about; and the
-pauses that those who ask have to make. Whoever watches is told of each.
+"""Counts requests where they are sent, for the package that they are about, and the pauses before
+and between them. A watcher gets an event for each.
 
-Of what is asked once for all, the package that comes first bears the cost.
+A request that serves several packages counts for the first one that needs it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from releasekit.errors import Rejected
 from releasekit.http.origins import describe_request, has_port
 from releasekit.http.remedies import is_passing
 from releasekit.problems import Problem
-from releasekit.spent import Delay, Exchange
+from releasekit.spent import PauseEvent, RequestEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from releasekit.model import PackageId
     from releasekit.spent import Wait
 
-    Watch = Callable[[Exchange | Delay], None]
+    Watch = Callable[[RequestEvent | PauseEvent], None]
 
 # Raised before a connection stands, so the request cannot have taken effect.
 NEVER_SENT: Final = (
@@ -38,16 +38,16 @@ NEVER_SENT: Final = (
 )
 
 
-# Whoever pauses before another attempt says so when it begins.
+# A pause before another attempt is reported when it begins.
 _TOLD_BEFORE: Final = frozenset({"rate-limit", "retry"})
-# What begins so soon has only waited for its turn in the event loop.
+# A shorter wait is only a turn of the event loop.
 _NOTICEABLE_S: Final = 0.05
 # Another attempt at a read may follow, as one follows 5xx. Uploads are numbered by the scheduler.
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
 @dataclass(slots=True)
-class Account:
+class Counters:
     """Bytes of bodies: sent, as they were handed to a connection; received, before unpacking."""
 
     requests: int = 0
@@ -57,13 +57,13 @@ class Account:
 
 
 @dataclass(slots=True)
-class Book:
-    """The accounts of one command; `rest` is what was asked for no package, as tokens are. `watch`
-    is told of everything as it happens, in seconds since `began_s`, on the clock of the loop.
+class Metrics:
+    """The counters of one command; `rest` counts requests for no package, as those for tokens are.
+    `watch` gets each event as it happens, in seconds since `began_s`, on the clock of the loop.
     """
 
-    rest: Account = field(default_factory=Account)
-    packages: dict[PackageId, Account] = field(default_factory=dict)
+    rest: Counters = field(default_factory=Counters)
+    packages: dict[PackageId, Counters] = field(default_factory=dict)
     watch: Watch | None = None
     began_s: float = 0.0
     # How often in a row a read was without success: of package, method and URL.
@@ -78,53 +78,53 @@ class Pause(NamedTuple):
     end_s: float
 
 
-_book: ContextVar[Book | None] = ContextVar("_book", default=None)
-# Where nobody keeps a book, it is written to an account that nobody reads.
-_account: ContextVar[Account] = ContextVar("_account", default=Account())  # noqa: B039 (as above)
+_metrics: ContextVar[Metrics | None] = ContextVar("_metrics", default=None)
+# Outside of `collect`, requests are counted here, and nothing reads it.
+_counters: ContextVar[Counters] = ContextVar("_counters", default=Counters())  # noqa: B039 (as above)
 _pauses: ContextVar[list[Pause] | None] = ContextVar("_pauses", default=None)
 _about: ContextVar[str] = ContextVar("_about", default="")
 
 
 @contextlib.contextmanager
-def counted(watch: Watch | None = None) -> Iterator[Book]:
-    """Whatever is asked in this block, and in the tasks that it starts, is written to the book, and
-    told to `watch`.
+def collect(watch: Watch | None = None) -> Iterator[Metrics]:
+    """Counts all requests of this block, and of the tasks that it starts, and hands each event to
+    `watch`.
     """
-    book = Book(watch=watch, began_s=asyncio.get_running_loop().time() if watch else 0.0)
-    before, payer = _book.set(book), _account.set(book.rest)
+    metrics = Metrics(watch=watch, began_s=asyncio.get_running_loop().time() if watch else 0.0)
+    before, payer = _metrics.set(metrics), _counters.set(metrics.rest)
     try:
-        yield book
+        yield metrics
     finally:
-        _account.reset(payer)
-        _book.reset(before)
+        _counters.reset(payer)
+        _metrics.reset(before)
 
 
-def restarted() -> float:
-    """From now on, whoever watches is told times since now, which is returned."""
+def restart_clock() -> float:
+    """From now on, the times of events count from now, which is returned."""
     now_s = asyncio.get_running_loop().time()
-    if (book := _book.get()) is not None:
-        book.began_s = now_s
+    if (metrics := _metrics.get()) is not None:
+        metrics.began_s = now_s
     return now_s
 
 
 @contextlib.contextmanager
-def billed_to(package: PackageId) -> Iterator[None]:
-    """What is asked in this block is asked for `package`."""
-    book = _book.get()
-    if book is None:
+def attribute_to(package: PackageId) -> Iterator[None]:
+    """Requests in this block count for `package`."""
+    metrics = _metrics.get()
+    if metrics is None:
         yield
         return
-    payer = _account.set(book.packages.setdefault(package, Account()))
+    payer = _counters.set(metrics.packages.setdefault(package, Counters()))
     about = _about.set(str(package))
     try:
         yield
     finally:
         _about.reset(about)
-        _account.reset(payer)
+        _counters.reset(payer)
 
 
 @contextlib.contextmanager
-def pauses_in(pauses: list[Pause]) -> Iterator[None]:
+def record_pauses(pauses: list[Pause]) -> Iterator[None]:
     """Pauses in this block are added to `pauses`."""
     before = _pauses.set(pauses)
     try:
@@ -134,8 +134,8 @@ def pauses_in(pauses: list[Pause]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def waiting(cause: Wait, what: str = "") -> Iterator[None]:
-    """The block does nothing but wait, for `what`."""
+def record_wait(cause: Wait, what: str = "") -> Iterator[None]:
+    """Records the block, which only waits for `what`, as a pause."""
     clock = asyncio.get_running_loop().time
     start_s = clock()
     try:
@@ -146,35 +146,35 @@ def waiting(cause: Wait, what: str = "") -> Iterator[None]:
         if pauses is not None:
             pauses.append(Pause(cause, start_s, end_s))
         if cause not in _TOLD_BEFORE and end_s - start_s >= _NOTICEABLE_S:
-            _tell_delay(cause, end_s - start_s, end=True, what=what)
+            _report_pause(cause, end_s - start_s, end=True, what=what)
 
 
 @contextlib.asynccontextmanager
-async def waited_for(
+async def wait_for_turn(
     turn: contextlib.AbstractAsyncContextManager[None], cause: Wait, what: str = ""
 ) -> AsyncIterator[None]:
-    """`turn`, where the time until it comes is a pause."""
+    """Enters `turn`, and records the time until it comes as a pause."""
     async with contextlib.AsyncExitStack() as stack:
-        with waiting(cause, what):
+        with record_wait(cause, what):
             await stack.enter_async_context(turn)
         yield
 
 
 async def pause(delay_s: float, *, again: bool, limited: bool) -> None:
-    """Before a read is tried `again`; `limited` where the server asked for it."""
-    _account.get().retries += again
+    """Waits before a read is tried `again`; `limited` where the server asked for that."""
+    _counters.get().retries += again
     cause: Wait = "rate-limit" if limited else "retry"
-    _tell_delay(cause, delay_s)
-    with waiting(cause):
+    _report_pause(cause, delay_s)
+    with record_wait(cause):
         await asyncio.sleep(delay_s)
 
 
-def _tell_delay(cause: Wait, lasted_s: float, *, end: bool = False, what: str = "") -> None:
-    book = _book.get()
-    if book is not None and book.watch is not None:
-        at_s = asyncio.get_running_loop().time() - book.began_s
-        book.watch(
-            Delay(
+def _report_pause(cause: Wait, lasted_s: float, *, end: bool = False, what: str = "") -> None:
+    metrics = _metrics.get()
+    if metrics is not None and metrics.watch is not None:
+        at_s = asyncio.get_running_loop().time() - metrics.began_s
+        metrics.watch(
+            PauseEvent(
                 package=_about.get(), cause=cause, at_s=at_s, lasted_s=lasted_s, end=end, what=what
             )
         )
@@ -190,9 +190,9 @@ async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.R
             f"{describe_request(request)}: {request.url.port} is no port",
             problem=Problem.WRONG_ADDRESS,
         )
-    account = _account.get()
-    account.requests += 1
-    seen, size = _Seen(request, account), 0
+    counters = _counters.get()
+    counters.requests += 1
+    seen, size = _Seen(request, counters), 0
     if isinstance(request.stream, httpx.ByteStream):
         size = int(request.headers.get("Content-Length", 0))
     else:
@@ -211,9 +211,9 @@ async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.R
     return seen.until_closed(response)
 
 
-def received(size: int) -> None:
-    """So much of the body of an answer has arrived."""
-    _account.get().received_bytes += size
+def count_received(size: int) -> None:
+    """Counts `size` bytes of the body of an answer."""
+    _counters.get().received_bytes += size
 
 
 class _CountedStream(httpx.AsyncByteStream):
@@ -228,53 +228,53 @@ class _CountedStream(httpx.AsyncByteStream):
 
 
 class _Seen:
-    """One exchange, of which whoever watches is told once, at its end."""
+    """One request, which the watcher gets once, at its end."""
 
     __slots__ = (
-        *("_about", "_account", "_book", "_request", "_start_s"),
+        *("_about", "_counters", "_metrics", "_request", "_start_s"),
         *("received_bytes", "sent_bytes"),
     )
 
-    def __init__(self, request: httpx.Request, account: Account) -> None:
-        self._account = account
-        book = _book.get()
-        self._book = book if book is not None and book.watch is not None else None
+    def __init__(self, request: httpx.Request, counters: Counters) -> None:
+        self._counters = counters
+        metrics = _metrics.get()
+        self._metrics = metrics if metrics is not None and metrics.watch is not None else None
         self._request = request
         self._about = _about.get()
         self._start_s = asyncio.get_running_loop().time()
         self.sent_bytes = self.received_bytes = 0
 
     def sent(self, size: int) -> None:
-        self._account.sent_bytes += size
+        self._counters.sent_bytes += size
         self.sent_bytes += size
 
     def until_closed(self, response: httpx.Response) -> httpx.Response:
-        """`response`, which tells of itself when it is closed."""
+        """`response`, which reports the request when it is closed."""
         if response.is_closed:  # there is nothing more to come
             self.received_bytes = len(response.content)
             self.ended(response.status_code)
-        elif self._book is not None:
+        elif self._metrics is not None:
             body = cast("httpx.AsyncByteStream", response.stream)
             response.stream = _SeenStream(body, self, response.status_code)
         return response
 
     def ended(self, status: int = 0, trouble: str = "") -> None:
-        book, self._book = self._book, None
-        if book is None or book.watch is None:
+        metrics, self._metrics = self._metrics, None
+        if metrics is None or metrics.watch is None:
             return
         request = self._request
         key = (self._about, request.method, str(request.url))
-        attempt = book.failures.pop(key, 0) + 1
+        attempt = metrics.failures.pop(key, 0) + 1
         failed = trouble or is_passing(status)
         if failed and request.method in _READS:
-            book.failures[key] = attempt
+            metrics.failures[key] = attempt
         now_s = asyncio.get_running_loop().time()
-        book.watch(
-            Exchange(
+        metrics.watch(
+            RequestEvent(
                 package=self._about,
                 method=request.method,
                 url=str(request.url),
-                at_s=now_s - book.began_s,
+                at_s=now_s - metrics.began_s,
                 lasted_s=now_s - self._start_s,
                 status=status,
                 trouble=trouble,

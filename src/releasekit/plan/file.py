@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from releasekit.config.choice import chosen
+from releasekit.config.package_filter import chosen
 from releasekit.errors import ConfigError, PlanError
 from releasekit.host.files import read_file
 from releasekit.model import (

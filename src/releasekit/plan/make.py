@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
-from releasekit.config.choice import concerns, select, with_extra
+from releasekit.config.package_filter import concerns, select, with_extra
 from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all
 from releasekit.graph import DependencyGraph, levels_above, reachable
 from releasekit.host.files import read_file, read_text
@@ -31,11 +31,21 @@ from releasekit.model import (
     PlannedPackage,
     Published,
 )
-from releasekit.plan.access import find_unnamed, look_up, refuse_unnamed
-from releasekit.plan.below import ASIDE, TESTS, missed, standing, told
 from releasekit.plan.decision import SENT, compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
-from releasekit.plan.staged import looked_at
+from releasekit.plan.registries import (
+    find_unnamed,
+    look_up_all,
+    refresh_staged,
+    refuse_unnamed,
+)
+from releasekit.plan.unlisted_packages import (
+    ASIDE,
+    TESTS,
+    describe_included,
+    describe_unlisted,
+    find_unlisted,
+)
 from releasekit.problems import Problem
 from releasekit.report.text import by_reason, few
 
@@ -46,34 +56,34 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
-    from releasekit.plan.below import Below
+    from releasekit.plan.unlisted_packages import NestedPackages
     from releasekit.state.journal import History, HistoryEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """What lies below the root, whether discovery comes to it or not, and what to say of that."""
+class Survey:
+    """What lies below the root, whether discovery finds it or not, and a note about it."""
 
     ecosystems: Mapping[str, EcosystemDeclaration]
-    below: Sequence[Below] = ()
+    nested: Sequence[NestedPackages] = ()
     note: str = ""
 
-    def missed(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
-        """A sentence for each ecosystem of which packages are in no workspace here."""
-        left = missed(self.below, targets)
-        taken = standing(left, config, self.ecosystems) if self.note else []
-        return [*told(left, config, self.ecosystems), *taken]
+    def describe_unlisted(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
+        """A sentence for each ecosystem that has packages in no workspace here."""
+        left = find_unlisted(self.nested, targets)
+        included = describe_included(left, config, self.ecosystems) if self.note else []
+        return [*describe_unlisted(left, config, self.ecosystems), *included]
 
 
-NOTHING_AROUND: Final = Around({})
-# What is about the bytes of an earlier run, whatever the registry shows.
+NO_SURVEY: Final = Survey({})
+# Actions that send the bytes of an earlier run, whatever the registry shows.
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
 # How many dependents a message names, which all go into `exclude-packages` with one.
 _NAMED: Final = 50
 
 
 async def discover(root: Path, discoveries: Mapping[str, Discovery]) -> dict[str, Target]:
-    """What there is of every ecosystem, looked for side by side."""
+    """The packages of every ecosystem, discovered side by side."""
     found = await gather_all(each.discover(root) for each in discoveries.values())
     return dict(zip(discoveries, found, strict=True))
 
@@ -84,16 +94,16 @@ async def make_plan(
     history: History,
     *,
     commit: str,
-    around: Around = NOTHING_AROUND,
+    survey: Survey = NO_SURVEY,
 ) -> Plan:
-    """Check, order and look up; nothing is changed, on disk or anywhere else.
+    """Checks, orders and looks up; changes nothing, on disk or anywhere else.
 
-    `targets` are of the ecosystems that the run is about, and of those that are only consulted.
+    `targets` are of the ecosystems that the run publishes, and of those that it only consults.
     Raises ConfigError and PlanError for what the user has to correct, PackageError when a registry
     cannot be asked.
     """
-    missed = around.missed(config, targets)
-    found = packages_of(targets, config, missed)
+    unlisted = survey.describe_unlisted(config, targets)
+    found = collect_packages(targets, config, unlisted)
     joined = with_extra(found, config.extra_dependencies, targets)
     everything = {package.id: package for package in joined}
     everything = {name: with_doubt(each, config.root) for name, each in everything.items()}
@@ -104,7 +114,7 @@ async def make_plan(
     chosen = map_all(partial(without_private, everything=everything, beside=selected), selected)
     beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
     ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
-    unreleased = unreleased_needs(ordered, everything, targets)
+    unreleased = find_unreleased(ordered, everything, targets)
     asked = [*with_dependencies(ordered, public), *unreleased]
     checks = {
         each.id.ecosystem: targets[each.id.ecosystem].registry.check_credentials for each in asked
@@ -113,7 +123,7 @@ async def make_plan(
     unnamed = find_unnamed(checks)
     if uploading:
         refuse_unnamed(unnamed)
-    published = await look_up(asked, targets, uploading=uploading, unnamed=unnamed)
+    published = await look_up_all(asked, targets, uploading=uploading, unnamed=unnamed)
     urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
     decided = [
         plan_package(
@@ -129,13 +139,13 @@ async def make_plan(
         plan_package(
             each.package,
             each.published,
-            unstaged(history.entry(each.package)),
+            without_staged(history.entry(each.package)),
             commit=commit,
             url=urls[each.package.id.ecosystem],
         )
         if each.action is Action.AWAIT and each.staged is None
         else each
-        for each in await looked_at(decided, targets)
+        for each in await refresh_staged(decided, targets)
     ]
     planned, left_out = without_unplanned(seen, config)
     ordered = [each.package for each in planned]
@@ -146,6 +156,7 @@ async def make_plan(
     await asyncio.to_thread(check_pins, planned, versions, targets)
     check_single_uploads(planned, targets)
     fingerprints = sorted(each.fingerprint for each in planned)
+    waits = f"waits for what other jobs publish: {few(list(map(str, foreign)))}" if foreign else ""
     return Plan(
         packages=planned,
         private=tuple(
@@ -161,14 +172,14 @@ async def make_plan(
         foreign=tuple(public[package] for package in foreign),
         behind=waiting_elsewhere(ordered, public) if config.wait_s else {},
         notes=(
-            *filter(None, [around.note]),
-            *insecure_notes(urls.values(), config.insecure_hosts),
-            *missed,
+            *filter(None, [survey.note]),
+            *describe_insecure(urls.values(), config.insecure_hosts),
+            *unlisted,
             *order_notes,
-            *doubt_notes(planned),
-            *waiting_notes(foreign),
+            *describe_doubts(planned),
+            *filter(None, [waits]),
             *left_out,
-            *plan_notes(planned, targets),
+            *describe_expectations(planned, targets),
             *(
                 f"{error}: it was asked without one, and may have more than it shows. {error.hint}"
                 for error in unnamed.values()
@@ -178,7 +189,7 @@ async def make_plan(
 
 
 def with_doubt(package: Package, root: Path) -> Package:
-    """With what its directory or its name makes unlikely, if nothing else does."""
+    """`package` with a doubt about publishing it, where its directory or its name gives one."""
     if package.doubt:
         return package
     parts = package.directory.parts[len(root.parts) :]
@@ -189,9 +200,9 @@ def with_doubt(package: Package, root: Path) -> Package:
     return package
 
 
-def doubt_notes(planned: Sequence[PlannedPackage]) -> list[str]:
-    """Which packages go out though hardly anybody means them to; what a workspace lists, and what
-    does not call itself private, is of the release.
+def describe_doubts(planned: Sequence[PlannedPackage]) -> list[str]:
+    """Names the packages that go out although publishing them is hardly meant: a workspace lists
+    them, and they do not call themselves private.
     """
     doubts: dict[str, list[str]] = {}
     for each in planned:
@@ -204,8 +215,8 @@ def doubt_notes(planned: Sequence[PlannedPackage]) -> list[str]:
     ]
 
 
-def insecure_notes(urls: Iterable[str], hosts: Collection[str]) -> list[str]:
-    """Of registries that are reached without encryption."""
+def describe_insecure(urls: Iterable[str], hosts: Collection[str]) -> list[str]:
+    """A note for each registry that is reached without encryption."""
     return [
         f"INSECURE: {url} is reached without encryption, as `insecure-hosts` allows: whoever is on "
         "the way reads the token and can change what is published"
@@ -214,7 +225,7 @@ def insecure_notes(urls: Iterable[str], hosts: Collection[str]) -> list[str]:
     ]
 
 
-def plan_notes(
+def describe_expectations(
     packages: Sequence[PlannedPackage], targets: Mapping[str, Target]
 ) -> tuple[str, ...]:
     """What the targets expect of this plan, in words for the user."""
@@ -226,22 +237,22 @@ def plan_notes(
     return tuple(filter(None, notes))
 
 
-def packages_of(
-    targets: Mapping[str, Target], config: Config, missed: Sequence[str] = ()
+def collect_packages(
+    targets: Mapping[str, Target], config: Config, unlisted: Sequence[str] = ()
 ) -> list[Package]:
-    """Every package found; raises ConfigError when there is none, or one twice, and when there is
-    none to publish but for those that were `missed`.
+    """Every package found; raises ConfigError when there is none, when two have one name, and when
+    only `unlisted` ones could be published.
     """
     packages = [package for target in targets.values() for package in target.workspace.packages]
     public = [p for p in packages if concerns(config, p.id.ecosystem) and not p.unpublishable]
-    if missed and not public:
+    if unlisted and not public:
         own = [p for p in packages if concerns(config, p.id.ecosystem)]
         never = [
             f"never published: {few([str(each.id) for each in group])}: {reason}"
             for reason, group in by_reason(own).items()
         ]
         raise ConfigError(
-            f"{config.root}: there is no package to publish here: {'; '.join([*never, *missed])}",
+            f"{config.root}: there is no package to publish here: {'; '.join([*never, *unlisted])}",
             hint="Or name the directory of what is meant as `working-directory`, and let what is "
             "never published say so in its manifest.",
             problem=Problem.NO_PACKAGES,
@@ -268,7 +279,7 @@ def packages_of(
 def without_private(
     package: Package, everything: Mapping[PackageId, Package], beside: Sequence[Package]
 ) -> Package:
-    """`package` without dependencies that are never published, and that nobody has to install.
+    """`package` without its optional dependencies that are never published.
 
     Raises PlanError when it cannot be installed or built without one that is never published.
     """
@@ -276,7 +287,7 @@ def without_private(
     def is_public(dependency: Dependency) -> bool:
         reason = dependency.private or everything[dependency.on].unpublishable
         if reason and dependency.kind not in {DependencyKind.OPTIONAL, DependencyKind.ORDER}:
-            name = named(dependency.on, beside=package.id)
+            name = display_name(dependency.on, beside=package.id)
             raise PlanError(
                 f"{package.manifest}: {package.id.name} needs {name} "
                 f"({dependency.kind}), which is never published: {reason}",
@@ -294,7 +305,7 @@ def without_private(
 def with_dependencies(
     chosen: Sequence[Package], public: Mapping[PackageId, Package]
 ) -> list[Package]:
-    """The chosen packages, and those left out that they depend on."""
+    """The chosen packages, and the packages left out that they depend on."""
     wanted = {package.id: package for package in chosen}
     for package in chosen:
         for dependency in package.asked_for:
@@ -315,18 +326,18 @@ def refuse_left_out(
     def is_foreign(needs: tuple[Package, Dependency]) -> bool:
         package, dependency = needs
         there = published[dependency.on]
-        # Nobody who installs a package asks for what its development takes.
+        # Installing a package does not install its development dependencies.
         if dependency.on in planned or dependency.kind is DependencyKind.DEV:
             return False
         if there is not None and there.complete:
             return False
-        # What goes out after the package cannot be waited for before.
+        # A dependency that goes out after the package cannot be waited for before it.
         if config.wait_s and dependency in package.dependencies:
             return True
-        name = named(dependency.on, beside=package.id)
+        name = display_name(dependency.on, beside=package.id)
         raise PlanError(
             f"{package.id} needs {name}, which is left out and not published yet",
-            hint=way_out(dependency.on, name, with_dependents(package.id, chosen), config),
+            hint=suggest_way_out(dependency.on, name, with_dependents(package.id, chosen), config),
             problem=Problem.NEEDS_LEFT_OUT,
         )
 
@@ -334,12 +345,14 @@ def refuse_left_out(
     return sorted({need.on for _, need in compress(needs, map_all(is_foreign, needs))})
 
 
-def unreleased_needs(
+def find_unreleased(
     chosen: Sequence[Package],
     everything: Mapping[PackageId, Package],
     targets: Mapping[str, Target],
 ) -> list[Package]:
-    """What the chosen packages take from a registry that tells new names, and no run publishes."""
+    """Dependencies of the chosen packages that no run publishes, from registries that can tell
+    whether a name is new.
+    """
     needs = {
         need.on: everything[need.on]
         for package in chosen
@@ -389,7 +402,7 @@ def refuse_unreleased(
 def waiting_elsewhere(
     chosen: Sequence[Package], public: Mapping[PackageId, Package]
 ) -> dict[PackageId, int]:
-    """Whose turn should come early, because other jobs wait for it."""
+    """Packages that should go early because other jobs wait for them."""
     here, everywhere = (
         levels_above({p.id: [need.on for need in p.dependencies] for p in packages})
         for packages in (chosen, public.values())
@@ -398,11 +411,7 @@ def waiting_elsewhere(
     return {package: levels for package, levels in more.items() if levels}
 
 
-def waiting_notes(foreign: Sequence[PackageId]) -> list[str]:
-    return [f"waits for what other jobs publish: {few(list(map(str, foreign)))}"] * bool(foreign)
-
-
-def way_out(left_out: PackageId, name: str, dependents: str, config: Config) -> str:
+def suggest_way_out(left_out: PackageId, name: str, dependents: str, config: Config) -> str:
     if left_out in config.not_to_publish:
         return f"The plan file does not publish {name}: plan again with it."
     if concerns(config, left_out.ecosystem):
@@ -418,19 +427,19 @@ def way_out(left_out: PackageId, name: str, dependents: str, config: Config) -> 
 
 
 def with_dependents(package: PackageId, chosen: Sequence[Package]) -> str:
-    """Its name, and those of what needs it: whoever leaves out one of them has to leave out all."""
+    """Its name, and those of all packages that need it: they can only be left out together."""
     above: defaultdict[PackageId, list[PackageId]] = defaultdict(list)
     for each in chosen:
         for need in each.asked_for:
             if need.kind is not DependencyKind.DEV:
                 above[need.on].append(each.id)
     others = sorted(reachable([package], lambda each: above[each]) - {package})
-    names = [named(each, beside=package) for each in others]
+    names = [display_name(each, beside=package) for each in others]
     return f"{package.name} and what needs it ({few(names, _NAMED)})" if names else package.name
 
 
-def named(package: PackageId, *, beside: PackageId) -> str:
-    """The name alone, where nobody can take it for one of another ecosystem."""
+def display_name(package: PackageId, *, beside: PackageId) -> str:
+    """The name alone where `beside` is of the same ecosystem, else with its ecosystem."""
     return package.name if package.ecosystem == beside.ecosystem else str(package)
 
 
@@ -451,7 +460,7 @@ def plan_package(
         action=action,
         reason=reason,
         fingerprint=fingerprint(package, url),
-        artifacts=_stored(entry, published, action) if entry else (),
+        artifacts=_stored_artifacts(entry, published, action) if entry else (),
         built_from=entry.commit if entry else "",
         published=published,
         begun=entry is not None and entry.intent is not None,
@@ -460,16 +469,16 @@ def plan_package(
     )
 
 
-def unstaged(entry: HistoryEntry | None) -> HistoryEntry | None:
-    """Without a claim that nobody vouches for, and that its registry does not confirm."""
+def without_staged(entry: HistoryEntry | None) -> HistoryEntry | None:
+    """Without a claim to be staged that has no seal and that the registry does not confirm."""
     return entry and replace(entry, staged=None)
 
 
-def _stored(
+def _stored_artifacts(
     entry: HistoryEntry, published: Published | None, action: Action
 ) -> tuple[Artifact, ...]:
-    """Bytes built and never sent are not those of a package that is there already; nor are those
-    that somebody only says were.
+    """The sealed artifacts of an earlier run, where they are still to be sent, or the registry has
+    them.
     """
     if not entry.sealed:
         return ()
@@ -520,8 +529,8 @@ def check_pins(
 def pin_manifest(
     workspace: Workspace, manifest: Path, versions: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Its text before and after. Raises ManifestError for what is not the manifest that was found
-    before: a build that was asked for a version may have changed it.
+    """Its text before and after. Raises ManifestError where it is not the manifest that discovery
+    read: a build that was asked for a version may have changed it.
     """
     before = read_manifest(manifest)
     try:
@@ -536,8 +545,8 @@ def read_manifest(path: Path) -> str:
 
 
 def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[str, Target]) -> None:
-    """Raises PlanError where what goes out at once would have to wait for a package of another
-    ecosystem that waits for it.
+    """Raises PlanError where packages that one upload sends together would have to wait for another
+    ecosystem's package that waits for one of them.
     """
     single_upload = {name for name, target in targets.items() if target.single_upload}
 
@@ -564,3 +573,21 @@ def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[st
             "with `packages`, first what the others wait for, or drop a dependency.",
             problem=Problem.ALL_AT_ONCE,
         ) from cycle
+
+
+def find_missing_tools(plan: Plan, targets: Mapping[str, Target]) -> ConfigError | None:
+    """One error for all ecosystems that have something to build here, and no tool for it; blocks
+    for a moment.
+    """
+    errors = []
+    for name, target in sorted(targets.items()):
+        building = [
+            planned.package
+            for planned in plan.packages
+            if planned.package.id.ecosystem == name and planned.action is Action.PUBLISH
+        ]
+        if building and target.missing_tool and (error := target.missing_tool(building)):
+            errors.append(error)
+    if not errors:
+        return None
+    return ConfigError("; ".join(map(str, errors)), hint=" ".join(each.hint for each in errors))

@@ -76,7 +76,7 @@ async def with_warnings(
         elif planned.action is Action.PUBLISH and planned.package.prebuilt:
             brought = planned.package.prebuilt
             warnings += await targets[ecosystem].examined(planned.package, brought)
-        return replace(planned, warnings=config.levels.applied(warnings))
+        return replace(planned, warnings=config.levels.apply(warnings))
 
     return replace(plan, packages=tuple(await gather_all(map(warned, plan.packages))))
 

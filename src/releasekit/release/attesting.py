@@ -11,10 +11,10 @@ from releasekit.attested import bundle_name, unfinished_name
 from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import PackageError, Transient
 from releasekit.host import durable
-from releasekit.http.traffic import waited_for
+from releasekit.http.traffic import wait_for_turn
 from releasekit.problems import Problem
 from releasekit.release.spending import ATTEST_SLOTS
-from releasekit.scheduler.retries import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, WaitBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -59,7 +59,7 @@ class Attestations:
         journal: Journal,
         events: Events,
         limit_s: float,
-        patience: Patience = PATIENT,
+        patience: WaitBudget = PATIENT,
     ) -> None:
         self._targets = targets
         self._signing = signing
@@ -97,7 +97,7 @@ class Attestations:
         signed = dict(enumerate(before))
 
         async def sign(place: int, artifact: Artifact, signing: Signing) -> None:
-            async with waited_for(self._slots, "slot"):
+            async with wait_for_turn(self._slots, "slot"):
                 signed[place] = await self._signed(run, artifact, attesting, signing)
 
         try:

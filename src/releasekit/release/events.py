@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import LeftAlone, Transient
-from releasekit.http.traffic import Pause, billed_to, pauses_in, restarted
+from releasekit.errors import CircuitOpen, Transient
+from releasekit.http.traffic import Pause, attribute_to, record_pauses, restart_clock
 from releasekit.model import Course, Event, Node, Span
 from releasekit.release.timesheet import Moment
 from releasekit.report.text import seconds
@@ -42,7 +42,7 @@ class Events:
         self._on_course = on_course
         self._course = Course(name="running")
         self._ended: set[PackageId] = set()
-        self._began = restarted()
+        self._began = restart_clock()
         self.moments: list[Moment] = []
         self.waits = Waits()
         self._why: dict[Node, str] = {}
@@ -142,7 +142,7 @@ class Events:
     @contextlib.contextmanager
     def attempt(self, node: Node) -> Iterator[None]:
         """What is asked in this block is asked for the task, and it is the task that pauses."""
-        with billed_to(node.package), pauses_in(self._pauses.setdefault(node, [])):
+        with attribute_to(node.package), record_pauses(self._pauses.setdefault(node, [])):
             yield
 
     def retrying(self, node: Node, attempt: int, delay_s: float, error: BaseException) -> None:
@@ -150,7 +150,7 @@ class Events:
         now_s = self.now_s()
         limited = isinstance(error, Transient) and error.limited
         cause: Wait = "rate-limit" if limited else "retry"
-        asked = not isinstance(error, LeftAlone)
+        asked = not isinstance(error, CircuitOpen)
         self.moments.append(Moment(node, "paused", now_s, now_s + delay_s, cause, asked))
         self.waits.paused(node, now_s + delay_s)
         self._watch(

@@ -13,10 +13,10 @@ from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import (
     BuildFailed,
     ChangedMeanwhile,
+    CircuitOpen,
     ConfigError,
     Denied,
     DigestMismatch,
-    LeftAlone,
     PackageError,
     PathError,
     PlanError,
@@ -25,7 +25,7 @@ from releasekit.errors import (
     Undecided,
 )
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.http.traffic import billed_to, waited_for, waiting
+from releasekit.http.traffic import attribute_to, record_wait, wait_for_turn
 from releasekit.model import Outcome, PackageWarning, WarningName
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import pin_manifest
@@ -40,7 +40,7 @@ from releasekit.release.package_run import (
     outcome_of,
 )
 from releasekit.release.polling import BY_HAND, missing_artifacts
-from releasekit.scheduler.retries import PATIENT, Patience
+from releasekit.scheduler.retries import PATIENT, WaitBudget
 from releasekit.state.directory import built_directory, first_leaked
 from releasekit.state.lock_order import Kind, turn
 from releasekit.state.pins import EphemeralPin
@@ -73,7 +73,7 @@ class Phases:
         events: Events,
         lookups: Lookups,
         sources: Sources,
-        patience: Patience = PATIENT,
+        patience: WaitBudget = PATIENT,
     ) -> None:
         self._targets = targets
         self._config = config
@@ -103,7 +103,7 @@ class Phases:
             manifests = {path for run in runs for path in run.planned.package.manifests}
             for path in sorted(self._inherited.keys() & manifests, key=str):
                 lock = self._inherited[path]
-                with waiting("build-slot", f"the lock on {path.name}"):
+                with record_wait("build-slot", f"the lock on {path.name}"):
                     await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
             await self._build_alone(runs, versions)
 
@@ -163,7 +163,7 @@ class Phases:
         except OSError as error:
             return no_place(error)  # for the copies that are examined
         # The plan has told those of files from elsewhere already.
-        run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.applied(found)]))
+        run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.apply(found)]))
         errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
         return (
             BuildFailed("; ".join(errors), hint=WAY_OUT, problem=Problem.WARNING_OF_BUILD)
@@ -178,7 +178,7 @@ class Phases:
         limit_s = self._config.task_timeout_s
         try:
             async with (
-                waited_for(self._building, "build-slot"),
+                wait_for_turn(self._building, "build-slot"),
                 asyncio.timeout(limit_s),
             ):
                 return await workspace.build(packages, into)
@@ -239,7 +239,7 @@ class Phases:
                 lacks = run.published.lacks if run.published else ""
                 message = f"{f'{lacks}: ' if lacks else ''}{run.refusal}"
                 found = PackageWarning(name=WarningName.REFUSED_BUT_THERE, message=message)
-                run.warnings += tuple(self._config.levels.applied([found]))
+                run.warnings += tuple(self._config.levels.apply([found]))
 
     async def _attempt(self, runs: Sequence[PackageRun], companions: Companions) -> None:
         for run in runs:
@@ -247,7 +247,7 @@ class Phases:
         try:
             with self._events.span("upload", *runs):
                 await self._send(runs, companions)
-        except LeftAlone:
+        except CircuitOpen:
             for run in runs:
                 run.rests += 1  # though some of its files may be there by now
             raise
@@ -272,7 +272,7 @@ class Phases:
             return
         name = runs[0].id.ecosystem
         ours = turn(Kind.UPLOAD_TURN, name, self._turns[name])
-        async with waited_for(ours, "slot", "the upload before it"):
+        async with wait_for_turn(ours, "slot", "the upload before it"):
             built = companions_of(runs[0])
             for companion in built:
                 await self._look_again(companion)
@@ -295,7 +295,7 @@ class Phases:
         sending = []
         for run in runs:
             if run.attempts > 1 or run.ambiguity:
-                with billed_to(run.id):
+                with attribute_to(run.id):
                     run.published = await target.registry.lookup(run.planned.package)
             if wanted := _to_send(run, whole=target.single_upload):
                 release[run.planned.package] = wanted
@@ -313,7 +313,7 @@ class Phases:
             ambiguous = isinstance(error, Transient) and error.ambiguous
             for run, ambiguity in zip(sending, ambiguities, strict=True):
                 run.ambiguity = str(error) if ambiguous else ambiguity
-                if not isinstance(error, LeftAlone):
+                if not isinstance(error, CircuitOpen):
                     run.refusal = str(error)
                 if run in companions and not run.ambiguity:
                     # Nothing of it was sent, and its own turn may never come.

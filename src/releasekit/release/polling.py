@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import growing_pauses
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transient, Undecided
-from releasekit.http.traffic import billed_to
+from releasekit.http.traffic import attribute_to
 from releasekit.plan.decision import compare, mismatch
 from releasekit.problems import Problem
 from releasekit.report.text import few
@@ -169,7 +169,7 @@ class Lookups:
     async def _look_up(self, run: PackageRun) -> list[Artifact]:
         """Ask once, and return the files of ours that the registry does not show."""
         target = self._targets[run.id.ecosystem]
-        with billed_to(run.id):
+        with attribute_to(run.id):
             run.published = await target.registry.lookup(run.planned.package)
         try:
             missing = missing_artifacts(run)

@@ -29,14 +29,14 @@ from releasekit.release.sibling_jobs import ExternalPackages, OtherJobs
 from releasekit.release.spending import Spending, one_at_a_time, slots_of, spending
 from releasekit.release.tasks import TaskGraph
 from releasekit.scheduler import Scheduler
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
-    from releasekit.http.traffic import Book
+    from releasekit.http.traffic import Metrics
     from releasekit.model import Artifact, Course, PackageId, Plan, Published, Result
     from releasekit.release.attesting import Signing
     from releasekit.release.sources import Sources
@@ -65,14 +65,14 @@ class ReleaseRun:
         watch: Callable[[Event], None],
         sources: Sources,
         polling: Polling = POLLING,
-        patience: Patience | None = None,
+        patience: WaitBudget | None = None,
         on_course: Callable[[Course], None] = lambda _: None,
         signing: Signing | None = None,
     ) -> None:
         self._plan = plan
         self._targets = targets
         self._config = config
-        self._patience = patience or Patience.from_now(
+        self._patience = patience or WaitBudget.from_now(
             max_wait_s=config.max_wait_s, deadline_s=config.deadline_s
         )
         self._runs = {
@@ -250,7 +250,7 @@ class ReleaseRun:
         """Whether there is another attempt at the task after an error."""
         return lambda error: not self._ending and self._scheduler.retries(node, error)
 
-    def spending(self, book: Book) -> Spending:
+    def spending(self, book: Metrics) -> Spending:
         """What went into it until now, with what was asked of servers."""
         batches = {node: each.packages for node, each in self._graph.batches.items()}
         return spending(self._events, book, self._task_list, batches, self._config)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from releasekit.http.traffic import Account
+from releasekit.http.traffic import Counters
 from releasekit.release.timesheet import timesheet
 from releasekit.spent import RunSpent, Spent, Step, added
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from releasekit.config.config import Config
-    from releasekit.http.traffic import Book
+    from releasekit.http.traffic import Metrics
     from releasekit.model import Node, PackageId, Report
     from releasekit.release.events import Events
     from releasekit.release.timesheet import Piece, Timesheet
@@ -70,7 +70,7 @@ def one_at_a_time(config: Config, *, waits_for_jobs: bool) -> bool:
 
 def spending(
     events: Events,
-    book: Book,
+    book: Metrics,
     tasks: Iterable[Task[Node]],
     batches: Mapping[Node, Collection[PackageId]],
     config: Config,
@@ -91,7 +91,7 @@ def spending(
     retries = Counter(
         moment.node.package for moment in events.moments if moment.kind == "paused" and moment.asked
     )
-    accounts = {package: Account() for package in sheet.chains} | book.packages
+    accounts = {package: Counters() for package in sheet.chains} | book.packages
     packages = {
         package: _of_package(sheet, package, account, retries[package])
         for package, account in accounts.items()
@@ -101,7 +101,7 @@ def spending(
     return Spending(packages, run)
 
 
-def _of_package(sheet: Timesheet, package: PackageId, account: Account, retries: int) -> Spent:
+def _of_package(sheet: Timesheet, package: PackageId, account: Counters, retries: int) -> Spent:
     spent = replace(_traffic(account), retries=account.retries + retries)
     if package not in sheet.chains:
         return spent
@@ -115,7 +115,7 @@ def _of_package(sheet: Timesheet, package: PackageId, account: Account, retries:
     )
 
 
-def _traffic(account: Account) -> Spent:
+def _traffic(account: Counters) -> Spent:
     return Spent(
         requests=account.requests,
         sent_bytes=account.sent_bytes,

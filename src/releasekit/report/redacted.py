@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from releasekit.announced import Announcement, Tag
 from releasekit.model import Staged
-from releasekit.spent import Delay
+from releasekit.spent import PauseEvent
 from releasekit.text.escape import bare_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from releasekit.model import Event, PackageWarning, Plan, Report, Result
-    from releasekit.spent import Exchange
+    from releasekit.spent import RequestEvent
 
 _Followed = TypeVar("_Followed", Tag, Announcement)
 
@@ -32,8 +32,8 @@ class Redacted:
     def event(self, event: Event) -> Event:
         return replace(event, detail=self.text(event.detail)) if event.detail else event
 
-    def traffic(self, seen: Exchange | Delay) -> Exchange | Delay:
-        if isinstance(seen, Delay):
+    def traffic(self, seen: RequestEvent | PauseEvent) -> RequestEvent | PauseEvent:
+        if isinstance(seen, PauseEvent):
             return replace(seen, what=self.text(seen.what))
         return replace(seen, url=self.text(seen.url), trouble=self.text(seen.trouble))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.report.text import count_of, seconds, size
-from releasekit.spent import WAITS, WORK, Delay, Exchange
+from releasekit.spent import WAITS, WORK, PauseEvent, RequestEvent
 from releasekit.text.escape import clip, code, log_line
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ def _parts(parts: Iterable[tuple[float, str]]) -> str:
     return ", ".join(f"{words} {seconds(lasted_s)}" for lasted_s, words in known)
 
 
-def traffic_line(seen: Exchange | Delay) -> str:
+def traffic_line(seen: RequestEvent | PauseEvent) -> str:
     """For a log: no command to the runner, whatever a server's words are."""
     lasts = seconds(seen.lasted_s)
-    if isinstance(seen, Exchange):
+    if isinstance(seen, RequestEvent):
         came = ", ".join(filter(None, [str(seen.status or ""), seen.trouble]))
         sizes = f"sent {seen.sent_bytes} bytes, received {seen.received_bytes} bytes"
         number = f" (attempt {seen.attempt})" if seen.attempt > 1 else ""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
 from releasekit.aio import Group
-from releasekit.errors import LeftAlone, PackageError, PlanError, Transient
+from releasekit.errors import CircuitOpen, PackageError, PlanError, Transient
 from releasekit.graph import DependencyGraph, K, gc_paused
 from releasekit.model import Outcome
 from releasekit.scheduler.controls import listening
@@ -23,8 +23,8 @@ from releasekit.scheduler.retries import (
     SPREAD,
     Deadlines,
     Estimates,
-    Patience,
     Policy,
+    WaitBudget,
     outcome_of,
     per_lane,
 )
@@ -129,7 +129,7 @@ class Scheduler(Generic[K]):
         durations: Mapping[K, float] | None = None,
         completing: Collection[str] = (),
         sequential: bool = False,
-        patience: Patience = PATIENT,
+        patience: WaitBudget = PATIENT,
         observer: Observer[K] | None = None,
         rng: random.Random | None = None,
     ) -> Self:
@@ -230,9 +230,13 @@ class Scheduler(Generic[K]):
         return self._policy.retries(error, lane=lane, attempt=self._counted(name, error))
 
     def _counted(self, name: K, error: BaseException) -> int:
-        """To find a registry left alone is no attempt, nor to have been in a crowd, once."""
-        crowded = isinstance(error, Transient) and error.crowded and self._turns.crowded(name)
-        return self._attempts[name] - self._spared[name] - (crowded or isinstance(error, LeftAlone))
+        """Attempts that meet an open circuit do not count, nor does the first contended one."""
+        contended = isinstance(error, Transient) and error.contended and self._turns.contended(name)
+        return (
+            self._attempts[name]
+            - self._spared[name]
+            - (contended or isinstance(error, CircuitOpen))
+        )
 
     def mark_done(self, name: K) -> None:
         """Somebody else has completed it: from now on it counts as already published, and nothing
@@ -333,7 +337,7 @@ class Scheduler(Generic[K]):
         if ours or (interrupted and self._policy.is_passing(error)):
             self._report(self._frontier.settle(name, Outcome.CANCELLED))
         elif self.retries(name, error):
-            if isinstance(error, LeftAlone):
+            if isinstance(error, CircuitOpen):
                 self._attempts[name] -= 1
             else:
                 self._spared[name] = attempt - self._counted(name, error)
@@ -421,7 +425,7 @@ class Turns(Generic[K]):
         self._running[group].add(name)
         return True
 
-    def crowded(self, name: K) -> bool:
+    def contended(self, name: K) -> bool:
         """It failed because of others: from now on its group goes one at a time. False where it
         had its turn for itself.
         """

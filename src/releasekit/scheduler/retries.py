@@ -34,7 +34,7 @@ _LONGEST_S: Final = 100 * 365 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class WaitBudget:
     """A registry's wish to be asked again later is granted up to `max_wait_s`, and up to `until`,
     when the loop's clock shows the end of the run, or of a `task-timeout`: `ends_by` is the input
     that says so.
@@ -51,7 +51,7 @@ class Patience:
             return cls(max_wait_s)
         return cls(max_wait_s, asyncio.get_running_loop().time() + deadline_s)
 
-    def within(self, until: float, ends_by: str) -> Patience:
+    def within(self, until: float, ends_by: str) -> WaitBudget:
         """For a part of the run that ends no later than that."""
         return self if self.until <= until else replace(self, until=until, ends_by=ends_by)
 
@@ -64,18 +64,18 @@ class Patience:
         input would have allowed for that.
         """
         name = self._exceeded_by(error)
-        if not name or not isinstance(error, Transient) or error.come_back:
+        if not name or not isinstance(error, Transient) or error.retry_at:
             return
         wait_s = min(error.retry_after or 0.0, _LONGEST_S)
         then = datetime.now(UTC) + timedelta(seconds=wait_s)
         limit = f"the `{name}` ends before"
         if name == "max-wait":
             limit = f"`max-wait` is {in_words(self.max_wait_s)}"
-        error.come_back = (
+        error.retry_at = (
             f"come back in {in_words(wait_s)}, at {then:%Y-%m-%d %H:%M} UTC ({limit}, so this run "
             "does not wait)"
         )
-        error.args = (f"{error}; {error.come_back}",)
+        error.args = (f"{error}; {error.retry_at}",)
         error.problem = Problem.RATE_LIMITED
         error.hint = f"Run the same command again then, or raise `{name}`. {error.hint}".rstrip()
 
@@ -94,7 +94,7 @@ class Patience:
         return self.ends_by if over else ""
 
 
-PATIENT: Final = Patience()
+PATIENT: Final = WaitBudget()
 
 
 def in_words(seconds: float) -> str:
@@ -122,7 +122,7 @@ class Policy:
     base_delay_s: float
     any_error: bool
     rng: random.Random
-    patience: Patience = PATIENT
+    patience: WaitBudget = PATIENT
 
     def __post_init__(self) -> None:
         for lane, retries in self.max_retries.items():

@@ -13,7 +13,7 @@ import fakes
 from raising import raises
 from releasekit.announce.tags import plan_tags, push_tags
 from releasekit.announced import Status, Tag
-from releasekit.config.after import TagOptions
+from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems.interface import Target
 from releasekit.ecosystems.npm.history import version_at
 from releasekit.errors import ConfigError

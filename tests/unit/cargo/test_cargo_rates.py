@@ -11,7 +11,7 @@ import virtual_time
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace, plan_note
 from releasekit.errors import Transient
 from releasekit.scheduler import Scheduler, Task
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def released(count: int, *, deadline_s: float | None) -> Counter[str]:
 
     async def main() -> Counter[str]:
         loop, server, pace = asyncio.get_running_loop(), CratesIo(), Pace(NEW_CRATES)
-        patience = Patience.from_now(max_wait_s=3600.0, deadline_s=deadline_s)
+        patience = WaitBudget.from_now(max_wait_s=3600.0, deadline_s=deadline_s)
 
         async def publish(name: str) -> None:
             if wait_s := pace.wait_s(name, loop.time()):

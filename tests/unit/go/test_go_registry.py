@@ -14,7 +14,7 @@ import pytest
 import fakes
 from go_workspaces import Forge, built, deploy, forge, go_workspace, short
 from releasekit.aio import Group
-from releasekit.config.after import TagOptions
+from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target

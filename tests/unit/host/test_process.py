@@ -14,7 +14,7 @@ from full_disks import files_of_at_most
 from processes import IMPATIENT, ended
 from releasekit.errors import CommandFailed
 from releasekit.host import process, streams
-from releasekit.host.process import Patience, Processes
+from releasekit.host.process import KillSchedule, Processes
 from releasekit.host.scrub import Redactor
 from releasekit.host.streams import Splitter
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from releasekit.host.process import Completed
 
 SECRET = "canary-3f9a"
-ONE_MINUTE = Patience(signals=((signal.SIGINT, 60.0),))
+ONE_MINUTE = KillSchedule(signals=((signal.SIGINT, 60.0),))
 # Waits for a signal or for its stdin to be closed, after it has said where it is.
 PATIENT = "import sys; print('ready', flush=True); sys.stdin.read()"
 STUBBORN = """\
@@ -43,7 +43,7 @@ def processes(secrets: Collection[str] = (), **environment: str) -> Processes:
     return Processes(environment=given, secrets=secrets, variables=TOOL_VARIABLES)
 
 
-def ended_by(patience: Patience, secrets: Collection[str] = ()) -> Processes:
+def ended_by(patience: KillSchedule, secrets: Collection[str] = ()) -> Processes:
     return Processes(environment={"PATH": os.defpath}, secrets=secrets, patience=patience)
 
 
@@ -483,7 +483,7 @@ def test_a_child_is_closed_once_and_at_once_where_that_is_cancelled(
 ) -> None:
     """R28"""
     interrupted_s = 60.0 if closing == "cancelled" else 0.1
-    patience = Patience(signals=((signal.SIGINT, interrupted_s), (signal.SIGKILL, 60.0)))
+    patience = KillSchedule(signals=((signal.SIGINT, interrupted_s), (signal.SIGKILL, 60.0)))
 
     async def main() -> None:
         said = Conversation()

@@ -26,7 +26,7 @@ from releasekit.config.values import Dist
 from releasekit.ecosystems.npm import Options, tarball
 from releasekit.ecosystems.npm.ecosystem import Npm
 from releasekit.errors import BuildFailed, ConfigError, PlanError
-from releasekit.host.process import PATIENCE, Patience, Processes
+from releasekit.host.process import PATIENCE, KillSchedule, Processes
 from releasekit.model import Action, PlannedPackage
 from releasekit.problems import Problem
 from releasekit.state.directory import built_directory
@@ -104,7 +104,7 @@ def workspace(tmp_path: Path, **packages: str) -> Path:
 async def opened(
     root: Path,
     tools: tuple[str, ...] = ("node", "npm"),
-    patience: Patience = PATIENCE,
+    patience: KillSchedule = PATIENCE,
     table: Mapping[str, object] = MappingProxyType({}),
     **changes: object,
 ) -> AsyncIterator[Npm]:

@@ -8,10 +8,10 @@ from hypothesis import given
 from releasekit.host.scrub import Redactor
 from releasekit.report.redacted import Redacted
 from releasekit.report.spent import traffic_line
-from releasekit.spent import Delay, Exchange
+from releasekit.spent import PauseEvent, RequestEvent
 from sample_runs import hostile_text
 
-GET = Exchange(
+GET = RequestEvent(
     package="pypi:core",
     method="GET",
     url="https://pypi.example/simple/core/",
@@ -47,19 +47,19 @@ GET = Exchange(
             ),
         ),
         (
-            Delay(package="pypi:core", cause="rate-limit", at_s=1.25, lasted_s=30),
+            PauseEvent(package="pypi:core", cause="rate-limit", at_s=1.25, lasted_s=30),
             "pypi:core  asks again in 30 s: its server wants no more requests for now",
         ),
         (
-            Delay(package="pypi:core", cause="retry", at_s=1.25, lasted_s=1),
+            PauseEvent(package="pypi:core", cause="retry", at_s=1.25, lasted_s=1),
             "pypi:core  asks again in 1.0 s",
         ),
         (
-            Delay(package="pypi:core", cause="build-slot", at_s=1.25, lasted_s=1, end=True),
+            PauseEvent(package="pypi:core", cause="build-slot", at_s=1.25, lasted_s=1, end=True),
             "pypi:core  waited 1.0 s for a slot to build in",
         ),
         (
-            Delay(
+            PauseEvent(
                 package="maven:a",
                 cause="build-slot",
                 at_s=1.25,
@@ -71,7 +71,9 @@ GET = Exchange(
         ),
     ],
 )
-def test_a_line_tells_of_a_request_or_of_a_pause(seen: Exchange | Delay, line: str) -> None:
+def test_a_line_tells_of_a_request_or_of_a_pause(
+    seen: RequestEvent | PauseEvent, line: str
+) -> None:
     assert traffic_line(seen) == f"     1.2 s    {line}"
 
 
@@ -92,7 +94,7 @@ def test_no_secret_of_an_address_is_shown(url: str) -> None:
     assert "canary-3f9a" not in line
     assert "unknown-secret" not in line
     assert ".example/" in line
-    delay = Delay(package="", cause="slot", at_s=0, lasted_s=1, end=True, what=url)
+    delay = PauseEvent(package="", cause="slot", at_s=0, lasted_s=1, end=True, what=url)
     assert "secret" not in (line := traffic_line(redacted.traffic(delay)))
     assert "canary-3f9a" not in line
 
@@ -101,7 +103,7 @@ def test_no_secret_of_an_address_is_shown(url: str) -> None:
 def test_nothing_in_it_is_a_command_to_the_runner(text: str) -> None:
     """R35"""
     hostile = replace(GET, package=text, method=text, url=text, trouble=text)
-    delay = Delay(package=text, cause="slot", at_s=0, lasted_s=1, end=True, what=text)
+    delay = PauseEvent(package=text, cause="slot", at_s=0, lasted_s=1, end=True, what=text)
     for line in (traffic_line(hostile), traffic_line(delay)):
         assert line.isprintable()
         assert "##[" not in line

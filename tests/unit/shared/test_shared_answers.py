@@ -11,9 +11,9 @@ from releasekit.ecosystems.npm.answers import STAGE_ANSWERS as NPM_STAGED
 from releasekit.ecosystems.pypi.answers import ANSWERS as PYPI
 from releasekit.ecosystems.shared.answers import Answers, most_telling
 from releasekit.errors import (
+    CircuitOpen,
     CommandFailed,
     Denied,
-    LeftAlone,
     PackageError,
     Rejected,
     Transient,
@@ -33,7 +33,7 @@ def test_errors_to_retry_are_joined() -> None:
         [
             Transient("one", retry_after=3.0, hint="wait"),
             Transient("two", retry_after=8.0),
-            Transient("three", ambiguous=True, crowded=True),
+            Transient("three", ambiguous=True, contended=True),
         ]
     )
     assert isinstance(joined, Transient)
@@ -45,17 +45,17 @@ def test_errors_to_retry_are_joined() -> None:
     )
     alone = most_telling([Transient("one")])
     assert isinstance(alone, Transient)
-    assert (alone.retry_after, alone.ambiguous, alone.crowded) == (None, False, False)
-    assert joined.crowded
+    assert (alone.retry_after, alone.ambiguous, alone.contended) == (None, False, False)
+    assert joined.contended
 
 
 def test_files_that_nobody_was_asked_to_take_are_no_attempt() -> None:
     """R16: as little as one such file; where one of several was sent, it counts."""
-    resting = [LeftAlone("down", retry_after=pause_s) for pause_s in (4.0, 5.0)]
+    resting = [CircuitOpen("down", retry_after=pause_s) for pause_s in (4.0, 5.0)]
     joined = most_telling(resting)
-    assert isinstance(joined, LeftAlone)
+    assert isinstance(joined, CircuitOpen)
     assert joined.retry_after == 5.0
-    assert not isinstance(most_telling([*resting, Transient("503")]), LeftAlone)
+    assert not isinstance(most_telling([*resting, Transient("503")]), CircuitOpen)
 
 
 def test_a_crowd_is_not_a_version_that_exists() -> None:
@@ -63,7 +63,7 @@ def test_a_crowd_is_not_a_version_that_exists() -> None:
     crowd = httpx.Response(409, text="failed to push some refs")
     with pytest.raises(Transient) as caught:
         Answers().accept(crowd, "cargo:core", redact=str)
-    assert caught.value.crowded
+    assert caught.value.contended
     assert not Answers().accept(httpx.Response(409, text="exists"), "cargo:core", redact=str)
 
 

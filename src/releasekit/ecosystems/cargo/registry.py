@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import Resource, uncancellable
-from releasekit.config.rows import Shard
+from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
-from releasekit.config.choice import will_build
+from releasekit.config.package_filter import will_build
 from releasekit.ecosystems.npm import discover, publish_config, tarball
 from releasekit.ecosystems.npm.packing import Packer
 from releasekit.ecosystems.npm.pin import Pins, name_in

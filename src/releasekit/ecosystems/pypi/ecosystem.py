@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import GroupClosed, Resource, gather_all
-from releasekit.config.choice import chosen, will_build
+from releasekit.config.package_filter import chosen, will_build
 from releasekit.ecosystems.pypi import discover, manifest, pin, sources
 from releasekit.ecosystems.pypi.build import Builder, InRepoWheels
 from releasekit.ecosystems.pypi.distribution import metadata_told

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from releasekit.aio import gather_all
-from releasekit.errors import Denied, LeftAlone, PackageError, Rejected, Transient
-from releasekit.http.client import check, is_crowded, message_of, one_line
+from releasekit.errors import CircuitOpen, Denied, PackageError, Rejected, Transient
+from releasekit.http.client import check, is_contended, message_of, one_line
 from releasekit.http.remedies import remedy
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
@@ -46,7 +46,7 @@ class Answers:
         """
         told = one_line(redact(self.said(response)))
         words = told or message_of(response, redact=redact)
-        if not is_crowded(response) and self._stored_before(response, words):
+        if not is_contended(response) and self._stored_before(response, words):
             return False
         if response.has_redirect_location:
             target = one_line(redact(response.headers["Location"]))
@@ -136,17 +136,17 @@ def most_telling(errors: Sequence[PackageError]) -> PackageError:
     if len(transient) < len(errors):
         return next(error for error in errors if not isinstance(error, Transient))
     waits = [error.retry_after for error in transient if error.retry_after is not None]
-    if all(isinstance(error, LeftAlone) for error in transient):
+    if all(isinstance(error, CircuitOpen) for error in transient):
         first = transient[0]
         wait_s = max(waits, default=None)
-        left = LeftAlone(str(first), retry_after=wait_s, limited=False, hint=first.hint)
+        left = CircuitOpen(str(first), retry_after=wait_s, limited=False, hint=first.hint)
         left.asked_s = 0.0
         return left
     return Transient(
         str(transient[0]),
         retry_after=max(waits, default=None),
         ambiguous=any(error.ambiguous for error in transient),
-        crowded=any(error.crowded for error in transient),
+        contended=any(error.contended for error in transient),
         limited=any(error.limited for error in transient),
         problem=transient[0].problem,
         hint=transient[0].hint,

@@ -11,7 +11,6 @@ import httpx
 from releasekit.errors import Rejected, Transient
 from releasekit.http import client
 from releasekit.http.circuit import Circuit
-from releasekit.http.download import download
 from releasekit.http.origins import describe_request
 from releasekit.problems import Problem
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
@@ -85,7 +84,7 @@ class Server:
         """A file, with its digests; retried as `read`. Raises for every answer that is none."""
 
         async def attempt() -> Artifact:
-            found = await download(
+            found = await client.download(
                 self.http, url, into, headers=headers, max_bytes=max_bytes, algorithms=algorithms
             )
             if isinstance(found, httpx.Response):

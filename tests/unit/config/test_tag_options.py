@@ -10,9 +10,9 @@ import pytest
 from documents import ROOT
 from fakes import DECLARED
 from raising import raises
-from releasekit.config.after import AnnounceOptions, TagOptions
 from releasekit.config.config import load
 from releasekit.config.file import read_config
+from releasekit.config.tag_options import AnnounceOptions, TagOptions
 from releasekit.errors import ConfigError
 from releasekit.problems import Problem
 

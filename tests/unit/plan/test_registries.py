@@ -11,7 +11,7 @@ from fakes import FakeRegistry, FakeWorkspace, package
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, MissingCredentials, Rejected, Transient, UnnamedRegistry
 from releasekit.model import PackageId, Published
-from releasekit.plan.access import check_credentials, find_unnamed, look_up, refuse_unnamed
+from releasekit.plan.registries import check_credentials, find_unnamed, look_up_all, refuse_unnamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ def targets(**registries: FakeRegistry) -> dict[str, Target]:
 
 
 def looked_up(found: dict[str, Target], *, uploading: bool = True) -> None:
-    asyncio.run(look_up(PACKAGES, found, uploading=uploading))
+    asyncio.run(look_up_all(PACKAGES, found, uploading=uploading))
 
 
 def test_every_registry_that_refuses_to_be_read_is_named() -> None:

@@ -24,7 +24,7 @@ from releasekit.http.client import (
     RetryPolicy,
     check,
     http_client,
-    is_crowded,
+    is_contended,
     message_of,
     one_line,
     request_with_retry,
@@ -527,7 +527,7 @@ def test_an_open_circuit_says_so_without_asking() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "text", "crowded"),
+    ("status", "text", "contended"),
     [
         (500, "error: cannot lock ref 'refs/heads/master': is at 1 but expected 2", True),
         (500, "Unable to create '/i/.git/index.lock': File exists.", True),
@@ -540,13 +540,13 @@ def test_an_open_circuit_says_so_without_asking() -> None:
         (400, "cannot lock ref", False),
     ],
 )
-def test_a_server_says_that_there_were_others(status: int, text: str, crowded: bool) -> None:
+def test_a_server_says_that_there_were_others(status: int, text: str, contended: bool) -> None:
     """R12, R15: it is up, so that nobody has to leave it alone."""
     response = answer(status, text)
-    assert is_crowded(response) is crowded
+    assert is_contended(response) is contended
     with pytest.raises(PackageError) as caught:
         check(response, "x")
-    assert getattr(caught.value, "crowded", False) is crowded
+    assert getattr(caught.value, "contended", False) is contended
 
 
 def test_a_server_that_is_crowded_is_not_left_alone() -> None:

@@ -13,19 +13,18 @@ from fakes import package_id
 from releasekit.aio import gather_all
 from releasekit.errors import Rejected, Transient
 from releasekit.http.circuit import Circuit
-from releasekit.http.client import RetryPolicy, http_client, request_with_retry, send
-from releasekit.http.download import download
+from releasekit.http.client import RetryPolicy, download, http_client, request_with_retry, send
 from releasekit.http.traffic import (
-    Account,
-    Book,
+    Counters,
+    Metrics,
     Pause,
-    billed_to,
-    counted,
-    pauses_in,
-    restarted,
-    waited_for,
+    attribute_to,
+    collect,
+    record_pauses,
+    restart_clock,
+    wait_for_turn,
 )
-from releasekit.spent import Delay, Exchange
+from releasekit.spent import PauseEvent, RequestEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -57,14 +56,14 @@ class Server(httpx.AsyncBaseTransport):
 
 def booked(
     server: Server, main: Callable[[httpx.AsyncClient], Awaitable[object]]
-) -> tuple[Book, float]:
-    async def run() -> Book:
-        with counted() as book:
+) -> tuple[Metrics, float]:
+    async def run() -> Metrics:
+        with collect() as book:
             async with http_client(transport=server) as client:
                 await main(client)
         return book
 
-    async def timed() -> tuple[Book, float]:
+    async def timed() -> tuple[Metrics, float]:
         return await run(), virtual_time.now()
 
     return virtual_time.run(timed())
@@ -78,20 +77,20 @@ def get(client: httpx.AsyncClient, **policy: float) -> Awaitable[httpx.Response]
 def test_requests_are_those_of_the_package_they_are_made_for() -> None:
     async def ask(client: httpx.AsyncClient) -> None:
         async def of(name: str) -> None:
-            with billed_to(package_id(name)):
+            with attribute_to(package_id(name)):
                 await gather_all([get(client), get(client)])  # in tasks of their own
 
         await gather_all([of("core"), of("app")])
         await get(client)
-        with billed_to(CORE), billed_to(APP):
+        with attribute_to(CORE), attribute_to(APP):
             await get(client)
 
     book, _ = booked(Server(*(httpx.Response(200, text="four") for _ in range(6))), ask)
     assert book.packages == {
-        CORE: Account(requests=2, received_bytes=8),
-        APP: Account(requests=3, received_bytes=12),
+        CORE: Counters(requests=2, received_bytes=8),
+        APP: Counters(requests=3, received_bytes=12),
     }
-    assert book.rest == Account(requests=1, received_bytes=4)
+    assert book.rest == Counters(requests=1, received_bytes=4)
 
 
 def test_bytes_are_counted_as_they_were_on_the_way() -> None:
@@ -102,7 +101,7 @@ def test_bytes_are_counted_as_they_were_on_the_way() -> None:
 
     headers = {"Content-Encoding": "gzip"}
     book, _ = booked(Server(httpx.Response(200, content=packed, headers=headers)), ask)
-    assert book.rest == Account(requests=1, received_bytes=len(packed))
+    assert book.rest == Counters(requests=1, received_bytes=len(packed))
 
 
 async def pieces() -> AsyncIterator[bytes]:
@@ -138,7 +137,7 @@ def test_of_a_body_counts_what_was_handed_to_a_connection(
             await send(client, request)
 
     book, _ = booked(server, put)
-    assert book.rest == Account(requests=1, sent_bytes=sent)
+    assert book.rest == Counters(requests=1, sent_bytes=sent)
     if content is None:
         assert server.arrived == sent
 
@@ -149,7 +148,7 @@ def test_a_download_is_counted(tmp_path: Path) -> None:
         await download(client, url, tmp_path / "file", headers={}, max_bytes=100)
 
     book, _ = booked(Server(httpx.Response(200, content=b"123456789")), fetch)
-    assert book.rest == Account(requests=1, received_bytes=9)
+    assert book.rest == Counters(requests=1, received_bytes=9)
 
 
 def test_what_is_too_large_has_arrived_all_the_same() -> None:
@@ -172,11 +171,11 @@ def test_reads_that_are_repeated_are_retries_and_pauses() -> None:
     pauses: list[Pause] = []
 
     async def ask(client: httpx.AsyncClient) -> None:
-        with pauses_in(pauses):
+        with record_pauses(pauses):
             await get(client)
 
     book, ended_s = booked(Server(*answers), ask)
-    assert book.rest == Account(requests=4, retries=3)
+    assert book.rest == Counters(requests=4, retries=3)
     assert [pause.cause for pause in pauses] == ["retry", "rate-limit", "rate-limit"]
     assert sum(pause.end_s - pause.start_s for pause in pauses) == ended_s == 7
 
@@ -187,11 +186,11 @@ def test_a_registry_that_is_left_alone_is_asked_nothing() -> None:
     pauses: list[Pause] = []
 
     async def ask(client: httpx.AsyncClient) -> None:
-        with pauses_in(pauses):
+        with record_pauses(pauses):
             await request_with_retry(client, "GET", URL, policy=policy)
 
     book, _ = booked(Server(httpx.Response(500), httpx.Response(200)), ask)
-    assert book.rest == Account(requests=2, retries=1)
+    assert book.rest == Counters(requests=2, retries=1)
     assert {pause.cause for pause in pauses} == {"retry"}
 
 
@@ -202,8 +201,8 @@ def test_the_time_until_a_turn_comes_is_a_pause() -> None:
         lock = asyncio.Lock()
 
         async def hold(seconds: float) -> None:
-            with pauses_in(pauses):
-                async with waited_for(lock, "slot"):
+            with record_pauses(pauses):
+                async with wait_for_turn(lock, "slot"):
                     await asyncio.sleep(seconds)
 
         await gather_all([hold(3), hold(2)])
@@ -213,18 +212,18 @@ def test_the_time_until_a_turn_comes_is_a_pause() -> None:
 
 
 def test_outside_of_a_book_nothing_is_kept() -> None:
-    with billed_to(CORE), counted() as book:
+    with attribute_to(CORE), collect() as book:
         pass
-    assert book == Book()
+    assert book == Metrics()
 
 
 def watched(
     server: Server, main: Callable[[httpx.AsyncClient], Awaitable[object]]
-) -> list[Exchange | Delay]:
-    seen: list[Exchange | Delay] = []
+) -> list[RequestEvent | PauseEvent]:
+    seen: list[RequestEvent | PauseEvent] = []
 
     async def run() -> None:
-        with counted(seen.append):
+        with collect(seen.append):
             async with http_client(transport=server) as client:
                 await asyncio.sleep(3)
                 await main(client)
@@ -244,23 +243,23 @@ def test_whoever_watches_is_told_of_each_request_and_each_pause() -> None:
     ]
 
     async def ask(client: httpx.AsyncClient) -> None:
-        with billed_to(CORE):
+        with attribute_to(CORE):
             await get(client)
         await get(client)
 
     told = watched(Server(*answers), ask)
     of_core = {"package": str(CORE), "at_s": 3.0}
     read = {"method": "GET", "url": URL, "lasted_s": 0.0}
-    again = Delay(**of_core, cause="retry", lasted_s=0.0)  # type: ignore[arg-type]
+    again = PauseEvent(**of_core, cause="retry", lasted_s=0.0)  # type: ignore[arg-type]
     refused = "ConnectError: refused"
     assert told == [
-        Exchange(**of_core, **read, status=503, received_bytes=2),  # type: ignore[arg-type]
+        RequestEvent(**of_core, **read, status=503, received_bytes=2),  # type: ignore[arg-type]
         again,
-        Exchange(**of_core, **read, trouble=refused, attempt=2),  # type: ignore[arg-type]
+        RequestEvent(**of_core, **read, trouble=refused, attempt=2),  # type: ignore[arg-type]
         again,
-        Exchange(**of_core, **read, status=429, attempt=3),  # type: ignore[arg-type]
-        Delay(package=str(CORE), cause="rate-limit", at_s=3.0, lasted_s=7.0),
-        Exchange(
+        RequestEvent(**of_core, **read, status=429, attempt=3),  # type: ignore[arg-type]
+        PauseEvent(package=str(CORE), cause="rate-limit", at_s=3.0, lasted_s=7.0),
+        RequestEvent(
             package=str(CORE),
             method="GET",
             url=URL,
@@ -270,7 +269,7 @@ def test_whoever_watches_is_told_of_each_request_and_each_pause() -> None:
             received_bytes=4,
             attempt=4,
         ),
-        Exchange(package="", method="GET", url=URL, at_s=10.0, lasted_s=0.0, status=200),
+        RequestEvent(package="", method="GET", url=URL, at_s=10.0, lasted_s=0.0, status=200),
     ]
 
 
@@ -291,7 +290,7 @@ def test_uploads_are_told_with_what_was_sent_and_without_a_number(content: bytes
     found = [
         (each.status, each.trouble, each.sent_bytes, each.attempt)
         for each in told
-        if isinstance(each, Exchange)
+        if isinstance(each, RequestEvent)
     ]
     size = 15 if content is None else 5
     assert found == [
@@ -314,10 +313,10 @@ def test_an_answer_is_told_when_its_body_has_arrived() -> None:
         assert (await get(client)).content == b"12345"
 
     (told,) = watched(Server(httpx.Response(200, stream=Streamed())), ask)
-    assert isinstance(told, Exchange)
+    assert isinstance(told, RequestEvent)
     assert (told.status, told.trouble, told.received_bytes) == (200, "", 5)
     book, _ = booked(Server(httpx.Response(200, stream=Streamed())), ask)
-    assert book.rest == Account(requests=1, received_bytes=5)
+    assert book.rest == Counters(requests=1, received_bytes=5)
 
 
 def test_an_answer_that_breaks_off_is_told_with_what_has_arrived() -> None:
@@ -331,14 +330,14 @@ def test_an_answer_that_breaks_off_is_told_with_what_has_arrived() -> None:
             await send(client, client.build_request("GET", URL))
 
     (told,) = watched(Server(httpx.Response(200, stream=Broken())), ask)
-    assert isinstance(told, Exchange)
+    assert isinstance(told, RequestEvent)
     assert (told.status, told.trouble, told.received_bytes) == (200, "ReadError: reset", 3)
 
 
 def test_a_wait_that_somebody_would_notice_is_told_at_its_end() -> None:
     async def hold(lock: asyncio.Lock, what: str) -> None:
-        with billed_to(package_id(what)):
-            async with waited_for(lock, "slot", what):
+        with attribute_to(package_id(what)):
+            async with wait_for_turn(lock, "slot", what):
                 await asyncio.sleep(2)
 
     async def main(_: httpx.AsyncClient) -> None:
@@ -346,13 +345,13 @@ def test_a_wait_that_somebody_would_notice_is_told_at_its_end() -> None:
         await gather_all([hold(lock, "core"), hold(lock, "app")])
 
     told = watched(Server(), main)
-    end = Delay(package=str(APP), cause="slot", at_s=5.0, lasted_s=2.0, end=True, what="app")
+    end = PauseEvent(package=str(APP), cause="slot", at_s=5.0, lasted_s=2.0, end=True, what="app")
     assert told == [end]
 
 
 def test_times_are_told_since_the_run_began() -> None:
     async def ask(client: httpx.AsyncClient) -> None:
-        assert restarted() == 3.0
+        assert restart_clock() == 3.0
         await get(client)
 
     (told,) = watched(Server(httpx.Response(200)), ask)

@@ -16,7 +16,7 @@ from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import Sandbox
 from releasekit.model import Action
-from releasekit.plan.tools import missing_tools
+from releasekit.plan.make import find_missing_tools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,9 +137,9 @@ def test_only_what_is_built_takes_a_tool(tmp_path: Path) -> None:
     made = plan(CORE, package("app"), actions={"app": Action.KEEP})
     (there,) = target(FakeWorkspace((CORE,)), FakeRegistry()).values()
     fake = replace(there, missing_tool=missing)
-    error = missing_tools(made, {"fake": fake})
+    error = find_missing_tools(made, {"fake": fake})
     assert (str(error), error and error.hint) == ("fake: hammer is not on PATH", "Buy one.")
     kept = plan(CORE, actions={"core": Action.KEEP})
-    assert missing_tools(kept, {"fake": fake}) is None
+    assert find_missing_tools(kept, {"fake": fake}) is None
     assert asked == [["core"]]
-    assert missing_tools(made, {"fake": replace(fake, missing_tool=None)}) is None
+    assert find_missing_tools(made, {"fake": replace(fake, missing_tool=None)}) is None

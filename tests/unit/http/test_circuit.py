@@ -13,11 +13,11 @@ import virtual_time
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven.access import ANSWERS
 from releasekit.ecosystems.shared.server import Server
-from releasekit.errors import LeftAlone, Transient
+from releasekit.errors import CircuitOpen, Transient
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, http_client, request_with_retry
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.scheduler.retries import Patience
+from releasekit.scheduler.retries import WaitBudget
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 def test_it_opens_after_failures_in_a_row_only() -> None:
     async def main() -> None:
         circuit = Circuit("registry", failures=2)
-        circuit.failed("HTTP 503")
-        circuit.succeeded()
-        circuit.failed("HTTP 503")
+        circuit.record_failure("HTTP 503")
+        circuit.record_success()
+        circuit.record_failure("HTTP 503")
         circuit.check()
-        circuit.failed("HTTP 502")
+        circuit.record_failure("HTTP 502")
         with pytest.raises(Transient, match="2 times in a row, the last time with") as caught:
             circuit.check()
         assert str(caught.value).endswith("with 'HTTP 502'; asking again in 5 s")
         assert "run the same command again later" in caught.value.hint
         assert caught.value.retry_after == 5.0
         assert not caught.value.ambiguous
-        assert Patience(max_wait_s=1.0).allows(caught.value)  # nobody has asked for that pause
+        assert WaitBudget(max_wait_s=1.0).allows(caught.value)  # nobody has asked for that pause
 
     virtual_time.run(main())
 
@@ -49,7 +49,7 @@ def test_each_pause_is_twice_the_last_up_to_a_minute() -> None:
         circuit = Circuit("registry", failures=1, pause_s=10.0)
         pauses = []
         for _ in range(5):
-            circuit.failed("refused")
+            circuit.record_failure("refused")
             with pytest.raises(Transient) as caught:
                 circuit.check()
             pauses.append(caught.value.retry_after or 0.0)
@@ -68,12 +68,12 @@ def test_a_rest_counts_as_an_attempt_once_it_has_lasted_too_long() -> None:
         seen = []
         for _ in range(2):
             for _ in range(6):
-                circuit.failed("refused")
+                circuit.record_failure("refused")
                 with pytest.raises(Transient) as caught:
                     circuit.check()
-                seen.append((virtual_time.now() % 360, isinstance(caught.value, LeftAlone)))
+                seen.append((virtual_time.now() % 360, isinstance(caught.value, CircuitOpen)))
                 await asyncio.sleep(60.0)
-            circuit.succeeded()
+            circuit.record_success()
         return seen
 
     once = [(0, True), (60, True), (120, True), (180, True), (240, True), (300, False)]
@@ -85,10 +85,10 @@ def test_what_failed_once_long_ago_has_not_been_down_since() -> None:
 
     async def main() -> None:
         circuit = Circuit("registry", failures=2, pause_s=5.0)
-        circuit.failed("refused")
+        circuit.record_failure("refused")
         await asyncio.sleep(600.0)
-        circuit.failed("refused")
-        with pytest.raises(LeftAlone):
+        circuit.record_failure("refused")
+        with pytest.raises(CircuitOpen):
             circuit.check()
 
     virtual_time.run(main())
@@ -98,7 +98,7 @@ def test_requests_under_way_when_it_opened_do_not_lengthen_the_pause() -> None:
     async def main() -> None:
         circuit = Circuit("registry", failures=1, pause_s=10.0)
         for _ in range(8):
-            circuit.failed("refused")
+            circuit.record_failure("refused")
         await asyncio.sleep(10.0)
         circuit.check()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakes import FakeRegistry, FakeWorkspace, config, package
-from releasekit.config.choice import consulted
+from releasekit.config.package_filter import consulted
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import ConfigError, Cycle, PlanError
 from releasekit.model import Action, Package, PackageId, Plan

@@ -1,5 +1,5 @@
-"""Whether a run was started in a mere member of a workspace: there it would see one package, and
-neither those it needs nor their versions.
+"""Refuses a run that was started in a member of a workspace: it would see one package, but neither
+the packages that it needs nor their versions.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.config.choice import concerns
+from releasekit.config.package_filter import concerns
 from releasekit.ecosystems import folders
 from releasekit.errors import ConfigError
 from releasekit.host.files import repository_of
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 def refuse_member(
     config: Config, ecosystems: Mapping[str, EcosystemDeclaration], *, home: str = ""
 ) -> None:
-    """Raises ConfigError that names the root of the workspace. Reads manifests of the directories
-    above, up to the repository's root; outside of one, up to `home`, where one is given.
+    """Raises ConfigError that names the root of the workspace. Reads the manifests of directories
+    above, up to the root of the repository; outside of a repository, up to `home` if given.
     """
-    levels = _above(config.root, home)
+    levels = _levels_above(config.root, home)
     for name, ecosystem in ecosystems.items():
-        root = _workspace_of(config.root, levels, ecosystem) if concerns(config, name) else None
+        root = _find_root(config.root, levels, ecosystem) if concerns(config, name) else None
         if root is not None:
             raise ConfigError(
                 f"{config.root} is a member of the {name} workspace {root}",
@@ -39,7 +39,7 @@ def refuse_member(
             )
 
 
-def _above(directory: Path, home: str) -> Sequence[Path]:
+def _levels_above(directory: Path, home: str) -> Sequence[Path]:
     """Nearest first."""
     top = repository_of(directory)
     if top is not None:
@@ -49,7 +49,7 @@ def _above(directory: Path, home: str) -> Sequence[Path]:
     return levels[: levels.index(end)] if end in levels else levels
 
 
-def _workspace_of(
+def _find_root(
     directory: Path, levels: Sequence[Path], ecosystem: EcosystemDeclaration
 ) -> Path | None:
     """The root of the outermost workspace that has `directory` for a member."""
@@ -57,7 +57,7 @@ def _workspace_of(
     if manifests is None or not any((directory / name).is_file() for name in manifests.names):
         return None
     roots = folders.roots(ecosystem)
-    # What cannot be read here is named by discovery; what cannot be read above lists nothing.
+    # Discovery reports manifests here that cannot be read; those above list nothing.
     with suppress(ConfigError):
         is_root = roots.workspace_at(directory) is not None
         if is_root and not manifests.nested:

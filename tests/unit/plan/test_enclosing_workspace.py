@@ -10,7 +10,7 @@ import fakes
 from releasekit.__main__ import main
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import ConfigError
-from releasekit.plan.above import refuse_member
+from releasekit.plan.enclosing_workspace import refuse_member
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

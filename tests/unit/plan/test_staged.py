@@ -24,7 +24,7 @@ from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, DigestMismatch, Rejected, Transient
 from releasekit.model import Action, Outcome, Package, Plan, PlannedPackage
 from releasekit.plan.make import make_plan
-from releasekit.plan.staged import DROPPED
+from releasekit.plan.registries import DROPPED
 from releasekit.report import plan_headline, plan_outputs
 from releasekit.state.directory import built_directory, make_state_directory
 from releasekit.state.history import encode, fold

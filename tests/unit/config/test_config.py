@@ -9,7 +9,7 @@ import pytest
 from fakes import DECLARED
 from releasekit.cli.command_line import parse_command_line
 from releasekit.config.config import Config, cpu_count, load
-from releasekit.config.declared import Declared
+from releasekit.config.inputs import Declared
 from releasekit.config.values import Directory, Dist
 from releasekit.ecosystems import ECOSYSTEMS, npm, pypi
 from releasekit.ecosystems.folders import table

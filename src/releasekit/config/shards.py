@@ -19,7 +19,7 @@ _SHARD: Final = re.compile(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ShardCounts:
     """`everywhere` holds for ecosystems that `of` does not name; 0 where nothing is split."""
 
     everywhere: int = 0

@@ -41,12 +41,12 @@ EMPTY = PackageWarning(name=WarningName.EMPTY_PACKAGE, message="empty")
 def test_a_level_of_its_own_outweighs_strict(
     levels: Levels, expected: list[tuple[WarningName, bool]]
 ) -> None:
-    assert [(each.name, each.error) for each in levels.applied([NEW, EMPTY])] == expected
+    assert [(each.name, each.error) for each in levels.apply([NEW, EMPTY])] == expected
 
 
 def test_what_the_registry_will_refuse_cannot_be_ignored() -> None:
     refused = PackageWarning(name=WarningName.PLATFORM_TAG, message="refused", error=True)
-    assert Levels({refused.name: Level.IGNORE}).applied([refused]) == (refused,)
+    assert Levels({refused.name: Level.IGNORE}).apply([refused]) == (refused,)
 
 
 def test_the_table_of_the_file_is_read(tmp_path: Path) -> None:

@@ -17,8 +17,14 @@ from fakes import FakeRegistry, FakeWorkspace, package, target
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
-from releasekit.plan.below import Below, found_below, missed, taking_in, told
-from releasekit.plan.make import Around, make_plan
+from releasekit.plan.make import Survey, make_plan
+from releasekit.plan.unlisted_packages import (
+    NestedPackages,
+    describe_unlisted,
+    find_nested,
+    find_unlisted,
+    include_workspaces,
+)
 from releasekit.state.journal import History
 
 if TYPE_CHECKING:
@@ -52,16 +58,16 @@ def write(root: Path, files: Mapping[str, str]) -> Path:
     return root.resolve()
 
 
-def found(root: Path, **changes: object) -> list[Below]:
-    async def main() -> list[Below]:
+def found(root: Path, **changes: object) -> list[NestedPackages]:
+    async def main() -> list[NestedPackages]:
         environment = {"PATH": os.environ["PATH"]}
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-            return await found_below(fakes.config(root, **changes), ECOSYSTEMS, processes)
+            return await find_nested(fakes.config(root, **changes), ECOSYSTEMS, processes)
 
     return asyncio.run(main())
 
 
-def shown(below: list[Below]) -> list[tuple[str, str, int]]:
+def shown(below: list[NestedPackages]) -> list[tuple[str, str, int]]:
     """Ecosystem, directory, and how many packages of a workspace; 0 for a package alone."""
     return [
         (each.ecosystem, each.where, len(each.packages) if each.is_workspace else 0)
@@ -143,7 +149,7 @@ def test_a_path_that_is_too_long_for_a_name_is_none(
     root = write(tmp_path, {"out/package.json": js("a")})
     long = Path(*["n" * 200] * 30, "package.json")
     monkeypatch.setattr(
-        "releasekit.plan.below._walked", lambda *_: [long, Path("out/package.json")]
+        "releasekit.plan.unlisted_packages._walk", lambda *_: [long, Path("out/package.json")]
     )
     assert shown(found(root)) == [("npm", "out", 0)]
 
@@ -159,7 +165,7 @@ def test_what_is_installed_does_not_hide_what_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However much of it is committed."""
-    monkeypatch.setattr("releasekit.plan.below.MAX_MANIFESTS", 2)
+    monkeypatch.setattr("releasekit.plan.unlisted_packages.MAX_MANIFESTS", 2)
     files = {f"node_modules/{name}/package.json": js(name) for name in "abc"}
     root = write(tmp_path, {**files, "web/package.json": js("web")})
     subprocess.run(["git", "init", "-q", str(root)], check=True)
@@ -196,7 +202,7 @@ def test_a_root_without_anything_is_planned_by_its_workspaces(tmp_path: Path) ->
     """The near ones, each as if it were named in releasekit.toml; never a package alone."""
     root = write(tmp_path, POLYGLOT)
     below = found(root)
-    config, note = taking_in(fakes.config(root), ECOSYSTEMS, below)
+    config, note = include_workspaces(fakes.config(root), ECOSYSTEMS, below)
     assert config.ecosystem_tables == {
         "npm": {"workspaces": ["js"]},
         "cargo": {"workspaces": ["rust"]},
@@ -222,14 +228,14 @@ def test_whoever_says_what_is_meant_gets_no_more_than_that(
 ) -> None:
     root = write(tmp_path, {**POLYGLOT, **files})
     config = fakes.config(root, ecosystem_tables=tables)
-    assert taking_in(config, ECOSYSTEMS, found(root)) == (config, "")
+    assert include_workspaces(config, ECOSYSTEMS, found(root)) == (config, "")
 
 
 def test_the_option_that_takes_it_in_can_be_copied(tmp_path: Path) -> None:
     files = {f"libs/{name}/pyproject.toml": uv(name) for name in "abc"}
     root = write(tmp_path, {**POLYGLOT, **files, "pom.xml": POM.format("own", "")})
     config = fakes.config(root, ecosystem_tables={"pypi": {"packages": ["x"]}})
-    lines = told(found(root), config, ECOSYSTEMS)
+    lines = describe_unlisted(found(root), config, ECOSYSTEMS)
     ends = [line.partition("write ")[2].partition(" in releasekit.toml")[0] for line in lines]
     assert ends == [
         '`[pypi] workspaces = ["deep/in/py"]` and `[pypi] packages = ["x", "libs/*"]`',
@@ -240,7 +246,7 @@ def test_the_option_that_takes_it_in_can_be_copied(tmp_path: Path) -> None:
     assert lines[1].startswith("npm packages in no workspace here: js (2 packages), tool; ")
 
 
-def planned(root: Path, around: Around, unpublishable: str = "") -> Plan:
+def planned(root: Path, survey: Survey, unpublishable: str = "") -> Plan:
     one = replace(
         package("core", unpublishable=unpublishable),
         manifest=root / "core",
@@ -248,15 +254,15 @@ def planned(root: Path, around: Around, unpublishable: str = "") -> Plan:
     )
     one.manifest.touch()
     targets = target(FakeWorkspace(packages=[one]), FakeRegistry())
-    return asyncio.run(make_plan(fakes.config(root), targets, History(), commit="", around=around))
+    return asyncio.run(make_plan(fakes.config(root), targets, History(), commit="", survey=survey))
 
 
 def test_a_plan_names_what_it_misses_and_what_it_takes_in(tmp_path: Path) -> None:
     below = [
-        Below("fake", "here", (tmp_path / "here",), is_workspace=False),
-        Below("npm", "js", (tmp_path / "js" / "a",), is_workspace=True),
+        NestedPackages("fake", "here", (tmp_path / "here",), is_workspace=False),
+        NestedPackages("npm", "js", (tmp_path / "js" / "a",), is_workspace=True),
     ]
-    notes = planned(tmp_path, Around(ECOSYSTEMS, below, "and so on")).notes
+    notes = planned(tmp_path, Survey(ECOSYSTEMS, below, "and so on")).notes
     told_of_js = (
         "npm packages in no workspace here: js (1 package); to plan them too, write "
         '`[npm] workspaces = ["js"]` in releasekit.toml'
@@ -270,12 +276,13 @@ def test_a_line_to_copy_costs_nothing_that_is_planned(tmp_path: Path) -> None:
         tmp_path, {"js/package.json": js("web", workspaces=["a"]), "js/a/package.json": js("a")}
     )
     more = {
-        name: Below(name, "deep", (root / "deep",), is_workspace=True) for name in ("npm", "cargo")
+        name: NestedPackages(name, "deep", (root / "deep",), is_workspace=True)
+        for name in ("npm", "cargo")
     }
-    config, note = taking_in(fakes.config(root), ECOSYSTEMS, found(root))
+    config, note = include_workspaces(fakes.config(root), ECOSYSTEMS, found(root))
 
-    def said(*below: Below) -> list[str]:
-        return Around(ECOSYSTEMS, below, note).missed(config, {})
+    def said(*below: NestedPackages) -> list[str]:
+        return Survey(ECOSYSTEMS, below, note).describe_unlisted(config, {})
 
     _, too = said(more["cargo"])
     assert too.startswith('beside any such line write `[npm] workspaces = ["js"]` too: ')
@@ -285,22 +292,30 @@ def test_a_line_to_copy_costs_nothing_that_is_planned(tmp_path: Path) -> None:
 
 
 def test_a_release_of_nothing_beside_packages_is_an_error(tmp_path: Path) -> None:
-    around = Around(ECOSYSTEMS, [Below("npm", "js", (tmp_path / "js",), is_workspace=True)])
+    survey = Survey(
+        ECOSYSTEMS, [NestedPackages("npm", "js", (tmp_path / "js",), is_workspace=True)]
+    )
     words = "no package to publish here: never published: fake:core: it says so; npm packages in"
     with pytest.raises(ConfigError, match=words) as caught:
-        planned(tmp_path, around, unpublishable="it says so")
+        planned(tmp_path, survey, unpublishable="it says so")
     assert "\n" not in str(caught.value)
-    assert planned(tmp_path, Around(ECOSYSTEMS), unpublishable="it says so").packages == ()
+    assert planned(tmp_path, Survey(ECOSYSTEMS), unpublishable="it says so").packages == ()
 
 
 def test_what_was_discovered_is_not_missed(tmp_path: Path) -> None:
-    below = [Below("fake", "core", (fakes.package("core").directory,), is_workspace=False)]
-    assert missed(below, target(FakeWorkspace(packages=[package("core")]), FakeRegistry())) == []
+    below = [NestedPackages("fake", "core", (fakes.package("core").directory,), is_workspace=False)]
+    assert (
+        find_unlisted(below, target(FakeWorkspace(packages=[package("core")]), FakeRegistry()))
+        == []
+    )
 
 
 def test_a_directory_of_another_ecosystem_s_package_is_named(tmp_path: Path) -> None:
     """R1: a crate that is never published lies beside the pyproject.toml of maturin."""
     own = package("core")
     targets = target(FakeWorkspace(packages=[own]), FakeRegistry())
-    below = [Below(each, "core", (own.directory,), is_workspace=False) for each in ("fake", "pypi")]
-    assert missed(below, targets) == below[1:]
+    below = [
+        NestedPackages(each, "core", (own.directory,), is_workspace=False)
+        for each in ("fake", "pypi")
+    ]
+    assert find_unlisted(below, targets) == below[1:]

@@ -1,5 +1,5 @@
-"""What lies below the root and belongs to no workspace there: packages that a release would miss in
-silence. Nothing of it is published unless an option says so, or the root holds nothing else.
+"""Packages below the root that no workspace lists, which a release would miss in silence. They are
+published only where an option names them, or the root holds nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.choice import concerns, consulted
+from releasekit.config.package_filter import concerns, consulted
 from releasekit.ecosystems import folders
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host import durable, files
@@ -35,7 +35,7 @@ _NEAR: Final = 2
 # So many packages beside one another are named by a glob.
 _MANY: Final = 3
 _SHOWN: Final = 10
-# What is here is read, tried and copied, but not published, unless a workspace lists it.
+# Packages here are examples and fixtures: only a workspace that lists them publishes them.
 ASIDE: Final = frozenset(
     {
         *("test", "tests", "__tests__", "testdata", "fixture", "fixtures", "__fixtures__"),
@@ -44,16 +44,16 @@ ASIDE: Final = frozenset(
     }
 )
 TESTS: Final = re.compile(r".+[-_]tests")
-# Likewise of single packages: nobody publishes a website, or what tests alone need.
+# Likewise single packages: websites, and what only tests need.
 _BESIDE: Final = re.compile(r"docs?|website|site|www|it|e2e|bench(es|marks?)?|.+[-_]tests?")
-# Somebody else's, or made by a build.
+# Vendored code, or output of a build.
 _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "target", "dist", "build"})
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
-    """A workspace below the root, or a package in none. `where` is its directory, relative to the
-    root; `packages` are those that may leave the repository, absolute.
+class NestedPackages:
+    """A workspace below the root, or a package in no workspace. `where` is its directory, relative
+    to the root; `packages` are the directories of those that may be published, absolute.
     """
 
     ecosystem: str
@@ -62,10 +62,12 @@ class Below:
     is_workspace: bool
 
 
-async def found_below(
+async def find_nested(
     config: Config, ecosystems: Mapping[str, EcosystemDeclaration], processes: Processes
-) -> list[Below]:
-    """Of the ecosystems that the run is about or consults; what git ignores is not looked at."""
+) -> list[NestedPackages]:
+    """Those of the ecosystems that the run is about or consults; files that git ignores do not
+    count.
+    """
     wanted = {
         name: each.manifests
         for name, each in ecosystems.items()
@@ -76,18 +78,18 @@ async def found_below(
     names = {name for manifests in wanted.values() for name in manifests.names}
     if not names:
         return []
-    listed = await _listed(config, names, processes)
-    return await asyncio.to_thread(_classified, config, ecosystems, wanted, listed)
+    listed = await _list_manifests(config, names, processes)
+    return await asyncio.to_thread(_classify, config, ecosystems, wanted, listed)
 
 
-def taking_in(
-    config: Config, ecosystems: Mapping[str, EcosystemDeclaration], below: Sequence[Below]
+def include_workspaces(
+    config: Config, ecosystems: Mapping[str, EcosystemDeclaration], nested: Sequence[NestedPackages]
 ) -> tuple[Config, str]:
-    """Where the root holds no manifest at all, and no option names another: the config with the
-    workspaces that are near below it, and a note that says so; else the same config.
+    """The config with the workspaces near below the root, and a note that says so, where the root
+    holds no manifest at all and no option names another; else the same config.
     """
-    chosen = [each for each in below if each.is_workspace and Path(each.where).parts[_NEAR:] == ()]
-    if not chosen or not all(_says_nothing(config, each) for each in ecosystems.values()):
+    chosen = [each for each in nested if each.is_workspace and Path(each.where).parts[_NEAR:] == ()]
+    if not chosen or not all(_is_unconfigured(config, each) for each in ecosystems.values()):
         return config, ""
     tables = {name: dict(table) for name, table in config.ecosystem_tables.items()}
     for name, own in groupby(chosen, key=lambda each: each.ecosystem):
@@ -99,8 +101,8 @@ def taking_in(
     return replace(config, ecosystem_tables=tables), note
 
 
-def _says_nothing(config: Config, ecosystem: EcosystemDeclaration) -> bool:
-    """Neither a manifest in the root nor an option."""
+def _is_unconfigured(config: Config, ecosystem: EcosystemDeclaration) -> bool:
+    """Whether the root has no manifest of it, and no option names one."""
     manifests = ecosystem.manifests
     if manifests is None:
         return True
@@ -110,9 +112,11 @@ def _says_nothing(config: Config, ecosystem: EcosystemDeclaration) -> bool:
     )
 
 
-def missed(below: Iterable[Below], targets: Mapping[str, Target]) -> list[Below]:
-    """What of it discovery did not come to; a directory may hold a package of more than one
-    ecosystem, as those of maturin and napi do.
+def find_unlisted(
+    nested: Iterable[NestedPackages], targets: Mapping[str, Target]
+) -> list[NestedPackages]:
+    """Those that discovery did not find. A directory may hold packages of several ecosystems, as
+    those of maturin and napi do.
     """
     known = {
         (name, package.directory)
@@ -121,33 +125,33 @@ def missed(below: Iterable[Below], targets: Mapping[str, Target]) -> list[Below]
     }
     return [
         each
-        for each in below
+        for each in nested
         if known.isdisjoint((each.ecosystem, package) for package in each.packages)
     ]
 
 
-def told(
-    found: Sequence[Below], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+def describe_unlisted(
+    found: Sequence[NestedPackages], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
 ) -> list[str]:
-    """A sentence for each ecosystem: what lies where, and which option takes it in."""
+    """A sentence for each ecosystem: what lies where, and which option includes it."""
     sentences = []
     for name, each in groupby(found, key=lambda one: one.ecosystem):
         own = list(each)
         manifests = ecosystems[name].manifests
         if concerns(config, name) and manifests is not None:
-            lines = " and ".join(f"`{line}`" for line in _lines(own, manifests, config))
+            lines = " and ".join(f"`{line}`" for line in _option_lines(own, manifests, config))
             sentences.append(
-                f"{name} packages in no workspace here: {few([_shown(one) for one in own])}; "
+                f"{name} packages in no workspace here: {few([_describe(one) for one in own])}; "
                 f"to plan them too, write {lines} in releasekit.toml"
             )
     return sentences
 
 
-def standing(
-    left: Sequence[Below], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+def describe_included(
+    left: Sequence[NestedPackages], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
 ) -> list[str]:
-    """Which lines keep what was taken in, once releasekit.toml takes in more of what is `left`; the
-    lines for those of the same kind have it already.
+    """The lines that keep the included workspaces once releasekit.toml includes more of what is
+    `left`; lines for the same ecosystem name them already.
     """
     extended = {each.ecosystem for each in left if each.is_workspace}
     lines = [
@@ -156,7 +160,7 @@ def standing(
         if name not in extended
         and ecosystem.manifests is not None
         and (key := ecosystem.manifests.workspaces)
-        and (there := _list(config, name, key))
+        and (there := _read_list(config, name, key))
     ]
     sentence = (
         f"beside any such line write {' and '.join(lines)} too: what is planned now is planned by "
@@ -165,12 +169,14 @@ def standing(
     return [sentence] if left and lines else []
 
 
-def _shown(found: Below) -> str:
+def _describe(found: NestedPackages) -> str:
     return f"{found.where} ({packages(len(found.packages))})" if found.is_workspace else found.where
 
 
-def _lines(found: Sequence[Below], manifests: Manifests, config: Config) -> Iterator[str]:
-    """Of releasekit.toml, with the name of the table, and with what stands there already."""
+def _option_lines(
+    found: Sequence[NestedPackages], manifests: Manifests, config: Config
+) -> Iterator[str]:
+    """Lines of releasekit.toml: the table, the key, and its values, those there already too."""
     name = found[0].ecosystem
     by_key: dict[str, list[str]] = {}
     for each in found:
@@ -178,7 +184,7 @@ def _lines(found: Sequence[Below], manifests: Manifests, config: Config) -> Iter
         by_key.setdefault(key, []).append(each.where)
     for key, directories in by_key.items():
         values = directories if key == manifests.workspaces else _with_globs(directories)
-        there = _list(config, name, key)
+        there = _read_list(config, name, key)
         # Such an option takes the place of the root too.
         at_root = any((config.root / file).is_file() for file in manifests.names)
         first = ["."] if manifests.nested and at_root and not there else there
@@ -186,7 +192,7 @@ def _lines(found: Sequence[Below], manifests: Manifests, config: Config) -> Iter
         yield f"[{name}] {key} = {_toml([*first, *values[:_SHOWN], *more])}"
 
 
-def _list(config: Config, ecosystem: str, key: str) -> list[str]:
+def _read_list(config: Config, ecosystem: str, key: str) -> list[str]:
     """What releasekit.toml says there; discovery tells what is wrong with anything else."""
     value = config.ecosystem_tables.get(ecosystem, {}).get(key)
     return [str(each) for each in value] if isinstance(value, list) else []
@@ -197,7 +203,7 @@ def _toml(values: Sequence[str]) -> str:
 
 
 def _with_globs(directories: Sequence[str]) -> list[str]:
-    """Many in one directory are named by a glob."""
+    """With a glob in place of many in one directory."""
     named = []
     for parent, names in groupby(directories, key=lambda name: name.rpartition("/")[0]):
         beside = list(names)
@@ -205,7 +211,9 @@ def _with_globs(directories: Sequence[str]) -> list[str]:
     return named
 
 
-async def _listed(config: Config, names: Collection[str], processes: Processes) -> list[Path]:
+async def _list_manifests(
+    config: Config, names: Collection[str], processes: Processes
+) -> list[Path]:
     """The manifests below the root, relative to it."""
     if files.repository_of(config.root) is not None:
         specs = [f":(glob)**/{name}" for name in sorted(names)]
@@ -213,10 +221,10 @@ async def _listed(config: Config, names: Collection[str], processes: Processes) 
         with suppress(CommandFailed):
             listing = await processes.run(argv, cwd=config.root, timeout_s=60.0)
             return sorted({Path(name) for name in listing.stdout.split("\0") if name})
-    return await asyncio.to_thread(_walked, config.root, names)
+    return await asyncio.to_thread(_walk, config.root, names)
 
 
-def _walked(root: Path, names: Collection[str]) -> list[Path]:
+def _walk(root: Path, names: Collection[str]) -> list[Path]:
     found = []
     for visited, (where, directories, others) in enumerate(durable.walk(root)):
         if visited > MAX_DIRECTORIES:
@@ -230,15 +238,15 @@ def _is_foreign(name: str) -> bool:
     return name.startswith((".", "_")) or name in _FOREIGN
 
 
-def _classified(
+def _classify(
     config: Config,
     ecosystems: Mapping[str, EcosystemDeclaration],
     wanted: Mapping[str, Manifests],
     listed: Sequence[Path],
-) -> list[Below]:
+) -> list[NestedPackages]:
     found = []
     for name, manifests in wanted.items():
-        without = _list(config, name, "exclude")
+        without = _read_list(config, name, "exclude")
         meant = (
             config.root / path.parent
             for path in listed
@@ -249,16 +257,16 @@ def _classified(
         )
         directories = set(islice(meant, MAX_MANIFESTS))
         own = folders.roots(ecosystems[name])
-        survey = _Survey(config.root, own, manifests, directories - {config.root})
-        survey.claim(config.root)
-        for where, of_it, is_workspace in survey.groups():
+        unclaimed = _Unclaimed(config.root, own, manifests, directories - {config.root})
+        unclaimed.claim(config.root)
+        for where, of_it, is_workspace in unclaimed.groups():
             relative = where.relative_to(config.root).as_posix()
-            found.append(Below(name, relative, of_it, is_workspace))
+            found.append(NestedPackages(name, relative, of_it, is_workspace))
     return found
 
 
 @dataclass(slots=True)
-class _Survey:
+class _Unclaimed:
     """The directories with a manifest, below `root`, that no workspace has claimed yet."""
 
     root: Path
@@ -289,9 +297,9 @@ class _Survey:
             membership = self._workspace_at(pending.pop())
             if membership is None:
                 continue
-            standing = {each: membership(each) for each in self.left}
-            new = {each for each, said in standing.items() if said == "member"}
-            self.left -= {each for each, said in standing.items() if said}
+            said_of = {each: membership(each) for each in self.left}
+            new = {each for each, said in said_of.items() if said == "member"}
+            self.left -= {each for each, said in said_of.items() if said}
             members |= new
             pending += new if self.manifests.nested else ()
         return members

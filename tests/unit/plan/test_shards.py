@@ -12,7 +12,7 @@ import pytest
 from fakes import DECLARED, FakeRegistry, FakeWorkspace, config, package, plan
 from releasekit.config.config import load
 from releasekit.config.inputs import Inputs
-from releasekit.config.rows import Rows, Shard
+from releasekit.config.shards import Shard, ShardCounts
 from releasekit.ecosystems.interface import Deployment, Target
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import Action, Dependency, Outcome, Package, PackageId, Plan, Report
@@ -147,7 +147,7 @@ def test_what_earlier_runs_took_counts_else_the_number_of_files(tmp_path: Path) 
 
 
 def split(root: Path, *packages: Package, rows: str = "2", **target: object) -> Plan:
-    settings = config(root, shards=Rows.parse(rows.split(","), KNOWN, "shards"))
+    settings = config(root, shards=ShardCounts.parse(rows.split(","), KNOWN, "shards"))
     made = Target(FakeWorkspace(), FakeRegistry(), **target)  # type: ignore[arg-type]
     return with_shards(plan(*packages), settings, {"fake": made}, {})
 
@@ -172,7 +172,7 @@ def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 def test_what_is_there_is_in_one_part_and_is_no_work(tmp_path: Path) -> None:
     actions = {"a": Action.KEEP, "b": Action.KEEP}
-    settings = config(tmp_path, shards=Rows(2))
+    settings = config(tmp_path, shards=ShardCounts(2))
     target = Target(FakeWorkspace(), FakeRegistry())
     packages = [package(name) for name in "abcd"]
     made = with_shards(plan(*packages, actions=actions), settings, {"fake": target}, {})
@@ -248,7 +248,7 @@ def test_nobody_waits_for_what_nobody_plans_to_publish(tmp_path: Path) -> None:
     ],
 )
 def test_how_many_jobs(parts: list[str], everywhere: int, of: dict[str, int]) -> None:
-    rows = Rows.parse(parts, KNOWN, "shards")
+    rows = ShardCounts.parse(parts, KNOWN, "shards")
     assert (rows.everywhere, rows.of) == (everywhere, of)
     assert bool(rows) == bool(parts)
     assert rows.count("npm") == of.get("npm", everywhere)
@@ -257,7 +257,7 @@ def test_how_many_jobs(parts: list[str], everywhere: int, of: dict[str, int]) ->
 @pytest.mark.parametrize("text", ["0", "257", "x", "pypi=", "=4", "pip=2", "1.5", "٤", "9" * 5000])
 def test_a_wrong_number_of_jobs_is_named(text: str) -> None:
     with pytest.raises(ConfigError, match=r"shards \(test\): ") as caught:
-        Rows.parse([text], KNOWN, "shards (test)")
+        ShardCounts.parse([text], KNOWN, "shards (test)")
     assert len(str(caught.value)) < 300
 
 
@@ -270,7 +270,7 @@ def test_a_wrong_number_of_jobs_is_named(text: str) -> None:
 )
 def test_two_numbers_for_one_ecosystem_are_refused(parts: list[str], says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Rows.parse(parts, KNOWN, "shards")
+        ShardCounts.parse(parts, KNOWN, "shards")
     assert str(caught.value) == says
 
 

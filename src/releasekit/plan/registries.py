@@ -1,0 +1,188 @@
+"""What the registries show, and whether they let this run in. All are asked at once, so that one
+run names every token that is missing or wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import gather_all
+from releasekit.errors import (
+    Denied,
+    DigestMismatch,
+    MissingCredentials,
+    PackageError,
+    UnnamedRegistry,
+)
+from releasekit.http.traffic import attribute_to
+from releasekit.model import Action, Staged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from releasekit.ecosystems.interface import Registry, Staging, Target
+    from releasekit.model import Package, PackageId, PlannedPackage, Published
+
+    Answer = Published | PackageError | None
+
+DROPPED: Final = (
+    "it was staged by an earlier run, and is neither published nor staged any more: it was "
+    "rejected, or the registry dropped it. Bump the version; or, if it was approved just now, run "
+    "again in some minutes"
+)
+
+
+def find_unnamed(checks: Mapping[str, Callable[[], None]]) -> dict[str, UnnamedRegistry]:
+    """Why a registry gets none of the credentials of this run, by ecosystem, as `checks` are."""
+    found = {}
+    for name in sorted(checks):
+        try:
+            checks[name]()
+        except UnnamedRegistry as error:
+            found[name] = error
+        except MissingCredentials:
+            pass  # a plan needs none, and uploads are refused later
+    return found
+
+
+def refuse_unnamed(unnamed: Mapping[str, UnnamedRegistry]) -> None:
+    """Raises one error for all of them."""
+    if unnamed:
+        raise _join_errors([*unnamed.values()])
+
+
+async def look_up_all(
+    packages: Sequence[Package],
+    targets: Mapping[str, Target],
+    *,
+    uploading: bool,
+    unnamed: Mapping[str, UnnamedRegistry] = MappingProxyType({}),
+) -> dict[PackageId, Published | None]:
+    """What the registries show of every package, asked side by side.
+
+    Raises Denied with one reason for each registry that refuses to be read, and, where this run is
+    `uploading`, with the credentials that are missing. The `unnamed` are asked without a token.
+    """
+
+    async def answer_of(package: Package) -> Answer:
+        try:
+            with attribute_to(package.id):
+                return await targets[package.id.ecosystem].registry.lookup(package)
+        except PackageError as error:
+            return error
+
+    answers = dict(
+        zip((p.id for p in packages), await gather_all(map(answer_of, packages)), strict=True)
+    )
+    errors = {id_: answer for id_, answer in answers.items() if isinstance(answer, PackageError)}
+    denied: dict[str, Denied] = {}
+    for id_, error in errors.items():
+        if isinstance(error, Denied):
+            why = unnamed.get(id_.ecosystem)
+            denied.setdefault(id_.ecosystem, _without_token(error, why) if why else error)
+    if denied:
+        wanting = {id_.ecosystem for id_, answer in answers.items() if answer is None}
+        missing = _find_missing(wanting - denied.keys(), targets) if uploading else []
+        raise _join_errors([*denied.values(), *missing])
+    for error in errors.values():
+        raise error
+    return {id_: answer for id_, answer in answers.items() if not isinstance(answer, PackageError)}
+
+
+def check_credentials(ecosystems: Iterable[str], targets: Mapping[str, Target]) -> None:
+    """Raises MissingCredentials for all of these ecosystems where uploads have none."""
+    if missing := _find_missing(ecosystems, targets):
+        raise _join_errors(missing)
+
+
+def _find_missing(
+    ecosystems: Iterable[str], targets: Mapping[str, Target]
+) -> list[MissingCredentials]:
+    missing = []
+    for name in sorted(ecosystems):
+        try:
+            targets[name].registry.check_credentials()
+        except MissingCredentials as error:
+            missing.append(error)
+    return missing
+
+
+def _without_token(error: Denied, why: UnnamedRegistry) -> Denied:
+    return Denied(
+        f"{error}; what it has is not known without the token, which was not sent: {why}",
+        hint=why.hint,
+    )
+
+
+def _join_errors(
+    errors: Sequence[Denied | MissingCredentials | UnnamedRegistry],
+) -> Denied | MissingCredentials | UnnamedRegistry:
+    """One error, of the class of the first, with each reason and each hint once."""
+    first, *others = errors
+    if not others:
+        return first
+    reasons = dict.fromkeys(map(str, errors))
+    hints = dict.fromkeys(error.hint for error in errors if error.hint)
+    return type(first)("; ".join(reasons), hint=" ".join(hints))
+
+
+async def refresh_staged(
+    packages: Sequence[PlannedPackage], targets: Mapping[str, Target]
+) -> list[PlannedPackage]:
+    """`packages`, with those that earlier runs staged as their registries show them now. A package
+    that is only claimed to be staged has no `staged` unless its registry confirms it.
+    """
+    awaited: dict[str, list[PlannedPackage]] = {}
+    for planned in packages:
+        if planned.action is Action.AWAIT:
+            awaited.setdefault(planned.package.id.ecosystem, []).append(planned)
+    answers = await gather_all(
+        _refresh_ecosystem(own, staging, targets[name].registry)
+        for name, own in awaited.items()
+        if (staging := targets[name].staging) is not None
+    )
+    found = {planned.package.id: planned for answer in answers for planned in answer}
+    return [found.get(planned.package.id, planned) for planned in packages]
+
+
+async def _refresh_ecosystem(
+    packages: Sequence[PlannedPackage], staging: Staging, registry: Registry
+) -> list[PlannedPackage]:
+    """A token that may not ask for the first package may not ask for the others either."""
+
+    async def refresh_other(planned: PlannedPackage) -> PlannedPackage:
+        try:
+            return await _refresh(planned, staging, registry)
+        except Denied:
+            return planned
+
+    first, *others = packages
+    try:
+        seen = await _refresh(first, staging, registry)
+    except Denied:
+        return []
+    return [seen, *await gather_all(map(refresh_other, others))]
+
+
+async def _refresh(planned: PlannedPackage, staging: Staging, registry: Registry) -> PlannedPackage:
+    """Raises Denied; where a registry gives no answer, what is known stays."""
+    try:
+        with attribute_to(planned.package.id):
+            found = await staging.staged(planned.package, planned.artifacts)
+            # It may have been approved since it was looked up.
+            dropped = found is None and await registry.lookup(planned.package) is None
+    except DigestMismatch as mismatch:
+        return replace(planned, action=Action.REFUSE, reason=str(mismatch), staged=None)
+    except Denied:
+        raise
+    except PackageError:
+        return planned
+    if dropped and planned.staged is not None:
+        return replace(planned, action=Action.REFUSE, reason=DROPPED, staged=None)
+    known = planned.staged
+    if found is not None and known is not None and not found.id:
+        # Some registries tell no id; the journal has it.
+        found = Staged(id=known.id, url=known.url or found.url, tag=found.tag or known.tag)
+    return replace(planned, staged=found or known)
