@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import releasekit
-from releasekit.ecosystems.cargo import requirement as cargo_requirement
+from releasekit.ecosystems.cargo import requirements as cargo_requirement
 from releasekit.ecosystems.cargo import sparse_index
 from releasekit.ecosystems.go import gomod
 from releasekit.ecosystems.go import paths as go_paths
