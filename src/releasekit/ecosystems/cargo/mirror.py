@@ -85,9 +85,10 @@ _HEAD_END: Final = b"\r\n\r\n"
 class Indexes:
     """What may be mirrored in a run. `crates_io` is the sparse index that cargo reads for
     crates.io, with a slash at its end, empty where it reads none; `seen` are files that were read
-    in this run, by URL, None for one that is not there; `broken` are indexes that could not be mirrored; `built`
-    are the lines of what this run has packaged, by the path of their file. `members` are the files
-    of all members: the mirror adds what their `destination` has, which cargo may not read.
+    in this run, by URL, None for one that is not there; `broken` are indexes that could not be
+    mirrored; `built` are the lines of what this run has packaged, by the path of their file.
+    `members` are the files of all members: the mirror adds what their `destination` has, which
+    cargo may not read.
     """
 
     http: httpx.AsyncClient
