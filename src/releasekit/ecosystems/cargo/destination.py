@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx
 
-from releasekit.config.values import Directory, Name, Url
+from releasekit.config.values import Directory, Url
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import is_in_checkout, read_parsed
@@ -187,12 +187,11 @@ def find_destination(
             index = with_slash(url)
             named = (name for name, at in cargo.registries.items() if with_slash(at) == index)
             found = _make_destination(index, options.registry or next(named, ""))
-        case Name(name):
-            # A name leads where cargo's configuration says, whichever input gives it.
-            found, where = _find_named(cargo, name), f"{_PLACE}: registries.{name}"
-        case None:
+        case given:
             name = options.registry or cargo.default_registry or CRATES_IO_NAME
-            found, where = _find_named(cargo, name), f"{_PLACE}: registries.{name}"
+            found = _find_named(cargo, name if given is None else given.text)
+            # A name leads where cargo's configuration says, whichever input gives it.
+            where = f"{_PLACE}: registries.{found.name}"
     require_safe(found.index, name="cargo-registry", insecure=config.insecure_hosts)
     stands_in = found.is_crates_io or with_slash(cargo.stand_in) == found.index
     known = (CRATES_IO_INDEX, *cargo.of_the_user)
