@@ -329,8 +329,8 @@ class Batch:
         return self._needs[path]
 
     async def _manifests_of(self, path: str) -> Mapping[str, bytes] | None:
-        """Those of a module of this release as they are published, or, for a later module of a cycle,
-        as they are committed.
+        """Those of a module of this release as they are published, or, for a later module of a
+        cycle, as they are committed.
         """
         if path in self._left:
             return await asyncio.to_thread(self._read_committed, self.modules[path])
