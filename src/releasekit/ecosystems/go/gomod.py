@@ -268,8 +268,8 @@ def edit_mod(
     if not missing:
         return text
     end = "\r\n" if "\r\n" in text else "\n"
-    lines = [f"\t{path} {versions[path]} // indirect{end}" for path in missing]
-    block = [f"{end}require ({end}", *lines, f"){end}"]
+    added = [f"\t{path} {versions[path]} // indirect{end}" for path in missing]
+    block = [f"{end}require ({end}", *added, f"){end}"]
     return text + ("" if text.endswith("\n") else end) + "".join(block)
 
 
