@@ -25,11 +25,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import releasekit
-from releasekit.ecosystems.cargo import requirement as cargo_requirement
+from releasekit.ecosystems.cargo import requirements as cargo_requirement
 from releasekit.ecosystems.cargo import sparse_index
 from releasekit.ecosystems.go import gomod
 from releasekit.ecosystems.go import paths as go_paths
-from releasekit.ecosystems.go import versions as go_versions
 from releasekit.ecosystems.maven import document as maven_document
 from releasekit.ecosystems.maven import versions as maven_versions
 from releasekit.ecosystems.npm import manifest as npm_manifest
@@ -129,7 +128,7 @@ PARSERS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
         lambda text: go_paths.trouble_with_version(f"a.b/{text}", text),
         "v 1 . 2 - + incompatible 0",
     ),
-    "a version of Go": (go_versions.parse_version, "v 1 . 2 - + rc"),
+    "a version of Go": (go_paths.parse_version, "v 1 . 2 - + rc"),
     "a POM": (
         lambda text: maven_document.parse_document(_bytes(text)),
         "<project> </project> <a> </a> <!DOCTYPE <![CDATA[ ]]> & &amp; &#x0; <?xml ?> <!-- -->",

@@ -16,7 +16,7 @@ from integration import crates
 from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_tool
-from releasekit.ecosystems.cargo.metadata import read_metadata
+from releasekit.ecosystems.cargo.discover import read_metadata
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
 from workspaces import TWELVE, Program, git, kill

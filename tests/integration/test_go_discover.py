@@ -98,10 +98,10 @@ def root(tmp_path: Path) -> Path:
 
 
 def ours(root: Path) -> Edges:
-    by_path = discover.modules(root, Options())
+    by_path = discover.find_modules(root, Options())
     return {
         package.id.name: (package.directory, {on.on.name for on in package.dependencies})
-        for package in discover.packages(by_path)
+        for package in discover.make_packages(by_path)
     }
 
 

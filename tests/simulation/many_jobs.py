@@ -100,10 +100,10 @@ class Client:
                 index.early.append((name, need.on.name))
         await asyncio.sleep(index.upload_s)
         if asked_s := index.refuses_s(clock()):
-            error = Transient("429", retry_after=self.pace.refused(name, clock(), asked_s))
+            error = Transient("429", retry_after=self.pace.record_refusal(name, clock(), asked_s))
             error.asked_s = asked_s
             raise error
-        self.pace.taken(name)
+        self.pace.record_acceptance(name)
         index.puts.append(name)
         index.files[name] = {file.filename: f"sha256:{file.sha256}" for file in artifacts}
         index.shown_at[name] = clock() + index.lag_s
@@ -223,7 +223,7 @@ async def _job(
         task_timeout_s=600.0,
     )
     make_state_directory(settings.state_directory)
-    pace = Pace(index.limit.shared(jobs), index.limit.interval_s * (number - 1))
+    pace = Pace(index.limit.share(jobs), index.limit.interval_s * (number - 1))
     journal = Journal(MemoryLog(), state_directory=settings.state_directory, run_id=f"job {number}")
     run = ReleaseRun(
         made,

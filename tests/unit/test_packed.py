@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import package
-from releasekit.ecosystems.cargo import history as cargo
+from releasekit.ecosystems.cargo import roots as cargo
 from releasekit.ecosystems.go import module_zip as go
 from releasekit.ecosystems.maven import history as maven
 from releasekit.ecosystems.npm import history as npm

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 import fakes
-from releasekit.ecosystems.cargo import build, crate_file, discover, metadata
+from releasekit.ecosystems.cargo import build, crate_file, discover
 from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.destination import Destination
-from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
-from releasekit.ecosystems.cargo.metadata import Crate, Need
+from releasekit.ecosystems.cargo.discover import Crate, Need
+from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind
@@ -44,9 +44,9 @@ def crate(root: Path, name: str, *needs: Need, publish: tuple[str, ...] | None =
     )
 
 
-def found_of(root: Path, crates: Iterable[Crate], destination: Destination) -> discover.Found:
-    by_name, twins = discover.merged(root, crates, destination)
-    return discover.packages(by_name, destination, twins)
+def found_of(root: Path, crates: Iterable[Crate], destination: Destination) -> discover.FoundCrates:
+    by_name, twins = discover.merge_crates(root, crates, destination)
+    return discover.make_packages(by_name, destination, twins)
 
 
 def test_edges_are_what_stays_when_cargo_publishes(tmp_path: Path) -> None:
@@ -183,7 +183,9 @@ def test_what_another_workspace_has_is_taken_from_the_registry(tmp_path: Path) -
 def test_packages_go_nowhere_they_must_not(
     tmp_path: Path, publish: tuple[str, ...] | None, name: str, reason: str
 ) -> None:
-    said = discover.unpublishable(crate(tmp_path, "a", publish=publish), Destination(name=name))
+    said = discover.explain_unpublishable(
+        crate(tmp_path, "a", publish=publish), Destination(name=name)
+    )
     assert reason in said
     assert bool(said) is bool(reason)
 
@@ -192,29 +194,29 @@ def test_nothing_outside_the_root_is_published(tmp_path: Path) -> None:
     """R36"""
     root = tmp_path / "root"
     with pytest.raises(ConfigError, match="leads out"):
-        discover.merged(root, [crate(tmp_path, "a")], CRATES_IO)
+        discover.merge_crates(root, [crate(tmp_path, "a")], CRATES_IO)
     with pytest.raises(ConfigError, match="leads out"):
-        discover.directories(root, ("../elsewhere",))
+        discover.find_directories(root, ("../elsewhere",))
     with pytest.raises(ConfigError, match=r"'here' has no Cargo.toml"):
-        discover.directories(root, ("here",))
+        discover.find_directories(root, ("here",))
 
 
 def test_two_workspaces_share_no_name(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "Cargo.toml").touch()
-    found = discover.directories(tmp_path, ("one", "two", "one"))
+    found = discover.find_directories(tmp_path, ("one", "two", "one"))
     assert found == [tmp_path / "one", tmp_path / "two"]
     twins = [crate(directory, "same") for directory in found]
-    assert len(discover.merged(tmp_path, twins[:1] * 2, CRATES_IO)[0]) == 1
+    assert len(discover.merge_crates(tmp_path, twins[:1] * 2, CRATES_IO)[0]) == 1
     with pytest.raises(ConfigError, match="both named 'same'"):
-        discover.merged(tmp_path, twins, CRATES_IO)
+        discover.merge_crates(tmp_path, twins, CRATES_IO)
 
 
 def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
     async def main() -> None:
         async with Processes(environment={"PATH": str(tmp_path)}) as processes:
-            await metadata.read_metadata(tmp_path, processes)
+            await discover.read_metadata(tmp_path, processes)
 
     with pytest.raises(ConfigError, match="cargo is not on PATH") as caught:
         asyncio.run(main())
@@ -235,7 +237,7 @@ def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
     ],
 )
 def test_cargo_complains_in_one_line(log: tuple[str, ...], words: str) -> None:
-    assert metadata.complaint(log) == words
+    assert discover.complaint(log) == words
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_a_library_for_other_languages_is_told_from_a_crate(
 ) -> None:
     """R1: as of maturin and napi."""
     entry = ENTRY | {"targets": [{"kind": each} for each in kinds]}
-    (found,) = metadata.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [entry]}))
+    (found,) = discover.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [entry]}))
     assert found.is_foreign is is_foreign
 
 
@@ -270,7 +272,7 @@ def test_a_crate_that_a_python_package_is_built_of_is_doubted(tmp_path: Path) ->
 
 
 def test_what_crates_io_wants_is_missed() -> None:
-    (found,) = metadata.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [ENTRY]}))
+    (found,) = discover.parse_metadata(json.dumps({"workspace_root": "/w", "packages": [ENTRY]}))
     assert found.lacks == ("description", "license")
     assert found.publish == ("x",)
     assert found.needs == ()
@@ -475,7 +477,7 @@ def test_another_file_is_no_crate(
 
 
 def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
-    package = discover.packages({"a": crate(tmp_path, "a")}, Destination()).packages[0]
+    package = discover.make_packages({"a": crate(tmp_path, "a")}, Destination()).packages[0]
     layout = SparseDirectory()
     assert str(layout.path_for(package, "a-1.0.0.crate")) == "crates/a/a-1.0.0.crate"
     assert layout.path_for(package, "../a-1.0.0.crate") is None
@@ -486,9 +488,11 @@ def test_a_private_twin_is_meant_by_who_names_its_path(tmp_path: Path) -> None:
     ours, fork = crate(tmp_path / "ours", "core"), crate(tmp_path / "fork", "core", publish=())
     need = Need(name="core", path=fork.manifest.parent, requirement="^1", kind="normal")
     web = crate(tmp_path / "web", "web", need)
-    crates, twins = discover.merged(tmp_path, [fork, ours, web], CRATES_IO)
+    crates, twins = discover.merge_crates(tmp_path, [fork, ours, web], CRATES_IO)
     assert (crates["core"], twins) == (ours, [fork])
-    found = {each.id.name: each for each in discover.packages(crates, CRATES_IO, twins).packages}
+    found = {
+        each.id.name: each for each in discover.make_packages(crates, CRATES_IO, twins).packages
+    }
     assert [edge.private for edge in found["web"].dependencies] == ["its `publish` is false"]
 
 
@@ -504,6 +508,6 @@ def test_a_crate_that_takes_one_version_only_says_so(tmp_path: Path) -> None:
         crate(tmp_path, "c", path("core", "=1.0.0", "dev")),
         crate(tmp_path, "core"),
     ]
-    by_name, twins = discover.merged(tmp_path, members, CRATES_IO)
-    found = discover.packages(by_name, CRATES_IO, twins).packages
+    by_name, twins = discover.merge_crates(tmp_path, members, CRATES_IO)
+    found = discover.make_packages(by_name, CRATES_IO, twins).packages
     assert {each.id.name for each in found for on in each.dependencies if on.exact} == {"a"}

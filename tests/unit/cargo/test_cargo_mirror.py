@@ -11,15 +11,12 @@ import httpx
 import pytest
 
 import fakes
-from releasekit.ecosystems.cargo import lock_file
-from releasekit.ecosystems.cargo.build import Packager
-from releasekit.ecosystems.cargo.chunks import chunked
-from releasekit.ecosystems.cargo.configuration import CargoConfig
+from releasekit.ecosystems.cargo import build
+from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import CrateFile
-from releasekit.ecosystems.cargo.destination import Destination
-from releasekit.ecosystems.cargo.loopback import Loopback
-from releasekit.ecosystems.cargo.metadata import Crate, Need
-from releasekit.ecosystems.cargo.mirror import Indexes, Mirror
+from releasekit.ecosystems.cargo.destination import CargoConfig, Destination
+from releasekit.ecosystems.cargo.discover import Crate, Need
+from releasekit.ecosystems.cargo.mirror import Indexes, Loopback, Mirror
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.http.client import RetryPolicy, http_client
@@ -373,7 +370,7 @@ source = "registry+https://github.com/rust-lang/crates.io-index"
 
 
 def test_a_lock_file_says_what_is_needed() -> None:
-    found = lock_file.needed(LOCK.encode(), ["near", "odd", "new", "private"])
+    found = build.read_lock_needs(LOCK.encode(), ["near", "odd", "new", "private"])
     assert found == {("", "near"), (CORP, "deep")}
 
 
@@ -382,7 +379,7 @@ def test_a_lock_file_says_what_is_needed() -> None:
 )
 def test_another_file_says_nothing(lock: bytes) -> None:
     """R40"""
-    assert lock_file.needed(lock, ["ours"]) == set()
+    assert build.read_lock_needs(lock, ["ours"]) == set()
 
 
 def packaged(tmp_path: Path, script: str, *needs: Need) -> tuple[BuildFailed, Sequence[str]]:
@@ -462,7 +459,7 @@ def test_what_was_packaged_is_shown_beside_what_there_is(tmp_path: Path) -> None
     seen: dict[str, bytes | None] = {}
 
     async def use(indexes: Indexes) -> None:
-        indexes.packaged(ours, "ab" * 32)
+        indexes.add_packaged(ours, "ab" * 32)
         mirror = indexes.mirror([CORP], home=CORP)
         assert mirror is not None
         async with mirror:
@@ -553,4 +550,4 @@ def test_what_needs_nothing_is_packaged_first_and_ever_more_after_it() -> None:
 
 
 def chunks_of(packages: Sequence[Package]) -> list[list[str]]:
-    return [[package.id.name for package in chunk] for chunk in chunked(packages)]
+    return [[package.id.name for package in chunk] for chunk in split_into_chunks(packages)]

@@ -37,11 +37,11 @@ def test_nobody_waits_before_the_registry_has_said_so() -> None:
 
 def test_each_gets_a_turn_of_its_own() -> None:
     pace = Pace(Limit(5, 600.0))
-    assert pace.refused("a", 100.0, 30.0) == 30.0
-    assert pace.refused("b", 100.0, 30.0) == 630.0
+    assert pace.record_refusal("a", 100.0, 30.0) == 30.0
+    assert pace.record_refusal("b", 100.0, 30.0) == 630.0
     assert pace.wait_s("c", 110.0) == 1220.0
     assert pace.wait_s("a", 130.0) == 0.0
-    pace.taken("a")
+    pace.record_acceptance("a")
     assert pace.wait_s("b", 600.0) == 130.0
     assert pace.wait_s("b", 730.0) == 0.0
     assert pace.wait_s("c", 1330.0) == 0.0
@@ -49,17 +49,17 @@ def test_each_gets_a_turn_of_its_own() -> None:
 
 def test_who_is_refused_in_its_turn_goes_behind_the_others() -> None:
     pace = Pace(Limit(5, 600.0))
-    pace.refused("a", 0.0, 10.0)
-    pace.refused("b", 0.0, 10.0)
-    assert pace.refused("a", 10.0, 5.0) == 1200.0
+    pace.record_refusal("a", 0.0, 10.0)
+    pace.record_refusal("b", 0.0, 10.0)
+    assert pace.record_refusal("a", 10.0, 5.0) == 1200.0
 
 
 def test_once_all_turns_are_over_nobody_waits() -> None:
     pace = Pace(Limit(1, 1.0))
-    pace.refused("a", 0.0, 1.0)
+    pace.record_refusal("a", 0.0, 1.0)
     assert pace.wait_s("b", 5.0) == 0.0
-    pace.taken("a")
-    pace.taken("b")
+    pace.record_acceptance("a")
+    pace.record_acceptance("b")
     assert pace.wait_s("b", 0.5) == 0.0
 
 
@@ -67,8 +67,8 @@ def test_jobs_that_are_told_the_same_come_at_times_of_their_own() -> None:
     """One user has one limit, whatever the number of jobs."""
     jobs, turns = 4, []
     for number in range(jobs):
-        pace = Pace(NEW_VERSIONS.shared(jobs), NEW_VERSIONS.interval_s * number)
-        turns += [pace.refused(name, 0.0, 10.0) for name in "abc"]
+        pace = Pace(NEW_VERSIONS.share(jobs), NEW_VERSIONS.interval_s * number)
+        turns += [pace.record_refusal(name, 0.0, 10.0) for name in "abc"]
     assert sorted(turns) == [10.0 + NEW_VERSIONS.interval_s * turn for turn in range(3 * jobs)]
 
 
@@ -101,10 +101,12 @@ def released(count: int, *, deadline_s: float | None) -> Counter[str]:
                 early.asked_s = pace.asked_s(loop.time())
                 raise early
             if asked_s := server.put(loop.time()):
-                error = Transient("HTTP 429", retry_after=pace.refused(name, loop.time(), asked_s))
+                error = Transient(
+                    "HTTP 429", retry_after=pace.record_refusal(name, loop.time(), asked_s)
+                )
                 error.asked_s = asked_s
                 raise error
-            pace.taken(name)
+            pace.record_acceptance(name)
 
         scheduler = Scheduler.from_tasks(
             [Task(f"crate-{number}", "upload") for number in range(count)],

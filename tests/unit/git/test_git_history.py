@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import package
-from releasekit.ecosystems.cargo.history import version_at as of_cargo
+from releasekit.ecosystems.cargo.roots import version_at as of_cargo
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.history import version_at as of_maven
 from releasekit.ecosystems.maven.pom import parse_pom

@@ -16,8 +16,8 @@ import pytest
 import fakes
 from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace, require_back
 from releasekit.ecosystems.go import Options
-from releasekit.ecosystems.go.ecosystem import Go
 from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
+from releasekit.ecosystems.go.target import Go
 from releasekit.errors import BuildFailed, PlanError, Transient
 from releasekit.git.objects import Bundle, Object
 from releasekit.host.process import Processes

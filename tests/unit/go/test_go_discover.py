@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.go import Options, discover, edit, gomod, versions
-from releasekit.ecosystems.go.discover import Module, modules
+from releasekit.ecosystems.go import Options, discover, gomod
+from releasekit.ecosystems.go.discover import Module, find_modules
 from releasekit.errors import ConfigError, PlanError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def write(root: Path, **texts: str) -> Path:
 
 
 def found(root: Path, options: Options = ONE) -> dict[str, Module]:
-    return modules(root, options)
+    return find_modules(root, options)
 
 
 def test_nested_modules_are_found_where_go_looks(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_nested_modules_are_found_where_go_looks(tmp_path: Path) -> None:
     (root / "other" / ".git").mkdir()
     by_path = found(root)
     assert by_path.keys() == {"a.b/m", "a.b/m/x"}
-    packages = {package.id.name: package for package in discover.packages(by_path)}
+    packages = {package.id.name: package for package in discover.make_packages(by_path)}
     assert [str(it.on) for it in packages["a.b/m"].dependencies] == ["go:a.b/m/x"]
     assert packages["a.b/m/x"].manifest == root / "x" / "go.mod"
     assert found(root, Options(version="1.0.0", exclude=("x", "y/*"))).keys() == {"a.b/m"}
@@ -60,7 +60,7 @@ def test_what_modules_of_a_cycle_require_of_each_other_gives_way(tmp_path: Path)
     )
     edges = {
         (package.id.name, need.on.name): (str(need.kind), need.soft)
-        for package in discover.packages(found(root))
+        for package in discover.make_packages(found(root))
         for need in package.dependencies
     }
     assert edges == {
@@ -105,20 +105,20 @@ def test_a_go_work_says_what_belongs_together(tmp_path: Path) -> None:
 def test_a_go_work_that_leads_nowhere_is_refused(tmp_path: Path, use: str, message: str) -> None:
     """R36"""
     with pytest.raises(ConfigError, match=message):
-        modules(write(tmp_path, go_work=f"use {use}\n"), ONE)
+        find_modules(write(tmp_path, go_work=f"use {use}\n"), ONE)
 
 
 def test_two_modules_of_one_path_are_refused(tmp_path: Path) -> None:
     root = write(tmp_path, x__go_mod="module a.b/x\n", y__go_mod="module a.b/x\n")
     with pytest.raises(ConfigError, match=r"both named 'a\.b/x'"):
-        modules(root, ONE)
+        find_modules(root, ONE)
 
 
 def test_searching_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
     monkeypatch.setattr(discover, "MAX_DIRECTORIES", 1)
     with pytest.raises(ConfigError, match="more than 1 directories"):
-        modules(write(tmp_path, x__y__go_mod="module a.b/x\n"), ONE)
+        find_modules(write(tmp_path, x__y__go_mod="module a.b/x\n"), ONE)
 
 
 def test_versions_come_from_the_nearest_place(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_versions_come_from_the_nearest_place(tmp_path: Path) -> None:
 def test_a_version_file_may_be_of_many_kinds(tmp_path: Path, text: str, version: str) -> None:
     path = tmp_path / "VERSION"
     path.write_text(text)
-    assert versions.read_version(path) == version
+    assert discover.read_version(path) == version
 
 
 @pytest.mark.parametrize("text", [f'version = "1.1.{"1" * 200_000}', f"v1.2.3-{'1.' * 200_000}"])
@@ -164,13 +164,13 @@ def test_no_version_file_takes_long(tmp_path: Path, text: str) -> None:
     path = tmp_path / "VERSION"
     path.write_text(text)
     with pytest.raises(ConfigError, match="holds no version"):
-        versions.read_version(path)
+        discover.read_version(path)
 
 
 def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path, VERSION="soon\n", go_mod="module a.b/m\n")
     with pytest.raises(ConfigError, match="VERSION holds no version"):
-        modules(root, Options(version_file="VERSION"))
+        find_modules(root, Options(version_file="VERSION"))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
 def test_what_is_never_published_says_why(
     tmp_path: Path, module: str, options: Options, reason: str
 ) -> None:
-    (only,) = modules(write(tmp_path, go_mod=f"module {module}\n"), options).values()
+    (only,) = find_modules(write(tmp_path, go_mod=f"module {module}\n"), options).values()
     assert reason in only.unpublishable
     assert only.version == ""
 
@@ -194,7 +194,7 @@ def test_what_is_never_published_says_why(
 def test_one_cause_is_told_once(tmp_path: Path) -> None:
     """R60: of a hundred modules without a version, in one line."""
     root = write(tmp_path, go_mod="module a.b/m\n", c__go_mod="module a.b/m/c\n")
-    (first, second) = modules(root, Options()).values()
+    (first, second) = find_modules(root, Options()).values()
     assert first.unpublishable == second.unpublishable != ""
 
 
@@ -202,13 +202,13 @@ def test_one_cause_is_told_once(tmp_path: Path) -> None:
 def test_a_version_that_does_not_fit_is_refused(tmp_path: Path, version: str) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n")
     with pytest.raises(ConfigError, match=r"go.mod: .*write"):
-        modules(root, Options(version=version))
+        find_modules(root, Options(version=version))
 
 
 def test_a_version_of_no_module_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n")
     with pytest.raises(ConfigError, match="'xx', which is no module here"):
-        modules(root, Options(versions={"xx": "1.0.0"}))
+        find_modules(root, Options(versions={"xx": "1.0.0"}))
 
 
 def replacing(tmp_path: Path, line: str) -> tuple[Module, dict[str, Module]]:
@@ -226,8 +226,8 @@ def test_a_replacement_that_says_where_a_neighbour_is_does_no_harm(
     tmp_path: Path, line: str
 ) -> None:
     module, by_path = replacing(tmp_path, line)
-    assert [it.path for it in discover.local_replaces(module, by_path)] == ["a.b/y"]
-    discover.check(module, module.mod.text, {"a.b/y": "v1.0.0"}, by_path)
+    assert [it.path for it in discover.find_local_replaces(module, by_path)] == ["a.b/y"]
+    discover.check_module(module, module.mod.text, {"a.b/y": "v1.0.0"}, by_path)
 
 
 ZERO = "v0.0.0-00010101000000-000000000000"
@@ -254,13 +254,13 @@ def test_what_only_a_replacement_ties_is_seen_and_pinned(
     written["x__go_mod"] = start + written["x__go_mod"]
     root = write(tmp_path, **written, y__go_mod="module a.b/y\n")
     by_path = found(root)
-    (edge,) = (need for it in discover.packages(by_path) for need in it.dependencies)
+    (edge,) = (need for it in discover.make_packages(by_path) for need in it.dependencies)
     assert (edge.on.name, edge.requirement) == ("a.b/y", version)
     module = by_path["a.b/x"]
     planned = {"a.b/x": "v1.0.0", "a.b/y": "v1.0.0"}
-    discover.check(module, module.mod.text, planned, by_path)
-    local = discover.local_replaces(module, by_path)
-    made = edit.go_mod(module.mod, planned, needed=["a.b/y"], local=local)
+    discover.check_module(module, module.mod.text, planned, by_path)
+    local = discover.find_local_replaces(module, by_path)
+    made = gomod.edit_mod(module.mod, planned, needed=["a.b/y"], local=local)
     assert made.rstrip() == "module a.b/x\n\nrequire a.b/y v1.0.0"
 
 
@@ -297,7 +297,7 @@ def test_a_placeholder_for_what_is_not_released_is_refused(tmp_path: Path, versi
     by_path = found(root)
     module = by_path["a.b/x"]
     with pytest.raises(PlanError, match=f"requires o.p/y {version}, a placeholder") as caught:
-        discover.check(module, module.mod.text, {"a.b/x": "v1.0.0"}, by_path)
+        discover.check_module(module, module.mod.text, {"a.b/x": "v1.0.0"}, by_path)
     assert "go get o.p/y@" in caught.value.hint
 
 
@@ -305,7 +305,7 @@ def test_a_placeholder_for_what_is_not_released_is_refused(tmp_path: Path, versi
 def test_a_replacement_nobody_else_has_is_refused_with_the_fix(tmp_path: Path, line: str) -> None:
     module, by_path = replacing(tmp_path, line)
     with pytest.raises(PlanError, match=r"which nobody who requires a\.b/x would get") as caught:
-        discover.check(module, module.mod.text, {}, by_path)
+        discover.check_module(module, module.mod.text, {}, by_path)
     assert f"go mod edit -dropreplace={line.split(maxsplit=1)[0]}" in caught.value.hint
 
 
@@ -318,15 +318,15 @@ def test_a_replacement_of_what_is_not_required_goes_without_a_word(
     by_path = found(write(tmp_path, x__go_mod=text))
     module = by_path["a.b/x"]
     if complete:
-        assert [it.path for it in discover.local_replaces(module, by_path)] == ["o.p/q"]
+        assert [it.path for it in discover.find_local_replaces(module, by_path)] == ["o.p/q"]
     else:
         with pytest.raises(PlanError, match=r"which nobody who requires a\.b/x would get"):
-            discover.local_replaces(module, by_path)
+            discover.find_local_replaces(module, by_path)
 
 
 def test_a_replacement_by_another_module_is_its_authors_business(tmp_path: Path) -> None:
     module, by_path = replacing(tmp_path, "o.p/q => f.g/q v1.0.0")
-    assert discover.local_replaces(module, by_path) == []
+    assert discover.find_local_replaces(module, by_path) == []
 
 
 @pytest.mark.parametrize("table", [{}, {"version-file": "VERSION", "versions": {".": "1.0.0"}}])
@@ -366,4 +366,4 @@ def test_a_file_that_cannot_be_read_is_one_clear_message(
 
 
 def test_discovery_starts_no_process(tmp_path: Path) -> None:
-    assert asyncio.run(asyncio.to_thread(modules, tmp_path, ONE)) == {}
+    assert asyncio.run(asyncio.to_thread(find_modules, tmp_path, ONE)) == {}

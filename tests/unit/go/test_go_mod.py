@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.go import edit, gomod
-from releasekit.ecosystems.go.edit import Sums
+from releasekit.ecosystems.go import gomod
+from releasekit.ecosystems.go.gomod import Sums
 from releasekit.errors import ConfigError, PlanError
 
 TEXT = """\
@@ -106,7 +106,7 @@ def test_a_released_go_mod_differs_where_it_has_to(newline: str) -> None:
     found = mod(TEXT.replace("\n", newline))
     versions = {CORE: "v1.1.0", TEXT_PATH: "v1.0.0", "github.com/acme/mono/io": "v1.0.0"}
     local = [it for it in found.replaces if it.target.startswith("..")]
-    made = edit.go_mod(found, versions, needed=["github.com/acme/mono/io"], local=local)
+    made = gomod.edit_mod(found, versions, needed=["github.com/acme/mono/io"], local=local)
     wanted = (
         TEXT.replace("core v0.0.0", "core v1.1.0")
         .replace(f"replace {CORE} => ../core\n", "")
@@ -115,17 +115,17 @@ def test_a_released_go_mod_differs_where_it_has_to(newline: str) -> None:
     )
     assert made == wanted.replace("\n", newline)
     again = mod(made)
-    assert edit.go_mod(again, versions, needed=[], local=[]) == made
+    assert gomod.edit_mod(again, versions, needed=[], local=[]) == made
 
 
 def test_a_block_of_replacements_goes_with_the_last_of_them() -> None:
     text = "module a.b/c\n\nreplace (\n\ta.b/d => ../d\n\ta.b/e => ../e\n)\n"
     found = mod(text)
-    assert edit.go_mod(found, {}, needed=[], local=found.replaces) == "module a.b/c\n\n"
+    assert gomod.edit_mod(found, {}, needed=[], local=found.replaces) == "module a.b/c\n\n"
 
 
 def test_a_last_line_without_an_end_gets_one() -> None:
-    made = edit.go_mod(mod("module a.b/c"), {"a.b/d": "v1.0.0"}, needed=["a.b/d"], local=[])
+    made = gomod.edit_mod(mod("module a.b/c"), {"a.b/d": "v1.0.0"}, needed=["a.b/d"], local=[])
     assert made == "module a.b/c\n\nrequire (\n\ta.b/d v1.0.0 // indirect\n)\n"
 
 
@@ -136,10 +136,10 @@ def test_a_last_line_without_an_end_gets_one() -> None:
 def test_a_requirement_is_a_lower_bound(planned: str, fits: bool) -> None:
     versions = {TEXT_PATH: planned}
     if fits:
-        edit.check_requirements(mod(), versions)
+        gomod.check_requirements(mod(), versions)
     else:
         with pytest.raises(PlanError, match=rf"requires {TEXT_PATH} v1.0.0, but .* has {planned}"):
-            edit.check_requirements(mod(), versions)
+            gomod.check_requirements(mod(), versions)
 
 
 def test_hashes_are_added_in_the_order_of_go() -> None:
@@ -150,7 +150,7 @@ def test_hashes_are_added_in_the_order_of_go() -> None:
         "b.c/z v1.0.0 h1:stale=\n"
         "b.c/z v1.0.0/go.mod h1:stale=\n"
     )
-    made = edit.go_sum(
+    made = gomod.edit_sum(
         before,
         {
             ("b.c/z", "v1.0.0"): Sums("h1:z=", "h1:zm="),
@@ -166,8 +166,8 @@ def test_hashes_are_added_in_the_order_of_go() -> None:
         "b.c/z v1.0.0 h1:z=",
         "b.c/z v1.0.0/go.mod h1:zm=",
     ]
-    assert edit.known_sums(made)["b.c/z", "v1.0.0"] == Sums("h1:z=", "h1:zm=")
-    assert ("b.c/d", "v1.2.0") not in edit.known_sums(made + "not a line of it\n")
+    assert gomod.read_sums(made)["b.c/z", "v1.0.0"] == Sums("h1:z=", "h1:zm=")
+    assert ("b.c/d", "v1.2.0") not in gomod.read_sums(made + "not a line of it\n")
 
 
 def test_no_edit_takes_long() -> None:
@@ -176,5 +176,5 @@ def test_no_edit_takes_long() -> None:
     requires = "\ta.b/d v1.0.0\n" * count
     replaces = "replace a.b/d => ./d\n" * count
     found = mod(f"module a.b/c\nrequire (\n{requires})\n{replaces}")
-    made = edit.go_mod(found, {"a.b/d": "v1.0.1"}, needed=[], local=found.replaces)
+    made = gomod.edit_mod(found, {"a.b/d": "v1.0.1"}, needed=[], local=found.replaces)
     assert made == f"module a.b/c\nrequire (\n{requires.replace('1.0.0', '1.0.1')})\n"

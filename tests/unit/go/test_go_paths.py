@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from releasekit.ecosystems.go import paths, versions
+from releasekit.ecosystems.go import paths
 
 
 def test_versions_are_ordered_by_precedence() -> None:
@@ -26,7 +26,7 @@ def test_versions_are_ordered_by_precedence() -> None:
     ]
     as_text = sorted(ordered)
     assert as_text != ordered
-    assert sorted(as_text, key=versions.parse_version) == ordered
+    assert sorted(as_text, key=paths.parse_version) == ordered
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_versions_are_ordered_by_precedence() -> None:
     ],
 )
 def test_only_canonical_versions_are_released(version: str, fit: bool) -> None:
-    assert versions.is_release_version(version) is fit
+    assert paths.is_release_version(version) is fit
 
 
 @pytest.mark.parametrize(

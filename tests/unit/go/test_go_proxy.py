@@ -10,8 +10,7 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.go import module_zip, release
-from releasekit.ecosystems.go.directory_layout import ProxyDirectory
-from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
+from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy, ProxyDirectory
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.http.client import http_client

@@ -1,4 +1,6 @@
-"""`cargo package` for many crates in one call, and what to do when one of them breaks it."""
+"""`cargo package` for many crates in one call: which go together, and what happens when one of them
+breaks the call.
+"""
 
 from __future__ import annotations
 
@@ -9,35 +11,42 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
-from releasekit.ecosystems.cargo import crate_file, lock_file
-from releasekit.ecosystems.cargo.metadata import INSTALL, complaint
+from releasekit.ecosystems.cargo import crate_file
+from releasekit.ecosystems.cargo.destination import CRATES_IO
+from releasekit.ecosystems.cargo.discover import INSTALL, complaint
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
+from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
 from releasekit.graph import reachable
 from releasekit.host import durable
 from releasekit.host.streams import TAIL_LINES, last_lines
 from releasekit.model import PackageId
 from releasekit.problems import Problem
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.cargo.metadata import Crate
+    from releasekit.ecosystems.cargo.discover import Crate
     from releasekit.ecosystems.cargo.mirror import Indexes, Mirror
     from releasekit.ecosystems.interface import Built
     from releasekit.host.process import Processes
+    from releasekit.model import Package
     from releasekit.state.run_logs import Log, Logs
+
 
 # After so many calls that each lost another crate, no single crate is to blame.
 MAX_CALLS: Final = 20
-# How much of its output is read to find out which crate it was.
+# How much of cargo's output is searched for the crate that broke a call.
 _READ_BYTES: Final = 256 * 1024
 _READ_LINES: Final = 10_000
-# Thirty times that of the largest workspaces.
+# Thirty times the lock file of the largest workspaces.
 _MAX_LOCK_BYTES: Final = 16 * 1024 * 1024
+# Cargo reads the whole workspace for each call, so each has twice as many as the one before.
+MOST_IN_FIRST: Final = 16
 
-# How cargo says which package it is at, and which it cannot find.
+# How cargo names the package at work, and those that it cannot find.
 # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs
 _STEP: Final = re.compile(r"^ *(?:Packaging|Verifying) (\S+) v", re.MULTILINE)
 _MANIFEST: Final = re.compile(r"manifest at `([^`]+)`")
@@ -45,7 +54,6 @@ _ABSENT: Final = re.compile(
     r"no matching package named `([^`]+)` found"
     r"|failed to select a version for the requirement `([^ `]+) ="
 )
-
 _ASKED_BY: Final = " required by package `"
 
 OLD: Final = (
@@ -77,8 +85,8 @@ METADATA: Final = (
 
 @dataclass(slots=True)
 class Batch:
-    """Crates of one workspace on their way: `wanted` are to be published; `beside` are packaged
-    with them, since those need them and no registry has them for cargo.
+    """Crates of one workspace that are being packaged: `wanted` are to be published; `beside` are
+    packaged with them, because those need them and cargo finds them in no registry.
     """
 
     wanted: list[str]
@@ -96,8 +104,8 @@ class Batch:
 class Packager:
     """What the calls of a run share. `crates` are all members; `edges` what each of them needs
     among the others; `stand_in` is the index of what stands in for crates.io; `indexes` are those
-    that can be mirrored. `demanding` is said of a registry that, like crates.io, takes no crate
-    without a description and a license. `lost` are those that other calls could not package.
+    that can be mirrored. A `demanding` registry, as crates.io, takes no crate without a description
+    and a license. `lost` are the crates that other calls could not package.
     """
 
     processes: Processes
@@ -128,11 +136,15 @@ class Packager:
             return {**dict.fromkeys(names, error), **batch.failed}
         for name in names:
             if culprits := sorted(self.lost.keys() & self._closure(name)):
-                batch.failed[name] = _without(name, culprits[0], self.lost[culprits[0]].hint)
-        # Of those that one call has lost, any tells what it did not find.
+                batch.failed[name] = BuildFailed(
+                    f"cargo:{name} could not be packaged: {culprits[0]}, which it needs, could not "
+                    "be packaged",
+                    hint=self.lost[culprits[0]].hint,
+                )
+        # All crates that one call has lost have the same log, so one of them is enough.
         calls = {error.log: (name, error) for name, error in self.lost.items()}
         for culprit, error in calls.values():
-            for name in self._lacking_the_same(culprit, "\n".join(error.log), batch):
+            for name in self._find_lacking_the_same(culprit, "\n".join(error.log), batch):
                 batch.failed[name] = BuildFailed(
                     f"cargo:{name}{str(error).removeprefix(f'cargo:{culprit}')}",
                     log=error.log,
@@ -140,11 +152,15 @@ class Packager:
                 )
         try:
             async with self._mirror(batch) as mirror:
-                while batch.left and not await self._packaged(batch, mirror):
+                while batch.left and not await self._try_to_package(batch, mirror):
                     batch.calls += 1
         except OSError as error:
-            batch.failed |= {name: _unusable(name, error) for name in batch.left}
-        # Those that cargo itself complained of, and not for want of another one.
+            for name in batch.left:
+                batch.failed[name] = BuildFailed(
+                    f"cargo:{name} could not be packaged: {error.filename}: {error.strerror}",
+                    hint="Its workspace needs a Cargo.lock that is a regular file, or none.",
+                )
+        # Those that cargo itself complained of, other than for the lack of another crate.
         self.lost.update(
             (name, error)
             for name, error in batch.failed.items()
@@ -162,7 +178,11 @@ class Packager:
         names = reachable(batch.left, lambda name: self.edges.get(name, ()))
         crates = [self.crates[name] for name in sorted(names)]
         indexes = self.indexes
-        mirror = None if indexes is None else indexes.mirror(_named(crates), self._home(batch))
+        mirror = (
+            None
+            if indexes is None
+            else indexes.mirror(_find_indexes(crates), self._find_home(batch))
+        )
         if mirror is None:
             yield None
             return
@@ -170,25 +190,25 @@ class Packager:
             (need.registry, need.name)
             for crate in crates
             for need in crate.needs
-            if not need.stripped
+            if not need.is_stripped
         }
-        lock = await asyncio.to_thread(_read, _lock_of(self.crates[batch.wanted[0]])) or b""
-        needs |= await asyncio.to_thread(lock_file.needed, lock, {name for _, name in needs})
+        lock = await asyncio.to_thread(_read, self.crates[batch.wanted[0]].lock_file) or b""
+        needs |= await asyncio.to_thread(read_lock_needs, lock, {name for _, name in needs})
         async with mirror:
             mirror.fetch(needs)
             yield mirror
 
-    async def _packaged(self, batch: Batch, mirror: Mirror | None) -> bool:
-        """Whether cargo packaged everything; if not, the batch has changed for the next call."""
-        named = _named(self.crates[name] for name in (*batch.left, *batch.beside))
+    async def _try_to_package(self, batch: Batch, mirror: Mirror | None) -> bool:
+        """Whether cargo packaged everything; if not, changes the batch for the next call."""
+        named = _find_indexes(self.crates[name] for name in (*batch.left, *batch.beside))
         if mirror is not None and not mirror.trouble and named <= {*mirror.names}:
             try:
-                await self._call(batch, self._log(batch), mirror)
+                await self._call(batch, self._new_log(batch), mirror)
             except CommandFailed:
-                pass  # what is wrong is said by a cargo that asks the registry itself
+                pass  # the next call asks the registry itself, and reports what is wrong
             else:
                 return True
-        log = self._log(batch)
+        log = self._new_log(batch)
         try:
             await self._call(batch, log)
         except CommandFailed:
@@ -196,7 +216,7 @@ class Packager:
             return False
         return True
 
-    def _log(self, batch: Batch) -> Log:
+    def _new_log(self, batch: Batch) -> Log:
         log = self.logs.fresh("build", PackageId("cargo", batch.wanted[0]), call=batch.logs)
         batch.logs += 1
         return log
@@ -206,31 +226,27 @@ class Packager:
         argv = ["cargo", "package", "--color", "never", "--allow-dirty"]
         argv += ["--target-dir", str(self.scratch)]
         argv += [] if self.verify else ["--no-verify"]
-        argv += self._registry(batch, mirror)
+        # The index that in-repo dependencies belong to: the one that manifests name for them. Where
+        # another registry stands in for crates.io, cargo has to be told of it.
+        # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/mod.rs
+        home = self._find_home(batch)
+        if mirror is not None:
+            argv += ["--index", mirror.address(home), *mirror.arguments()]
+        elif index := home or self.stand_in:
+            argv += ["--index", index]
         for name in sorted({*batch.left, *batch.beside}):
             argv += ["--package", name]
         env = {**self.environment, **(mirror.environment if mirror else {})}
-        lock = _lock_of(crate)
-        before = await asyncio.to_thread(_read, lock)
+        before = await asyncio.to_thread(_read, crate.lock_file)
         try:
             await self.processes.run(argv, cwd=crate.workspace, env=env, log=log.path)
         finally:
-            # Cargo brings a lock file up to date that is behind the manifests.
+            # Cargo updates a lock file that is behind the manifests.
             if before is not None:
-                await uncancellable(asyncio.to_thread(_restore, lock, before))
+                await uncancellable(asyncio.to_thread(_restore, crate.lock_file, before))
 
-    def _registry(self, batch: Batch, mirror: Mirror | None) -> list[str]:
-        """The index that in-repo dependencies are to be taken for part of: the one they name."""
-        named = self._home(batch)
-        # Cargo has to be told where another registry stands in for crates.io.
-        # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/mod.rs
-        if mirror is not None:
-            return ["--index", mirror.address(named), *mirror.arguments()]
-        index = named or self.stand_in
-        return ["--index", index] if index else []
-
-    def _home(self, batch: Batch) -> str:
-        """The index that manifests name for what is packaged, empty for crates.io."""
+    def _find_home(self, batch: Batch) -> str:
+        """The index that manifests name for the packaged crates, empty for crates.io."""
         return min(
             (
                 need.registry
@@ -242,26 +258,26 @@ class Packager:
         )
 
     def _learn(self, batch: Batch, log: Log) -> None:
-        """Change the batch for the next call: without the crate that broke this one, or with those
-        that were missing.
+        """Changes the batch for the next call: without the crate that broke this one, or with the
+        crates that were missing.
         """
         tail = last_lines(log.path, most=_READ_LINES, max_bytes=_READ_BYTES)
         text = "\n".join(tail)
         members = {*batch.left, *batch.beside}
-        missing = self._missing(text) - members
+        missing = self._find_missing(text) - members
         if missing:
             for name in missing:
                 batch.beside |= {name, *self._closure(name)} - set(batch.left)
             return
-        culprit = self._culprit(text)
+        culprit = self._find_culprit(text)
         words = complaint(tail)
         if culprit not in members or batch.calls >= MAX_CALLS:
             for name in batch.left:
-                batch.failed[name] = self._failure(name, words, log, tail)
+                batch.failed[name] = self._make_failure(name, words, log, tail)
             return
-        broken = [culprit, *self._lacking_the_same(culprit, text, batch)]
+        broken = [culprit, *self._find_lacking_the_same(culprit, text, batch)]
         for name in broken:
-            batch.failed[name] = self._failure(name, words.partition(_ASKED_BY)[0], log, tail)
+            batch.failed[name] = self._make_failure(name, words.partition(_ASKED_BY)[0], log, tail)
         absent = {culprit} & batch.beside
         batch.beside -= absent
         for name in batch.left:
@@ -269,10 +285,10 @@ class Packager:
             for needed in [each for each in broken if each in closure][:1]:
                 beside = ("is not there, and ", " beside it") if needed in absent else ("", "")
                 reason = f"{needed}, which it needs, {'could not be packaged'.join(beside)}"
-                batch.failed[name] = self._failure(name, reason, log, (), absent & {needed})
+                batch.failed[name] = self._make_failure(name, reason, log, (), absent & {needed})
 
-    def _lacking_the_same(self, culprit: str, text: str, batch: Batch) -> list[str]:
-        """Those that need what cargo does not find for one of them: it names them one by one."""
+    def _find_lacking_the_same(self, culprit: str, text: str, batch: Batch) -> list[str]:
+        """Those that need what cargo does not find for the culprit: it names only one at a time."""
         absent = {name for pair in _ABSENT.findall(text) for name in pair}
 
         def lacks(crate: str) -> set[tuple[str, str, str]]:
@@ -289,13 +305,21 @@ class Packager:
             if name != culprit and not lacks(name).isdisjoint(lacks(culprit))
         ]
 
-    def _failure(
+    def _make_failure(
         self, name: str, words: str, log: Log, tail: Sequence[str], absent: Collection[str] = ()
     ) -> BuildFailed:
         hint = log.hint
-        missing = {*absent, *self._missing("\n".join(tail))}
+        missing = {*absent, *self._find_missing("\n".join(tail))}
         if missing:
-            hint = _cure(self.crates[name], missing)
+            needs = [
+                need
+                for need in self.crates[name].needs
+                if need.name in missing and not need.is_stripped
+            ]
+            if any(need.path is None for need in needs):
+                hint = PATHLESS
+            else:
+                hint = CIRCULAR if needs and all(need.kind == "dev" for need in needs) else OLD
         elif "no token found" in words:
             hint = LOGGED_OUT
         elif "changed between lock files" in words:
@@ -307,11 +331,11 @@ class Packager:
             premature=bool(missing),
         )
 
-    def _missing(self, text: str) -> set[str]:
+    def _find_missing(self, text: str) -> set[str]:
         found = {name for pair in _ABSENT.findall(text) for name in pair}
         return {name for name in found if name in self.crates}
 
-    def _culprit(self, text: str) -> str:
+    def _find_culprit(self, text: str) -> str:
         by_manifest = {str(crate.manifest): name for name, crate in self.crates.items()}
         for path in _MANIFEST.findall(text):
             if path in by_manifest:
@@ -331,36 +355,20 @@ class Packager:
                     packed = crate_file.read_crate(file, crate.name, crate.version)
         except (PackageError, OSError) as error:
             return BuildFailed(f"cargo:{crate.name} could not be packaged: {error}")
-        # The one digest that cargo's indexes know.
+        # The only digest in cargo's indexes.
         artifact = digested(directory / filename, "sha256")
         if self.indexes is not None:
-            self.indexes.packaged(packed, artifact.sha256)
+            self.indexes.add_packaged(packed, artifact.sha256)
         return (artifact,)
 
 
-def _unusable(name: str, error: OSError) -> BuildFailed:
-    return BuildFailed(
-        f"cargo:{name} could not be packaged: {error.filename}: {error.strerror}",
-        hint="Its workspace needs a Cargo.lock that is a regular file, or none.",
-    )
-
-
-def _without(name: str, culprit: str, hint: str) -> BuildFailed:
-    words = f"{culprit}, which it needs, could not be packaged"
-    return BuildFailed(f"cargo:{name} could not be packaged: {words}", hint=hint)
-
-
-def _named(crates: Iterable[Crate]) -> set[str]:
+def _find_indexes(crates: Iterable[Crate]) -> set[str]:
     """The indexes that their manifests name."""
     return {need.registry for crate in crates for need in crate.needs if need.registry}
 
 
-def _lock_of(crate: Crate) -> Path:
-    return crate.workspace / "Cargo.lock"
-
-
 def _read(lock: Path) -> bytes | None:
-    """None where there is none; raises OSError for a link, and what is no file of that size."""
+    """None where it does not exist; raises OSError for a link, and for one that is too large."""
     try:
         return durable.read_file(lock, max_bytes=_MAX_LOCK_BYTES)
     except FileNotFoundError:
@@ -368,7 +376,7 @@ def _read(lock: Path) -> bytes | None:
 
 
 def _restore(lock: Path, before: bytes) -> None:
-    """Whatever a build has put in its place goes. Raises OSError."""
+    """Removes what a build has put in its place. Raises OSError."""
     with contextlib.suppress(OSError):
         if _read(lock) == before:
             return
@@ -378,9 +386,46 @@ def _restore(lock: Path, before: bytes) -> None:
     durable.replace(lock, before)
 
 
-def _cure(crate: Crate, missing: Collection[str]) -> str:
-    """What to do where cargo does not find members that the crate needs."""
-    needs = [need for need in crate.needs if need.name in missing and not need.stripped]
-    if any(need.path is None for need in needs):
-        return PATHLESS
-    return CIRCULAR if needs and all(need.kind == "dev" for need in needs) else OLD
+def split_into_chunks(packages: Sequence[Package]) -> list[list[Package]]:
+    """`packages`, in publish order, in several calls of cargo: the first crates are uploaded while
+    later ones are packaged. What needs none of the others comes first.
+    """
+    ids = {package.id for package in packages}
+    first: list[Package] = []
+    later: list[Package] = []
+    for package in packages:
+        waits = any(need.on in ids for need in package.dependencies)
+        (later if waits else first).append(package)
+    ordered, size = [*first, *later], min(len(first), MOST_IN_FIRST)
+    chunks = []
+    while ordered and size:
+        chunks.append(ordered[:size])
+        ordered, size = ordered[size:], 2 * size
+    return [*chunks, ordered] if ordered else chunks
+
+
+def read_lock_needs(lock: bytes, names: Iterable[str]) -> set[tuple[str, str]]:
+    """What a Cargo.lock has of `names` and their needs from registries: the index, as manifests
+    name it and empty for crates.io, and the name. Empty for an invalid file: cargo complains of it.
+
+    https://doc.rust-lang.org/cargo/guide/cargo-toml-vs-cargo-lock.html
+    """
+    try:
+        packages = parse_toml(lock.decode()).get("package")
+    except ValueError:
+        return set()
+    edges: dict[str, set[str]] = {}
+    sources: dict[str, set[str]] = {}
+    for package in packages if isinstance(packages, list) else []:
+        name, source = text_in(package, "name"), text_in(package, "source")
+        if name and source:
+            # "NAME", "NAME VERSION" or "NAME VERSION (SOURCE)".
+            needs = package.get("dependencies") or []
+            edges.setdefault(name, set()).update(str(need).partition(" ")[0] for need in needs)
+            sources.setdefault(name, set()).add("" if source == f"registry+{CRATES_IO}" else source)
+    return {
+        (source, name)
+        for name in reachable(names, lambda name: edges.get(name, ()))
+        for source in sources.get(name, ())
+        if not source.startswith("registry+")
+    }

@@ -1,22 +1,42 @@
-"""What a .crate says of itself: its normalised manifest and its readme."""
+"""What a .crate says of itself: its normalised manifest and its readme; and crates that were
+packaged elsewhere.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import re
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from releasekit.ecosystems.cargo.discover import ECOSYSTEM
+from releasekit.ecosystems.cargo.requirements import Requirement
+from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.shared.archives import Member, opened_archive
+from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.ecosystems.shared.semver import BUILD, NUMBER, PRE, Version
 from releasekit.errors import PackageError
+from releasekit.model import Dependency, PackageId
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Built, Into
+    from releasekit.model import Package
+
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 # https://github.com/rust-lang/crates.io/blob/main/src/config/server.rs (max_unpack_size: 512 MB)
 MAX_UNPACKED_BYTES: Final = 1024 * 1024 * 1024
+_NAME: Final = re.compile(
+    r"(?P<name>[\w-]+?)"
+    rf"-(?P<version>{NUMBER}\.{NUMBER}\.{NUMBER}(?:-{PRE})?(?:\+{BUILD})?)\.crate"
+)
+_TABLES: Final = ("dependencies", "build-dependencies", "dev-dependencies")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +59,9 @@ def read_crate(file: IO[bytes], name: str, version: str) -> CrateFile:
     """Raises PackageError for anything but the .crate of this package."""
     root = f"{name}-{version}"
     try:
-        manifest = parse_toml(_manifest(file, f"{root}/Cargo.toml").decode())
-        readme = text_in(_checked(manifest, name, version), "readme")
-        text = _readme(file, f"{root}/{readme}") if readme else None
+        manifest = parse_toml(_read_manifest(file, f"{root}/Cargo.toml").decode())
+        readme = text_in(_find_package(manifest, name, version), "readme")
+        text = _read_readme(file, f"{root}/{readme}") if readme else None
     except (ValueError, RecursionError) as error:
         raise PackageError(
             f"cargo:{name} {version}: {filename(name, version)} is not its package: {error}",
@@ -50,7 +70,7 @@ def read_crate(file: IO[bytes], name: str, version: str) -> CrateFile:
     return CrateFile(manifest, None if text is None else text.decode("utf-8", "replace"))
 
 
-def differing(ours: IO[bytes], theirs: IO[bytes]) -> list[str]:
+def find_differences(ours: IO[bytes], theirs: IO[bytes]) -> list[str]:
     """The files in which two .crates of a package differ, sorted. Raises ValueError; blocks."""
     digests = []
     for file in (ours, theirs):
@@ -59,32 +79,88 @@ def differing(ours: IO[bytes], theirs: IO[bytes]) -> list[str]:
     return sorted({name for name, _ in digests[0].items() ^ digests[1].items()})
 
 
-def _checked(manifest: Mapping[str, Any], name: str, version: str) -> Mapping[str, Any]:
+def _find_package(manifest: Mapping[str, Any], name: str, version: str) -> Mapping[str, Any]:
     package = table_in(manifest, "package")
     if (package.get("name"), package.get("version")) != (name, version):
         raise ValueError("its Cargo.toml is another package's")
     return package
 
 
-def _manifest(file: IO[bytes], path: str) -> bytes:
-    """The last one of that name, as it would be unpacked; the whole archive is looked at."""
+def _read_manifest(file: IO[bytes], path: str) -> bytes:
+    """The last one of that name, which unpacking would leave; reads the whole archive."""
     found = None
     with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
         for member in members:
             if member.name == path:
-                found = _content(member)
+                found = _read_member(member)
     if found is None:
         raise ValueError(f"there is no {path} in it")
     return found
 
 
-def _readme(file: IO[bytes], path: str) -> bytes | None:
+def _read_readme(file: IO[bytes], path: str) -> bytes | None:
     file.seek(0)
     with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
-        return next((_content(member) for member in members if member.name == path), None)
+        return next((_read_member(member) for member in members if member.name == path), None)
 
 
-def _content(member: Member) -> bytes:
+def _read_member(member: Member) -> bytes:
     if member.size > MAX_FILE_BYTES:
         raise ValueError(f"{member.name} is larger than {MAX_FILE_BYTES} bytes")
     return member.read(MAX_FILE_BYTES)
+
+
+class PrebuiltCrates:
+    """Implements `interface.Prebuilt`: a release is one crate. `packages` are the sources' own."""
+
+    # The only digest in cargo's indexes.
+    algorithms = ("sha256",)
+
+    def __init__(self, packages: Sequence[Package]) -> None:
+        self._packages = packages
+
+    def contained(self, file: IO[bytes], path: Path) -> Contained:
+        match = _NAME.fullmatch(path.name)
+        if match is None:
+            raise PackageError(
+                f"{path}: a crate is named NAME-VERSION.crate", problem=Problem.NOT_A_PACKAGE
+            )
+        name, version = match["name"], match["version"]
+        try:
+            manifest = read_crate(file, name, version).manifest
+        except PackageError as error:
+            raise PackageError(f"{path}: {error}", problem=Problem.NOT_A_PACKAGE) from error
+        return Contained(
+            name=name,
+            version=version,
+            dependencies=tuple(self._find_dependencies(name, manifest)),
+        )
+
+    def admits(self, requirement: str, version: str) -> bool:
+        return Requirement.parse(requirement).matches(Version.parse(version))
+
+    async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        return {
+            package.id: await asyncio.to_thread(
+                copied, package.prebuilt, into(package), *self.algorithms
+            )
+            for package in packages
+        }
+
+    def _find_dependencies(self, name: str, manifest: Mapping[str, Any]) -> Iterator[Dependency]:
+        """Those that its sources have in the workspace, too: a .crate has no paths, so its manifest
+        may mean a crate from elsewhere of the same name.
+        """
+        edges = {
+            edge.on.name
+            for package in self._packages
+            if package.id.name == name
+            for edge in package.dependencies
+        }
+        for tables in (manifest, *table_in(manifest, "target").values()):
+            for table in _TABLES:
+                for key, value in table_in(tables, table).items():
+                    entry = {"version": value} if isinstance(value, str) else value
+                    if (on := str(entry.get("package", key))) in edges:
+                        requirement = str(entry.get("version", "*"))
+                        yield Dependency(on=PackageId(ECOSYSTEM, on), requirement=requirement)

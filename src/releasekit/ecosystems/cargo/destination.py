@@ -1,42 +1,151 @@
-"""Where packages go: crates.io, a registry that cargo's configuration names, a URL, a directory."""
+"""Where packages go: crates.io, a registry that cargo's configuration names, a URL, a directory.
+
+https://doc.rust-lang.org/cargo/reference/config.html
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import httpx
 
-from releasekit.config.values import Directory, Name, Url
-from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, PLACE, SPARSE, CargoConfig
-from releasekit.ecosystems.cargo.publication import CRATES_IO
+from releasekit.config.values import Directory, Url
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, did_you_mean
+from releasekit.host.files import is_in_checkout, read_parsed
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.problems import Problem
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo import Options
     from releasekit.host.sandbox import Sandbox
 
-_DEFAULT: Final = "https://index.crates.io/"
-# Index to API, for those that need not be asked for it, and the addresses people know them by.
+# Its name in cargo's configuration. https://doc.rust-lang.org/cargo/reference/registries.html
+CRATES_IO_NAME: Final = "crates-io"
+# Its name wherever the URL of an index is expected, also for the sparse protocol.
+# https://doc.rust-lang.org/cargo/reference/registry-index.html (dependencies: registry)
+CRATES_IO: Final = "https://github.com/rust-lang/crates.io-index"
+SPARSE: Final = "sparse+"
+# Of a workspace.
+_PLACE: Final = ".cargo/config.toml"
+_INDEX: Final = re.compile("CARGO_REGISTRIES_.+_INDEX")
+_MAX_BYTES: Final = 1024 * 1024
+_MAX_HOPS: Final = 16
+CRATES_IO_INDEX: Final = "https://index.crates.io/"
+# Index to API, which people also write as the address, where config.json need not be read.
 _KNOWN: Final = {
-    _DEFAULT: "https://crates.io",
+    CRATES_IO_INDEX: "https://crates.io",
     "https://index.staging.crates.io/": "https://staging.crates.io",
 }
 _ALIASES: Final = {api: index for index, api in _KNOWN.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CargoConfig:
+    """`registries` maps each name to its index as it is written there, `sparse+` included;
+    `stand_in` is the index of the registry that stands in for crates.io, empty when none does, and
+    `replaced` says that something does, which may be a directory; `variables` are those of the
+    environment that name an index. `of_the_user` are the URLs of sparse indexes in these variables
+    and in the user's own configuration, even where a nearer file overrides it.
+    """
+
+    registries: Mapping[str, str]
+    default_registry: str = ""
+    stand_in: str = ""
+    replaced: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    of_the_user: tuple[str, ...] = ()
+
+    def index_of(self, name: str) -> str:
+        """As it is written; empty for a name that is not configured."""
+        return self.variables.get(_variable(name)) or self.registries.get(name, "")
+
+    @classmethod
+    def from_files(cls, root: Path, environment: Mapping[str, str], sandbox: Sandbox) -> Self:
+        """The nearer file wins over the farther one, and the environment over all. A file that
+        builds can change does not count as the user's. Raises ConfigError.
+        """
+        registries: dict[str, str] = {}
+        sources: dict[str, Mapping[str, Any]] = {}
+        variables = {name: value for name, value in environment.items() if _INDEX.fullmatch(name)}
+        own, home = [*variables.values()], cargo_home(environment)
+        default = environment.get("CARGO_REGISTRY_DEFAULT", "")
+        for path in _find_files(root, environment):
+            document = read_parsed(
+                path, parse_toml, complaint="is not valid TOML", max_bytes=_MAX_BYTES
+            )
+            is_own = path.parent == home and not (
+                is_in_checkout(path, root) or sandbox.can_change(path)
+            )
+            for name, entry in table_in(document, "registries").items():
+                if index := text_in(entry, "index"):
+                    registries.setdefault(name, index)
+                    own += [index] if is_own else []
+            for name, entry in table_in(document, "source").items():
+                sources.setdefault(name, entry)
+            default = default or text_in(document.get("registry"), "default")
+        registries = {
+            name: environment.get(_variable(name)) or index for name, index in registries.items()
+        }
+        return cls(
+            registries=registries,
+            variables=variables,
+            of_the_user=tuple(
+                index.removeprefix(SPARSE) for index in own if index.startswith(SPARSE)
+            ),
+            default_registry=default,
+            stand_in=_follow_replacements(sources, registries),
+            replaced=bool(text_in(sources.get(CRATES_IO_NAME), "replace-with")),
+        )
+
+
+def cargo_home(environment: Mapping[str, str]) -> Path:
+    """https://doc.rust-lang.org/cargo/guide/cargo-home.html"""
+    return Path(environment.get("CARGO_HOME") or Path(environment.get("HOME", "/")) / ".cargo")
+
+
+def _variable(name: str) -> str:
+    return f"CARGO_REGISTRIES_{name.upper().replace('-', '_')}_INDEX"
+
+
+def _follow_replacements(
+    sources: Mapping[str, Mapping[str, Any]], registries: Mapping[str, str]
+) -> str:
+    """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
+    name = CRATES_IO_NAME
+    for _ in range(_MAX_HOPS):
+        instead = text_in(sources.get(name), "replace-with")
+        if not instead:
+            break
+        name = instead
+    if name == CRATES_IO_NAME:
+        return ""
+    return text_in(sources.get(name), "registry") or registries.get(name, "")
+
+
+def _find_files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    directories = [directory / ".cargo" for directory in (root, *root.parents)]
+    for directory in dict.fromkeys([*directories, cargo_home(environment)]):
+        # The older name wins where both exist.
+        for name in ("config", "config.toml"):
+            if (directory / name).is_file():
+                yield directory / name
+                break
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """`name` is what cargo calls it, empty when its configuration does not know it. `directory` is
-    set for a directory; else `index` is the URL of its sparse index, ending with a slash, and
-    `api` that of its API where it is known beforehand. `stands_for` is the index that manifests
-    name when they mean it. `only_in` is that of `Url`.
+    """`name` is its name in cargo's configuration, empty where it has none. `directory` is set for
+    a directory; else `index` is the URL of its sparse index, ending with a slash, and `api` that
+    of its API if it is known beforehand. `stands_for` is the index that manifests name for it.
+    `only_in` is that of `Url`.
     """
 
     name: str = ""
@@ -47,8 +156,8 @@ class Destination:
     only_in: str = field(default="", compare=False)
 
     def holds(self, registry: str) -> bool:
-        """Whether a dependency on `registry`, empty for crates.io, is looked for here."""
-        return _with_slash(registry or CRATES_IO) in {_with_slash(self.stands_for), self.index}
+        """Whether cargo looks here for a dependency on `registry`, empty for crates.io."""
+        return with_slash(registry or CRATES_IO) in {with_slash(self.stands_for), self.index}
 
     @property
     def is_crates_io(self) -> bool:
@@ -56,53 +165,41 @@ class Destination:
 
     @property
     def manifest_index(self) -> str:
-        """As a manifest, or another package's index line, would name it."""
+        """Its name in a manifest, and in the index line of another package."""
         if self.is_crates_io:
             return CRATES_IO
         return "" if self.directory else f"{SPARSE}{self.index}"
 
 
-def destination_for(
+def find_destination(
     config: Config, options: Options, environment: Mapping[str, str], sandbox: Sandbox
 ) -> Destination:
     """What inputs, releasekit.toml and cargo's configuration say, in this order.
 
-    Raises ConfigError for a name nobody knows, and an index that is not sparse.
+    Raises ConfigError for an unknown name, and for an index that is not sparse.
     """
     cargo = CargoConfig.from_files(config.root, environment, sandbox)
-    found = _destination(cargo, config, options)
-    if found.directory is None:
-        require_safe(found.index, name="cargo-registry", insecure=config.insecure_hosts)
-    if found.directory is not None:
-        return replace(found, stands_for=cargo.index_of(found.name) or CRATES_IO)
-    stands_in = found.is_crates_io or _with_slash(cargo.stand_in) == found.index
+    match config.registries.get("cargo"):
+        case Directory(path):
+            stands_for = cargo.index_of(options.registry) or CRATES_IO
+            return Destination(name=options.registry, directory=path, stands_for=stands_for)
+        case Url(url, where):
+            index = with_slash(url)
+            named = (name for name, at in cargo.registries.items() if with_slash(at) == index)
+            found = _make_destination(index, options.registry or next(named, ""))
+        case given:
+            name = options.registry or cargo.default_registry or CRATES_IO_NAME
+            found = _find_named(cargo, name if given is None else given.text)
+            # A name leads where cargo's configuration says, whichever input gives it.
+            where = f"{_PLACE}: registries.{found.name}"
+    require_safe(found.index, name="cargo-registry", insecure=config.insecure_hosts)
+    stands_in = found.is_crates_io or with_slash(cargo.stand_in) == found.index
+    known = (CRATES_IO_INDEX, *cargo.of_the_user)
     return replace(
         found,
         stands_for=CRATES_IO if stands_in else found.index,
-        only_in=_find_only_in(found, cargo, config),
+        only_in="" if any(_has_origin(index, found.index) for index in known) else where,
     )
-
-
-def _destination(cargo: CargoConfig, config: Config, options: Options) -> Destination:
-    match config.registries.get("cargo"):
-        case Directory(path):
-            return Destination(name=options.registry, directory=path)
-        case Url(url):
-            index = _with_slash(url)
-            named = (name for name, at in cargo.registries.items() if _with_slash(at) == index)
-            return _at(index, options.registry or next(named, ""))
-        case Name(name):
-            return _named(cargo, name)
-        case None:
-            return _named(cargo, options.registry or cargo.default_registry or CRATES_IO_NAME)
-
-
-def _find_only_in(found: Destination, cargo: CargoConfig, config: Config) -> str:
-    """A name leads where cargo's configuration says, whoever has given it."""
-    given = config.registries.get("cargo")
-    where = given.only_in if isinstance(given, Url) else f"{PLACE}: registries.{found.name}"
-    known = (_DEFAULT, *cargo.of_the_user)
-    return "" if any(_has_origin(index, found.index) for index in known) else where
 
 
 def _has_origin(written: str, index: str) -> bool:
@@ -112,9 +209,9 @@ def _has_origin(written: str, index: str) -> bool:
         return False
 
 
-def _named(cargo: CargoConfig, name: str) -> Destination:
+def _find_named(cargo: CargoConfig, name: str) -> Destination:
     if name == CRATES_IO_NAME:
-        return _at(_DEFAULT, name)
+        return _make_destination(CRATES_IO_INDEX, name)
     index = cargo.index_of(name)
     if not index:
         raise ConfigError(
@@ -128,14 +225,15 @@ def _named(cargo: CargoConfig, name: str) -> Destination:
             hint="Use its sparse index (sparse+https://…), which every current server has.",
             problem=Problem.REGISTRY_SETTINGS,
         )
-    return _at(_with_slash(index), name)
+    return _make_destination(with_slash(index), name)
 
 
-def _at(address: str, name: str) -> Destination:
+def _make_destination(address: str, name: str) -> Destination:
     index = _ALIASES.get(address.rstrip("/"), address)
     name = name or (CRATES_IO_NAME if index in _KNOWN else "")
     return Destination(name=name, index=index, api=_KNOWN.get(index, ""))
 
 
-def _with_slash(index: str) -> str:
+def with_slash(index: str) -> str:
+    """The URL of a sparse index in one spelling."""
     return index.removeprefix(SPARSE).rstrip("/") + "/"

@@ -1,47 +1,181 @@
-"""Which crates a workspace holds and how they depend on one another."""
+"""Which crates a workspace holds and how they depend on one another.
+
+`cargo metadata` reads the manifests: globs, inheritance, renames and default members are not
+interpreted again here. https://doc.rust-lang.org/cargo/commands/cargo-metadata.html
+"""
 
 from __future__ import annotations
 
+import asyncio
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from releasekit.ecosystems.cargo.requirement import Requirement
+from releasekit.ecosystems.cargo.requirements import Requirement
+from releasekit.ecosystems.cargo.roots import MANIFEST
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import CommandFailed, ConfigError, Unreadable
 from releasekit.graph import rings, stuck
 from releasekit.host.files import inside
+from releasekit.http.client import one_line
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.problems import Problem
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.ecosystems.cargo.destination import Destination
-    from releasekit.ecosystems.cargo.metadata import Crate, Need
+    from releasekit.host.process import Processes
 
 ECOSYSTEM: Final = "cargo"
-MANIFEST: Final = "Cargo.toml"
 # Of several dependencies on one package, the first counts.
 _KINDS: Final = {
     "normal": DependencyKind.RUNTIME,
     "build": DependencyKind.BUILD,
     "dev": DependencyKind.DEV,
 }
+TIMEOUT_S: Final = 120.0
+_LINKED: Final = frozenset({"cdylib", "staticlib"})
+_USED: Final = frozenset({"lib", "rlib", "dylib", "proc-macro", "bin"})
+INSTALL: Final = "Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`."
+# Cargo reports an error in a manifest above its place, and both above its last lines.
+_PLACED: Final = re.compile(
+    r"^error: (?P<what>.+(?:\n(?!error: |warning: ).+){0,2}?)\n *--> (?P<place>.+\.toml:\d+:\d+)$",
+    re.MULTILINE,
+)
 
 
-def directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
-    """Where to ask cargo: the root, if it has a Cargo.toml, and what the options name."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A dependency. `requirement` is "*" where no version is written; registries refuse wildcards,
+    so it means nothing else. `path` is None where the manifest has none, and `registry` is the URL
+    of its index, empty for crates.io.
+    """
+
+    name: str
+    path: Path | None
+    requirement: str
+    kind: Literal["normal", "build", "dev"]
+    registry: str = ""
+
+    @property
+    def has_version(self) -> bool:
+        return self.requirement != "*"
+
+    @property
+    def is_stripped(self) -> bool:
+        """Cargo leaves it out of what is published.
+
+        https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html#development-dependencies
+        """
+        return self.kind == "dev" and not self.has_version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crate:
+    """One member. `publish` is None for anywhere, else the names of the registries it may go to;
+    `lacks` are missing fields that crates.io requires. A crate that `is_foreign` is linked by other
+    languages only, as those of maturin and napi are.
+    """
+
+    name: str
+    version: str
+    manifest: Path
+    workspace: Path
+    publish: tuple[str, ...] | None
+    needs: tuple[Need, ...]
+    lacks: tuple[str, ...] = ()
+    is_foreign: bool = False
+
+    @property
+    def lock_file(self) -> Path:
+        return self.workspace / "Cargo.lock"
+
+
+async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
+    """The members of the workspace that `directory / "Cargo.toml"` belongs to.
+
+    Raises ConfigError with cargo's own words, and where cargo is not installed.
+    """
+    if processes.which("cargo") is None:
+        raise ConfigError(
+            f"{directory / 'Cargo.toml'}: cargo is not on PATH",
+            hint=INSTALL,
+            problem=Problem.TOOL_MISSING,
+        )
+    # With --no-deps cargo reads manifests only: no network, no lock file.
+    argv = ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"]
+    try:
+        done = await processes.run(argv, cwd=directory, timeout_s=TIMEOUT_S)
+    except CommandFailed as error:
+        raise Unreadable(
+            f"{directory / 'Cargo.toml'}: cargo cannot read it: {complaint(error.log)}"
+        ) from error
+    if "\\u0000" in done.stdout:
+        raise Unreadable(f"{directory / 'Cargo.toml'}: holds a NUL character")
+    return await asyncio.to_thread(parse_metadata, done.stdout)
+
+
+def parse_metadata(text: str) -> list[Crate]:
+    """The packages of `cargo metadata --no-deps`."""
+    document = parse_json(text, max_bytes=None)
+    workspace = Path(document["workspace_root"])
+    return [_parse_crate(package, workspace) for package in document["packages"]]
+
+
+def complaint(log: tuple[str, ...]) -> str:
+    """Cargo's error in one line, without warnings; with its place if it is in a manifest."""
+    text = "\n" + "\n".join(log)
+    if placed := _PLACED.search(text):
+        return one_line(f"{placed['place']}: {placed['what']}")
+    words = text.rpartition("\nerror: ")[2].replace("\nCaused by:\n", ": ")
+    return one_line(words) or "it says nothing"
+
+
+def _parse_crate(package: dict[str, Any], workspace: Path) -> Crate:
+    publish = package["publish"]
+    lacks = [] if package["description"] else ["description"]
+    if not (package["license"] or package["license_file"]):
+        lacks.append("license")
+    # https://doc.rust-lang.org/reference/linkage.html
+    kinds = {kind for target in package.get("targets", ()) for kind in target["kind"]}
+    return Crate(
+        name=package["name"],
+        version=package["version"],
+        manifest=Path(package["manifest_path"]),
+        workspace=workspace,
+        publish=None if publish is None else tuple(publish),
+        needs=tuple(
+            Need(
+                name=dependency["name"],
+                path=Path(dependency["path"]) if dependency.get("path") else None,
+                requirement=dependency["req"],
+                kind=dependency["kind"] or "normal",
+                registry=dependency["registry"] or "",
+            )
+            for dependency in package["dependencies"]
+        ),
+        lacks=tuple(lacks),
+        is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
+    )
+
+
+def find_directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
+    """Where to run cargo: the root, if it has a Cargo.toml, and what the options name."""
     found = [root] if (root / MANIFEST).is_file() else []
     found += named_roots(root, workspaces, [MANIFEST], where="releasekit.toml: cargo.workspaces")
     return list(dict.fromkeys(found))
 
 
-def merged(
+def merge_crates(
     root: Path, found: Iterable[Crate], destination: Destination
 ) -> tuple[dict[str, Crate], list[Crate]]:
-    """By name, sorted, and those that share the name of one that goes to `destination`; raises
-    ConfigError for two of one name that do, and for members outside `root`.
+    """The crates by name, and those that share the name of one that goes to `destination`. Raises
+    ConfigError for two of one name that both go there, and for members outside `root`.
     """
     crates = sorted(found, key=lambda crate: crate.manifest)
     for crate in crates:
@@ -50,30 +184,37 @@ def merged(
     return unique_by_name(
         crates,
         cure="take its workspace out of cargo.workspaces",
-        private=lambda crate: unpublishable(crate, destination),
+        private=lambda crate: explain_unpublishable(crate, destination),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """`alone` are the names of those that cargo packages in a call of their own, once all that they
-    depend on is on the registry.
+class FoundCrates:
+    """Cargo packages each of those named in `alone` in a separate call, once the registry has all
+    of its dependencies.
     """
 
     packages: tuple[Package, ...]
     alone: frozenset[str]
 
 
-def packages(
+def make_packages(
     crates: Mapping[str, Crate],
     destination: Destination,
     twins: Sequence[Crate] = (),
-) -> Found:
-    """All of them, with their edges; those that may not go to `destination` say why."""
-    members = Members.of(crates, destination, twins)
-    edges = _without_rings({n: members.dependencies(crate) for n, crate in crates.items()}, crates)
-    alone = frozenset(_packaged_alone(edges))
-    return Found(
+) -> FoundCrates:
+    """All crates with their edges; those that may not go to `destination` say why."""
+    known = (*crates.values(), *twins)
+    members = Members(
+        by_name=crates,
+        by_directory={crate.manifest.parent.resolve(): crate for crate in known},
+        destination=destination,
+    )
+    edges = _soften_rings(
+        {name: members.find_dependencies(crate) for name, crate in crates.items()}, crates
+    )
+    alone = frozenset(_find_alone(edges))
+    return FoundCrates(
         packages=tuple(
             Package(
                 id=PackageId(ECOSYSTEM, crate.name),
@@ -83,9 +224,9 @@ def packages(
                 dependencies=tuple(
                     replace(edge, visible_first=crate.name in alone) for edge in edges[crate.name]
                 ),
-                unpublishable=unpublishable(crate, destination),
-                doubt=_doubt(crate),
-                inherits=inherited(crate),
+                unpublishable=explain_unpublishable(crate, destination),
+                doubt=_explain_doubt(crate),
+                inherits=_find_inherited(crate),
             )
             for crate in crates.values()
         ),
@@ -93,10 +234,10 @@ def packages(
     )
 
 
-def _doubt(crate: Crate) -> str:
+def _explain_doubt(crate: Crate) -> str:
     if crate.is_foreign:
         return "is a library for other languages alone, which no crate can use"
-    # As maturin and setuptools-rust lay it out, with an rlib beside for tests.
+    # The layout of maturin and setuptools-rust, with an rlib for tests.
     if (crate.manifest.parent / "pyproject.toml").is_file():
         return "shares its directory with a Python package, which is built of it"
     return ""
@@ -104,46 +245,39 @@ def _doubt(crate: Crate) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """Who a dependency may be on: the crates of the release, and `twins`, which are private and
-    share the name of one.
+    """What a dependency may be on: the crates of the release, and, by their directories, also
+    private ones that share the name of one.
     """
 
     by_name: Mapping[str, Crate]
     by_directory: Mapping[Path, Crate]
     destination: Destination
 
-    @classmethod
-    def of(
-        cls,
-        crates: Mapping[str, Crate],
-        destination: Destination,
-        twins: Sequence[Crate],
-    ) -> Self:
-        known = (*crates.values(), *twins)
-        by_directory = {crate.manifest.parent.resolve(): crate for crate in known}
-        return cls(by_name=crates, by_directory=by_directory, destination=destination)
-
-    def dependencies(self, crate: Crate) -> tuple[Dependency, ...]:
+    def find_dependencies(self, crate: Crate) -> tuple[Dependency, ...]:
         """Its edges to other members, each once.
 
-        Every kind counts, optional and target-specific ones too, for a registry refuses a package
-        with any dependency it does not know; only what cargo strips is no edge. What is needed for
-        development gives way in a cycle: cargo publishes such a pair, one after the other.
+        Every kind counts, optional and target-specific ones too, because a registry refuses a
+        package with any dependency that it does not know; cargo strips only some development
+        dependencies. In a cycle, a development dependency gives way: cargo publishes such a pair
+        one after the other.
         https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs
         (local_deps)
         """
         edges: dict[str, Dependency] = {}
         for need in sorted(crate.needs, key=lambda need: [*_KINDS].index(need.kind)):
-            other = self._meant(need)
-            if other is None or other.name == crate.name or need.stripped:
+            other = self._resolve(need)
+            if other is None or other.name == crate.name or need.is_stripped:
                 continue
+            is_released = self.by_name[other.name] is other
             edge = Dependency(
                 on=PackageId(ECOSYSTEM, other.name),
                 kind=_KINDS[need.kind],
-                requirement=need.requirement if need.versioned else "",
+                requirement=need.requirement if need.has_version else "",
                 soft=need.kind == "dev",
-                private=self._private(other),
-                exact=need.kind == "normal" and _pins(need),
+                private="" if is_released else explain_unpublishable(other, self.destination),
+                # Another version of the same major has no place in the same build.
+                # https://doc.rust-lang.org/cargo/reference/resolver.html
+                exact=need.kind == "normal" and need.requirement.startswith("="),
                 visible_first=need.path is None or other.workspace != crate.workspace,
             )
             first = edges.setdefault(other.name, edge)
@@ -151,58 +285,46 @@ class Members:
                 edges[other.name] = replace(first, visible_first=True)
         return tuple(edges.values())
 
-    def _private(self, crate: Crate) -> str:
-        """Why a twin is never published."""
-        is_twin = self.by_name[crate.name] is not crate
-        return unpublishable(crate, self.destination) if is_twin else ""
-
-    def _meant(self, need: Need) -> Crate | None:
-        """Without a path it is what the registry will have by that name, if the version fits:
-        `[patch]` puts the member into its place in the workspace, and nowhere else.
+    def _resolve(self, need: Need) -> Crate | None:
+        """Without a path, a need is on what the registry will have by that name, if the version
+        fits: `[patch]` puts the member in its place within the workspace only.
 
         https://doc.rust-lang.org/cargo/reference/overriding-dependencies.html
         """
         if need.path is not None:
             return self.by_directory.get(need.path.resolve())
         other = self.by_name.get(need.name)
-        if other is None or not need.versioned or not self.destination.holds(need.registry):
+        if other is None or not need.has_version or not self.destination.holds(need.registry):
             return None
         fits = Requirement.parse(need.requirement).matches(Version.parse(other.version))
-        return other if fits and not unpublishable(other, self.destination) else None
+        return other if fits and not explain_unpublishable(other, self.destination) else None
 
 
-def _pins(need: Need) -> bool:
-    """Whether the crate works beside one version only; the others of its major have no place in
-    the same build. https://doc.rust-lang.org/cargo/reference/resolver.html
-    """
-    return need.versioned and need.requirement.startswith("=")
-
-
-def _without_rings(
+def _soften_rings(
     edges: Mapping[str, tuple[Dependency, ...]], crates: Mapping[str, Crate]
 ) -> dict[str, tuple[Dependency, ...]]:
-    """A crate may need an older release of one that needs it: for cargo, what has no path is on the
-    registry, so on a cycle a version alone only says what goes first if that is possible.
+    """A crate may need an older release of one that needs it. Cargo takes a dependency without a
+    path from the registry, so in a cycle such an edge only says what goes first if possible.
     """
     hard = {
         name: {edge.on.name for edge in found if not edge.soft} for name, found in edges.items()
     }
     ring_of = {name: ring for ring in rings(hard) for name in ring}
 
-    def given_way(name: str, edge: Dependency) -> Dependency:
+    def soften(name: str, edge: Dependency) -> Dependency:
         needs = [need for need in crates[name].needs if need.name == edge.on.name]
         has_path = any(need.path is not None and need.kind != "dev" for need in needs)
         if edge.soft or has_path or edge.on.name not in ring_of.get(name, ()):
             return edge
         return replace(edge, kind=DependencyKind.ORDER, soft=True)
 
-    return {name: tuple(given_way(name, edge) for edge in found) for name, found in edges.items()}
+    return {name: tuple(soften(name, edge) for edge in found) for name, found in edges.items()}
 
 
-def _packaged_alone(edges: Mapping[str, tuple[Dependency, ...]]) -> set[str]:
-    """Where cargo packages several crates, one may need another if that has a path, and can go
-    first. It does not find what has a version only, or is on a cycle: that, and all that needs it,
-    has to wait for the registry.
+def _find_alone(edges: Mapping[str, tuple[Dependency, ...]]) -> set[str]:
+    """Of the crates that cargo packages in one call, one may need another if that has a path and
+    can go first. Cargo does not find a dependency with a version only, or in a cycle: its
+    dependents, direct and indirect, have to wait for the registry.
 
     https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (do_package)
     """
@@ -213,13 +335,13 @@ def _packaged_alone(edges: Mapping[str, tuple[Dependency, ...]]) -> set[str]:
     return stuck(needs)
 
 
-def inherited(crate: Crate) -> tuple[Path, ...]:
-    """The manifest of its workspace, where its dependencies may stand."""
+def _find_inherited(crate: Crate) -> tuple[Path, ...]:
+    """The manifest of its workspace, which may declare its dependencies."""
     root = (crate.workspace / MANIFEST).resolve()
     return () if root == crate.manifest.resolve() else (root,)
 
 
-def unpublishable(crate: Crate, destination: Destination) -> str:
+def explain_unpublishable(crate: Crate, destination: Destination) -> str:
     """https://doc.rust-lang.org/cargo/reference/manifest.html#the-publish-field"""
     if crate.publish is not None and not crate.publish:
         return "its `publish` is false"

@@ -1,4 +1,4 @@
-"""What authenticates an upload: a token, or this job's identity, exchanged for one of crates.io.
+"""What authenticates an upload: a token, or a crates.io token for the identity of this job.
 
 https://crates.io/docs/trusted-publishing and, for the requests,
 https://github.com/rust-lang/crates-io-auth-action
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.http.identity import Minted
 
 LIFETIME_S: Final = 30 * 60.0
-# The run has ended by then.
+# The run is over, and waits for no more than this.
 _REVOKED_WITHIN_S: Final = 10.0
 _REGISTER: Final = (
     "Register this repository, workflow file and environment for each crate: "
@@ -39,12 +39,11 @@ _REGISTER: Final = (
 )
 
 
-def login_for(
+def make_login(
     config: Config, services: Services, destination: Destination, *, group: Group
 ) -> login.Login:
-    """auto: the token if there is one, else this job's identity where crates.io is asked.
-
-    Tokens that are made belong to `group`.
+    """auto: the token if there is one, else the identity of this job, for crates.io only. Tokens
+    that the run makes belong to `group`.
     """
     trusting = destination.is_crates_io and login.is_trusting(config, known=True)
     url = httpx.URL(f"{destination.api}/api/v1/trusted_publishing/tokens")
@@ -60,13 +59,13 @@ def login_for(
     return login.choose_login(config, services, wanted, trusted=trusted)
 
 
-def said(response: httpx.Response) -> str:
+def error_text(response: httpx.Response) -> str:
     """The details of `{"errors": [{"detail": "…"}]}`; empty for any other answer."""
     return "; ".join(str(error.get("detail")) for error in errors_of(response))
 
 
 class CratesIoExchange(login.Exchange):
-    """With the API at `url`. The tokens belong to `group`, and are revoked when it closes."""
+    """With the API at `url`. The tokens belong to `group`, which revokes them when it closes."""
 
     def __init__(self, url: httpx.URL, config: Config, services: Services, *, group: Group) -> None:
         super().__init__(url, config, services)
@@ -81,7 +80,7 @@ class CratesIoExchange(login.Exchange):
     def refusal(self, response: httpx.Response, _token: Secret) -> Denied | None:
         if not 400 <= response.status_code < 404:
             return None
-        words = one_line(self._credentials.redact(said(response)))
+        words = one_line(self._credentials.redact(error_text(response)))
         return Denied(
             f"{self.what} is refused: {words or response.status_code}",
             hint=_REGISTER,
@@ -92,17 +91,17 @@ class CratesIoExchange(login.Exchange):
         return LIFETIME_S
 
     async def mint(self) -> Minted:
-        return await self._group.enter(self._lent())
+        return await self._group.enter(self._lend())
 
     @contextlib.asynccontextmanager
-    async def _lent(self) -> AsyncIterator[Minted]:
+    async def _lend(self) -> AsyncIterator[Minted]:
         minted = await super().mint()
         try:
             yield minted
         finally:
             bearer = {"Authorization": f"Bearer {minted.token.reveal()}"}
             request = self._http.build_request("DELETE", self._url, headers=bearer)
-            # Whether it works or not, the token ends by itself.
+            # A failure is harmless: the token expires soon.
             with contextlib.suppress(PackageError, TimeoutError):
                 async with asyncio.timeout(_REVOKED_WITHIN_S):
                     await send(self._http, request)

@@ -1,10 +1,10 @@
-"""What cargo reads of sparse indexes while it packages, on loopback: each file is fetched once.
+"""A mirror of sparse indexes on loopback for a cargo that packages: each file is fetched once.
 
-Cargo opens its index anew for every crate, and asks for each file in it again, which takes some
-round trips to a registry for each crate of a workspace, one crate after the other:
+Cargo opens its index again for every crate, and requests each file in it again: several round trips
+to the registry for each crate of a workspace, one crate after the other.
 https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/ops/cargo_package/mod.rs (build_lock)
-What it is told here is what the registry says, so that it packages the same bytes. `--offline`
-would not do: it prefers versions that happen to be downloaded.
+The mirror answers what the registry answers, so cargo packages the same bytes. `--offline` is no
+substitute: it prefers versions that happen to be downloaded.
 https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/sources/registry/index/mod.rs
 (query_inner)
 """
@@ -13,17 +13,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 import re
 import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.aio import Resource, uncancellable
-from releasekit.ecosystems.cargo.configuration import CRATES_IO_NAME, cargo_home
-from releasekit.ecosystems.cargo.loopback import HOST, Loopback
-from releasekit.ecosystems.cargo.publication import Home
-from releasekit.ecosystems.cargo.sparse_index import ABSENT, index_line, index_path, parse_lines
+from releasekit.aio import GroupClosed, Resource, uncancellable
+from releasekit.ecosystems.cargo.destination import (
+    CRATES_IO_INDEX,
+    CRATES_IO_NAME,
+    SPARSE,
+    cargo_home,
+)
+from releasekit.ecosystems.cargo.sparse_index import (
+    ABSENT,
+    Home,
+    index_line,
+    index_path,
+    parse_lines,
+)
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES
 from releasekit.errors import ConfigError, PackageError
@@ -33,39 +43,52 @@ from releasekit.http.origins import require_safe
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Collection,
+        Iterable,
+        Mapping,
+    )
     from pathlib import Path
     from typing import Self
 
     import httpx
 
     from releasekit.config.config import Config
-    from releasekit.ecosystems.cargo.configuration import CargoConfig
     from releasekit.ecosystems.cargo.crate_file import CrateFile
-    from releasekit.ecosystems.cargo.destination import Destination
+    from releasekit.ecosystems.cargo.destination import CargoConfig, Destination
     from releasekit.ecosystems.interface import Services
+
+    Answer = Callable[[str], Awaitable[tuple[int, bytes]]]
+
 
 _CONFIG: Final = "config.json"
 _PATH: Final = re.compile(r"/(?P<number>\d{1,3})/(?P<file>[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*)")
-# Where cargo keeps what it knows of a registry. https://doc.rust-lang.org/cargo/guide/cargo-home.html
+# Where cargo caches a registry. https://doc.rust-lang.org/cargo/guide/cargo-home.html
 _KEPT: Final = ("index", "cache", "src")
 _MARK: Final = "releasekit-mirror"
 _MAX_CONFIG_BYTES: Final = 64 * 1024
-_CRATES_IO: Final = "https://index.crates.io/"
-# Cargo itself can wait longer, and is asked then.
+# After that, cargo asks the registry itself, and can wait longer.
 _PATIENCE_S: Final = 30.0
-# Those that wait for a connection make every other request of the client slower.
+# Requests that wait for a connection slow down all others of the client.
 _MOST_AT_ONCE: Final = 8
+HOST: Final = "127.0.0.1"
+_MAX_HEAD_BYTES: Final = 16 * 1024
+_REASONS: Final = {200: "OK", 304: "Not Modified", 404: "Not Found", 502: "Bad Gateway"}
+# Clients are on this machine, and send a request at once.
+_HEAD_END: Final = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexes:
-    """What may be mirrored in a run. `crates_io` is the sparse index that cargo reads in the place
-    of crates.io, with a slash at its end, empty where it reads none; `seen` are files that were
-    read in this run, by URL, None for one that is not there; `broken` are indexes that could not
-    be mirrored; `built` are the lines of what this run has packaged, by the path of their file.
-    `members` are the files of all members, of which cargo is shown what their `destination` has,
-    too: it may know another index, or none.
+    """What may be mirrored in a run. `crates_io` is the sparse index that cargo reads for
+    crates.io, with a slash at its end, empty where it reads none; `seen` are files that were read
+    in this run, by URL, None for one that is not there; `broken` are indexes that could not be
+    mirrored; `built` are the lines of what this run has packaged, by the path of their file.
+    `members` are the files of all members: the mirror adds what their `destination` has, which
+    cargo may not read.
     """
 
     http: httpx.AsyncClient
@@ -90,7 +113,7 @@ class Indexes:
         destination: Destination,
         members: Iterable[str],
     ) -> Self:
-        """Those that cargo's configuration knows."""
+        """The indexes of cargo's configuration."""
         policy = client.RetryPolicy(
             min(config.max_retries, 1),
             config.retry_base_delay_s,
@@ -102,7 +125,7 @@ class Indexes:
             http=services.http,
             policy=policy,
             home=cargo_home(services.environment).resolve(),
-            crates_io=_address(cargo.stand_in) if cargo.replaced else _CRATES_IO,
+            crates_io=_address(cargo.stand_in) if cargo.replaced else CRATES_IO_INDEX,
             seen=seen,
             environment=services.environment,
             destination=destination,
@@ -110,29 +133,27 @@ class Indexes:
         )
 
     def lines_of(self, file: str) -> list[dict[str, Any]]:
-        """What its own registry has of a member, and what this run has packaged of it. Blocks;
-        raises OSError and ValueError for an index that is none.
+        """What the destination has of a member, and what this run has packaged of it. Blocks;
+        raises OSError and ValueError for a broken index.
         """
         page: bytes | None = None
         if file in self.members:
             directory = self.destination.directory
-            page = read_page(directory / file) if directory else self._seen_at(file)
+            seen = self.seen.get(f"{self.destination.index}{file}")
+            page = read_page(directory / file) if directory else seen
         lines = {line["vers"]: line for line in parse_lines(page or b"")}
         if built := self.built.get(file):
             lines[built["vers"]] = built
         return [*lines.values()]
 
-    def _seen_at(self, file: str) -> bytes | None:
-        return self.seen.get(f"{self.destination.index}{file}")
-
-    def packaged(self, crate: CrateFile, checksum: str) -> None:
-        """Show it in mirrors, in whichever index; so each of its needs has to say where it is."""
+    def add_packaged(self, crate: CrateFile, checksum: str) -> None:
+        """Shows a crate in the mirror of any index, so each of its needs names its own index."""
         line = index_line(crate, checksum, Home("", ()))
         self.built[index_path(line["name"])] = line
 
     def mirror(self, named: Iterable[str], home: str = "") -> Mirror | None:
-        """Of crates.io and of the indexes that manifests have `named`, where all can be. What this
-        run has packaged is shown as if it were in the one named `home` already.
+        """Of crates.io and of the indexes that manifests have `named`; None where one of them
+        cannot be mirrored. What this run has packaged shows in the one named `home`.
         """
         origins = {"": self.crates_io, **{index: _address(index) for index in named}}
         if not all(origins.values()) or self.broken & {*origins.values()}:
@@ -141,9 +162,9 @@ class Indexes:
 
 
 class Mirror(Resource):
-    """Open while cargo runs. `origins` are the addresses of the indexes, by how manifests name
-    them, empty for crates.io. `trouble` says what could not be fetched: what cargo makes of that is
-    not to be believed.
+    """Open while cargo runs. `origins` are the addresses of the indexes, by their names in
+    manifests, empty for crates.io. `trouble` says what could not be fetched; what cargo reports
+    then is not to be trusted.
     """
 
     def __init__(self, indexes: Indexes, origins: Mapping[str, str], home: str) -> None:
@@ -161,7 +182,7 @@ class Mirror(Resource):
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         try:
-            await self.group.enter(self._cleaned())
+            await self.group.enter(self._clean_up())
             await self.group.enter(self._server)
         except BaseException:
             await self.group.aclose()
@@ -170,13 +191,13 @@ class Mirror(Resource):
 
     @property
     def names(self) -> Collection[str]:
-        """Of what is mirrored."""
+        """The names of the mirrored indexes."""
         return self._names.keys()
 
     def address(self, index: str) -> str:
-        """Of an index that manifests name so, as cargo wants it."""
+        """The address for cargo of the index that manifests name so."""
         number = self._origins.index(self._names[index])
-        return f"sparse+{self._server.origin}/{number}/"
+        return f"{SPARSE}{self._server.origin}/{number}/"
 
     def arguments(self) -> list[str]:
         """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
@@ -194,7 +215,7 @@ class Mirror(Resource):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Loopback is reached through no proxy, and what fails here fails at once."""
+        """Loopback needs no proxy, and cargo does not retry what fails here."""
         # https://curl.se/libcurl/c/CURLOPT_NOPROXY.html: the one in lower case comes first.
         here = self._indexes.environment
         return {
@@ -206,7 +227,7 @@ class Mirror(Resource):
         }
 
     def fetch(self, needs: Iterable[tuple[str, str]]) -> None:
-        """Begin to fetch what cargo is going to ask for: names, with their indexes."""
+        """Starts to fetch what cargo is going to request: names, with their indexes."""
         wanted = [(index, index_path(name)) for index, name in needs]
         for index, file in sorted([*((index, _CONFIG) for index, _ in wanted), *wanted]):
             if origin := self._names.get(index):
@@ -220,10 +241,10 @@ class Mirror(Resource):
         status, body = await asyncio.shield(self._file(f"{origin}{found['file']}"))
         if origin != self._home or status == 502:
             return status, body
-        return await asyncio.to_thread(self._with_lines, status, body, found["file"])
+        return await asyncio.to_thread(self._add_lines, status, body, found["file"])
 
-    def _with_lines(self, status: int, body: bytes, file: str) -> tuple[int, bytes]:
-        """As cargo does it with what it packages: ahead of what the registry has of that version.
+    def _add_lines(self, status: int, body: bytes, file: str) -> tuple[int, bytes]:
+        """As cargo does with what it packages: our line replaces that of the registry.
 
         https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/sources/overlay.rs (query)
         """
@@ -232,7 +253,7 @@ class Mirror(Resource):
             ours = {line["vers"] for line in lines}
             others = [there for there in parse_lines(body) if there["vers"] not in ours]
         except (OSError, ValueError):
-            return status, body  # of which cargo says more
+            return status, body  # cargo explains what is wrong
         if not lines:
             return status, body
         return 200, b"".join(json.dumps(each).encode() + b"\n" for each in (*others, *lines))
@@ -249,7 +270,7 @@ class Mirror(Resource):
                 seen[url] = await self._read(url)
             body = seen[url]
             if body is not None and url.endswith(f"/{_CONFIG}"):
-                body = self._configuration(body)
+                body = self._mark_configuration(body)
         except (PackageError, ValueError) as error:
             self.trouble = f"{url}: {error}"
             self._indexes.broken.update(it for it in self._origins if url.startswith(it))
@@ -257,7 +278,7 @@ class Mirror(Resource):
         return (404, b"") if body is None else (200, body)
 
     async def _read(self, url: str) -> bytes | None:
-        """Raises PackageError or ValueError for what says neither that it is there nor that not."""
+        """Raises PackageError or ValueError unless the answer shows the file or its absence."""
         async with self._turns:
             response = await client.request_with_retry(
                 self._indexes.http,
@@ -273,8 +294,8 @@ class Mirror(Resource):
             raise ValueError(f"HTTP {response.status_code}")
         return response.content
 
-    def _configuration(self, body: bytes) -> bytes:
-        """Raises ValueError for one that is only for those with a token."""
+    def _mark_configuration(self, body: bytes) -> bytes:
+        """Raises ValueError for an index that requires a token."""
         document = parse_json(body, max_bytes=MAX_ENTRY_BYTES)
         if not isinstance(document, dict) or document.get("auth-required"):
             raise ValueError("the index is not for everybody")
@@ -282,7 +303,7 @@ class Mirror(Resource):
         return json.dumps(marked).encode()
 
     @contextlib.asynccontextmanager
-    async def _cleaned(self) -> AsyncIterator[None]:
+    async def _clean_up(self) -> AsyncIterator[None]:
         try:
             yield
         finally:
@@ -290,26 +311,107 @@ class Mirror(Resource):
 
     def _clean(self) -> None:
         """Cargo keeps a copy of what it reads, in a directory named after this server."""
-        for name in self._kept():
-            for kept in _KEPT:
-                with contextlib.suppress(OSError):
-                    durable.remove_tree(self._indexes.home / "registry" / kept / name)
-
-    def _kept(self) -> Iterator[str]:
-        index = self._indexes.home / "registry" / "index"
-        for name in durable.directories(index):
-            if name.startswith(f"{HOST}-"):
-                with contextlib.suppress(OSError):
-                    config = durable.read_file(index / name / _CONFIG, max_bytes=_MAX_CONFIG_BYTES)
-                    if self._mark.encode() in config:
-                        yield name
+        registry = self._indexes.home / "registry"
+        for name in durable.directories(registry / "index"):
+            if not name.startswith(f"{HOST}-"):
+                continue
+            with contextlib.suppress(OSError):
+                config = registry / "index" / name / _CONFIG
+                if self._mark.encode() not in durable.read_file(
+                    config, max_bytes=_MAX_CONFIG_BYTES
+                ):
+                    continue
+                for kept in _KEPT:
+                    with contextlib.suppress(OSError):
+                        durable.remove_tree(registry / kept / name)
 
 
 def _address(index: str) -> str:
-    """Of a sparse index, with a slash at its end; empty for any other."""
-    address = index.removeprefix("sparse+")
+    """The URL of a sparse index, with a slash at its end; empty for any other index."""
+    address = index.removeprefix(SPARSE)
     with contextlib.suppress(ConfigError):
         if address != index:
             require_safe(address, name="index")
             return address if address.endswith("/") else f"{address}/"
     return ""
+
+
+class Loopback(Resource):
+    """A web server for programs that this process starts: GET, on loopback, while it is open.
+
+    `answer` takes the path of a request, and returns a status and a body. Each body has an ETag, so
+    that a client gets it whole only once.
+    """
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(together=True)
+        self.answer = answer
+        self.origin = ""
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        try:
+            server = await asyncio.start_server(
+                self._accept, HOST, 0, limit=_MAX_HEAD_BYTES, start_serving=False
+            )
+            self.origin = f"http://{HOST}:{server.sockets[0].getsockname()[1]}"
+            await self.group.enter(server)
+            await server.start_serving()
+        except BaseException:
+            await self.group.aclose()
+            raise
+        return self
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            _ = self.group.start(self._serve(reader, writer))
+        except GroupClosed:
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while request := await _read_request(reader):
+                path, etag = request
+                status, body = await self.answer(path)
+                writer.write(_make_response(status, body, etag))
+                await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+        except ConnectionError:
+            pass  # the client notices it itself
+        finally:
+            # A server closes after its connections, and a connection with unsent data waits until
+            # its client reads.
+            # https://docs.python.org/3/library/asyncio-eventloop.html#asyncio.Server.wait_closed
+            writer.transport.abort()
+
+
+async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str] | None:
+    """The path, and the ETag that the client has; None where no further GET comes."""
+    try:
+        head = await reader.readuntil(_HEAD_END)
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        return None
+    first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    method, _, rest = first.partition(" ")
+    if method != "GET":
+        return None
+    fields = {
+        name.strip().lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)
+    }
+    if "content-length" in fields or "transfer-encoding" in fields:
+        return None
+    return rest.partition(" ")[0], fields.get("if-none-match", "")
+
+
+def _make_response(status: int, body: bytes, asked: str) -> bytes:
+    """https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2"""
+    etag = f'"{hashlib.sha256(body).hexdigest()}"'
+    if status == 200 and asked == etag:
+        status, body = 304, b""
+    head = [f"HTTP/1.1 {status} {_REASONS[status]}"]
+    if status in {200, 304}:
+        head.append(f"ETag: {etag}")
+    if status != 304:
+        head.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*head, "", ""]).encode() + body

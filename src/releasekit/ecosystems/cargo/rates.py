@@ -1,4 +1,4 @@
-"""How fast crates.io takes packages, and when the next one may go.
+"""How fast crates.io takes packages, and when the next upload may start.
 
 https://github.com/rust-lang/crates.io/blob/main/src/rate_limiter.rs
 """
@@ -17,11 +17,11 @@ class Limit:
     interval_s: float
 
     def duration_s(self, count: int) -> float:
-        """How long `count` of them take at least, with the whole burst to spend."""
+        """The least time for `count` of them, with the whole burst left."""
         return max(0, count - self.burst) * self.interval_s
 
-    def shared(self, jobs: int) -> Limit:
-        """For one of several jobs that spend it together: a part of it."""
+    def share(self, jobs: int) -> Limit:
+        """The part of one of several jobs that spend it together."""
         return Limit(self.burst // jobs, self.interval_s * jobs)
 
 
@@ -30,8 +30,8 @@ NEW_VERSIONS: Final = Limit(30, 60.0)
 
 
 def plan_note(*, new_crates: int, new_versions: int) -> str:
-    """The least time a release takes, for the user; empty when nobody will have to wait."""
-    # The two limits run side by side.
+    """Tells the user the least time that a release takes; empty where nothing has to wait."""
+    # The two limits apply at the same time.
     least_s = max(NEW_CRATES.duration_s(new_crates), NEW_VERSIONS.duration_s(new_versions))
     minutes = round(least_s / 60)
     if not minutes:
@@ -46,9 +46,9 @@ def plan_note(*, new_crates: int, new_versions: int) -> str:
 
 @dataclass(slots=True)
 class Pace:
-    """Turns for those who wait, once a registry has said when it takes the next one: each gets its
-    own time. If all came back at once, the registry would let in only one of them. Of several jobs
-    that are told to come back at the same moment, each has a `delay_s` of its own.
+    """Gives each waiting package its own turn once a registry has said when it takes the next one:
+    if all came back at once, the registry would let in only one of them. The jobs of a release
+    hear the same moment from the registry, so each has a different `delay_s`.
     """
 
     limit: Limit
@@ -66,18 +66,18 @@ class Pace:
             turn = self._take(name)
         return max(0.0, turn - now)
 
-    def refused(self, name: str, now: float, retry_after_s: float) -> float:
-        """The registry told `name` to come back later; how long until its turn."""
+    def record_refusal(self, name: str, now: float, retry_after_s: float) -> float:
+        """Records that the registry refuses `name` for now; returns the wait until its turn."""
         self._turns.pop(name, None)
         self._asked_until = max(self._asked_until, now + retry_after_s)
         self._next = max(self._next, now + retry_after_s + self.delay_s)
         return round(self._take(name) - now, 3)
 
     def asked_s(self, now: float) -> float:
-        """How much of the wait is the registry's own wish; the rest is for those ahead."""
+        """The part of the wait that the registry asks for; the rest is for packages ahead."""
         return max(0.0, self._asked_until - now)
 
-    def taken(self, name: str) -> None:
+    def record_acceptance(self, name: str) -> None:
         self._turns.pop(name, None)
 
     def _take(self, name: str) -> float:

@@ -1,4 +1,4 @@
-"""A cargo registry: crates go in by its web API, and show in its sparse index.
+"""A cargo registry: its web API takes crates, and its sparse index shows them.
 
 https://doc.rust-lang.org/cargo/reference/registry-web-api.html and
 https://doc.rust-lang.org/cargo/reference/registry-index.html
@@ -17,8 +17,8 @@ import httpx
 from releasekit.aio import Resource, uncancellable
 from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
-from releasekit.ecosystems.cargo.publication import Home, request_body
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
+from releasekit.ecosystems.cargo.sparse_index import Home, request_body
 from releasekit.ecosystems.shared.answers import Answers, hints_by_status
 from releasekit.ecosystems.shared.server import (
     MAX_FILE_BYTES,
@@ -89,29 +89,29 @@ ANSWERS: Final = Answers(
     "it as RELEASEKIT_CARGO_TOKEN (input `cargo-token`), `Bearer ` in front if the server wants "
     "that.",
     moved="`api` in config.json of the index",
-    said=login.said,
+    said=login.error_text,
 )
-# A message that tells more is worth no longer wait.
+# A more exact message is worth no longer wait.
 _COMPARING_S: Final = 30.0
 _UPLOADED: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _UNLIMITED: Final = Limit(0, 0.0)
 # The largest file of crates.io's index is under 2 MB, nearly all are below 100 kB.
-_MAX_SHOWN_BYTES: Final = 512 * 1024
+_MAX_KEPT_BYTES: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """`private` says that the index, too, is shown to those with a token only."""
+    """`private` says that the index, too, requires a token."""
 
     api: httpx.URL
     private: bool
 
 
 class SparseRegistry(Resource):
-    """crates.io, or a server that speaks as it does. Implements `interface.Registry`.
+    """crates.io, or a server with the same API. Implements `interface.Registry`.
 
-    Gives back tokens that were made for this run. Puts into `shown` what the index last had at a
-    URL, None for nothing, where it shows that to everybody.
+    Revokes tokens that were made for this run. Puts into `seen` what a public index last had at a
+    URL, None for nothing.
     """
 
     def __init__(
@@ -119,25 +119,25 @@ class SparseRegistry(Resource):
         config: Config,
         services: Services,
         destination: Destination,
-        shown: dict[str, bytes | None],
+        seen: dict[str, bytes | None],
     ) -> None:
         super().__init__()
-        self._shown = shown
+        self._seen = seen
         self._destination = destination
         self._index = Server(httpx.URL(destination.index), ANSWERS, config, services)
         self._insecure = config.insecure_hosts
         uploads = httpx.URL(destination.api or destination.index)
         self._server = Server(uploads, ANSWERS, config, services)
-        self._login = login.login_for(config, services, destination, group=self.group)
+        self._login = login.make_login(config, services, destination, group=self.group)
         self.check_credentials = self._login.check
         self.url = destination.index
         self._endpoints: Endpoints | None = None
         self._asking = asyncio.Lock()
-        self._seen: set[str] = set()
+        self._known: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
         shard = config.shard or Shard()
         new, known = (
-            Pace(limit.shared(shard.count), limit.interval_s * (shard.number - 1))
+            Pace(limit.share(shard.count), limit.interval_s * (shard.number - 1))
             for limit in limits
         )
         self._paces = {True: new, False: known}
@@ -145,38 +145,44 @@ class SparseRegistry(Resource):
 
     def is_new(self, package: PackageId) -> bool:
         """Whether no lookup has found a crate of that name."""
-        return package.name not in self._seen
+        return package.name not in self._known
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """How long the limits of crates.io will make it take, from what the lookups have shown."""
+        """The least time that the limits of crates.io allow, by what the lookups have found."""
         if not self._destination.is_crates_io:
             return ""
         names = [planned.package.id.name for planned in packages if planned.action in _UPLOADED]
-        new = sum(name not in self._seen for name in names)
-        # The other jobs, which send as many, have the same limits.
+        new = sum(name not in self._known for name in names)
+        # The other jobs send as many, and share the limits.
         jobs = self._jobs
         return rates.plan_note(new_crates=new * jobs, new_versions=(len(names) - new) * jobs)
 
     async def lookup(self, package: Package) -> Published | None:
         what = str(package)
-        endpoints = await self._asked(what)
+        endpoints = await self._find_endpoints(what)
         path = sparse_index.index_path(package.id.name)
-        response = await self._get(path, token=self._for_reading(endpoints))
+        token = self._login.for_reading() if endpoints.private else None
+        response = await self._get(path, token=token)
         absent = response.status_code in sparse_index.ABSENT
         if not endpoints.private and (absent or response.status_code == 200):
-            self._show(path, None if absent else response.content)
+            url = f"{self._destination.index}{path}"
+            self._seen.pop(url, None)
+            if absent or len(response.content) <= _MAX_KEPT_BYTES:
+                self._seen[url] = None if absent else response.content
         if absent:
             return None
         what = f"{what}: {response.request.url}"
         self._index.explain(response, what)
-        self._seen.add(package.id.name)
+        self._known.add(package.id.name)
         try:
-            # Beside the loop: the file has a line for every version there ever was.
+            # In a thread: the file has a line for each version that was ever published.
             return await asyncio.to_thread(
-                sparse_index.published,
+                sparse_index.find_published,
                 response.content,
                 package,
-                url=self._page(package, endpoints),
+                url=f"{self._destination.api}/crates/{package.id.name}/{package.version}"
+                if self._destination.is_crates_io
+                else str(endpoints.api),
             )
         except ValueError as error:
             raise Transient(
@@ -184,11 +190,11 @@ class SparseRegistry(Resource):
             ) from error
 
     async def differing(self, package: Package, artifact: Artifact) -> list[str]:
-        """The files in which ours differs from the crate that everybody may download; none where
-        that cannot be told.
+        """The files in which ours differs from the published crate; none where the index is
+        private, or the comparison fails.
         """
         with contextlib.suppress(PackageError, ConfigError, OSError, ValueError, httpx.InvalidURL):
-            if (await self._asked(str(package))).private:
+            if (await self._find_endpoints(str(package))).private:
                 return []
             document = await self._index.document(
                 await self._get("config.json", token=None), str(package)
@@ -202,19 +208,14 @@ class SparseRegistry(Resource):
                 response = await self._index.read(url, max_bytes=MAX_FILE_BYTES)
             theirs = io.BytesIO(self._index.explain(response, str(package)).content)
             with open_artifact(artifact) as file, file.raw() as raw:
-                return await uncancellable(asyncio.to_thread(crate_file.differing, raw, theirs))
+                comparison = asyncio.to_thread(crate_file.find_differences, raw, theirs)
+                return await uncancellable(comparison)
         return []
-
-    def _show(self, path: str, body: bytes | None) -> None:
-        url = f"{self._destination.index}{path}"
-        self._shown.pop(url, None)
-        if body is None or len(body) <= _MAX_SHOWN_BYTES:
-            self._shown[url] = body
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         what = str(package)
-        endpoints = await self._asked(what)
-        pace = self._paces[package.id.name not in self._seen]
+        endpoints = await self._find_endpoints(what)
+        pace = self._paces[self.is_new(package.id)]
         clock = asyncio.get_running_loop().time
         if wait_s := pace.wait_s(package.id.name, clock()):
             early = Transient(
@@ -232,15 +233,15 @@ class SparseRegistry(Resource):
                 if response.status_code == 429:
                     asked_s = error.retry_after or 0.0
                     error.asked_s = asked_s
-                    error.retry_after = pace.refused(package.id.name, clock(), asked_s)
+                    error.retry_after = pace.record_refusal(package.id.name, clock(), asked_s)
                 raise
-        pace.taken(package.id.name)
+        pace.record_acceptance(package.id.name)
 
     async def _send(self, package: Package, artifact: Artifact, api: httpx.URL) -> httpx.Response:
         home = Home.for_package(self._destination.manifest_index, package)
         with open_artifact(artifact) as file:
-            # Beside the loop, and never left behind with the descriptor closed under it.
-            body = await uncancellable(asyncio.to_thread(_body, file, package, home))
+            # The thread reads the descriptor, which must stay open until it is done.
+            body = await uncancellable(asyncio.to_thread(_make_body, file, package, home))
         token = await self._login.get(package)
         response = await self._put(api, body, token)
         if response.status_code in {401, 403} and self._login.renew(token):
@@ -261,17 +262,17 @@ class SparseRegistry(Resource):
         )
         return await self._server.send(request)
 
-    async def _asked(self, what: str) -> Endpoints:
-        """What config.json says; asked for once, and not at all of crates.io."""
+    async def _find_endpoints(self, what: str) -> Endpoints:
+        """What config.json says; read once, and never from crates.io."""
         async with self._asking:
             if self._endpoints is None:
                 if self._destination.api:
                     self._endpoints = Endpoints(httpx.URL(self._destination.api), private=False)
                 else:
-                    self._endpoints = await self._configured(what)
+                    self._endpoints = await self._read_endpoints(what)
             return self._endpoints
 
-    async def _configured(self, what: str) -> Endpoints:
+    async def _read_endpoints(self, what: str) -> Endpoints:
         """https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration"""
         response = await self._get("config.json", token=None)
         if response.status_code == 401:
@@ -293,23 +294,15 @@ class SparseRegistry(Resource):
         return Endpoints(url, private=document.get("auth-required") is True)
 
     async def _get(self, path: str, *, token: Secret | None) -> httpx.Response:
-        # A page cached on the way would hide a release that is there, or show one that is not.
+        # A page cached on the way may hide a release, or show one that is gone.
         headers = {"Cache-Control": "no-cache", "Accept": "text/plain, application/json"}
         if token is not None:
             headers["Authorization"] = token.reveal()
         url = httpx.URL(f"{self._destination.index}{path}")
         return await self._index.read(url, headers, max_bytes=MAX_PAGE_BYTES)
 
-    def _for_reading(self, endpoints: Endpoints) -> Secret | None:
-        return self._login.for_reading() if endpoints.private else None
 
-    def _page(self, package: Package, endpoints: Endpoints) -> str:
-        if self._destination.is_crates_io:
-            return f"{self._destination.api}/crates/{package.id.name}/{package.version}"
-        return str(endpoints.api)
-
-
-def _body(file: ArtifactReader, package: Package, home: Home) -> bytes:
+def _make_body(file: ArtifactReader, package: Package, home: Home) -> bytes:
     data = file.read()
     with file.raw() as raw:
         crate = crate_file.read_crate(raw, package.id.name, package.version)

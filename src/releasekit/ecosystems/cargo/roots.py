@@ -1,28 +1,40 @@
-"""What a Cargo.toml says of the directories below it, as far as cargo need not be asked."""
+"""What a Cargo.toml says, read without cargo: of the directories below it, of its package at an
+earlier time, and which files of that package count.
+"""
 
 from __future__ import annotations
 
+import functools
+import json
+import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.cargo.discover import MANIFEST
-from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.globs import Glob
+from releasekit.ecosystems.shared.packed import Patterns, below, is_beside, spelled_out
 from releasekit.host.files import read_parsed
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Membership, Standing
+    from releasekit.ecosystems.shared.packed import Counts
+    from releasekit.model import Package
 
+
+MANIFEST: Final = "Cargo.toml"
 MAX_BYTES: Final = 1024 * 1024
+# Targets that no dependent builds. A file there that `include` names itself belongs to the sources.
+# https://doc.rust-lang.org/cargo/guide/project-layout.html
+_UNUSED: Final = re.compile(r"(?:benches|examples|tests)/")
 
 
 def workspace_at(directory: Path) -> Membership | None:
-    """Cargo takes every package below a workspace's root for its member that is not excluded, or
-    refuses it.
+    """Cargo takes every package below the root of a workspace for a member unless it is excluded,
+    and refuses one that is not listed.
 
     https://doc.rust-lang.org/cargo/reference/workspaces.html#the-members-and-exclude-fields
     """
@@ -38,7 +50,7 @@ def workspace_at(directory: Path) -> Membership | None:
         if not below.is_relative_to(directory):
             return ""
         there = PurePosixPath(below.relative_to(directory).as_posix())
-        # What is listed is a member in an excluded directory too.
+        # A listed directory is a member even below an excluded one.
         levels = (there, *there.parents)
         listed = any(glob.matches(level.parts) for glob in members for level in levels)
         left_out = any(there.is_relative_to(each) for each in excluded)
@@ -59,5 +71,100 @@ def read_manifest(path: Path) -> Mapping[str, object]:
 
 
 def _strings(value: object) -> list[str]:
-    """Cargo says what is wrong with anything else."""
+    """Cargo itself complains of anything else."""
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
+    """As in `interface.Target`: its own, or that of its workspace.
+
+    https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table
+    """
+    document = _parse(read(package.manifest))
+    table = table_in(document, "package")
+    if text_in(table, "name") != package.id.name:
+        return ""
+    if table_in(table, "version").get("workspace") is not True:
+        return text_in(table, "version")
+    shared = _parse(read(package.inherits[0])) if package.inherits else document
+    return text_in(table_in(table_in(shared, "workspace"), "package"), "version")
+
+
+def inherited_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
+    """As in `interface.Target`, except for what only its own tests need."""
+    if not package.inherits:
+        return ""
+    document = _parse(read(package.manifest))
+    shared = table_in(_parse(read(package.inherits[0])), "workspace")
+    kinds = [
+        table_in(table, kind)
+        for table in (document, *table_in(document, "target").values())
+        for kind in ("dependencies", "build-dependencies")
+    ]
+    taken = {
+        f"{kind}.{key}": table_in(shared, kind).get(key)
+        for kind, tables in (("package", [table_in(document, "package")]), ("dependencies", kinds))
+        for table in tables
+        for key in table
+        if table_in(table, key).get("workspace") is True
+    }
+    return json.dumps(taken, default=str, sort_keys=True)
+
+
+def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
+    """As in `interface.Target`, without what only its own tests need."""
+    document = {**_parse(read(package.manifest))}
+    if not document:
+        return ""
+    targets = table_in(document, "target")
+    document["target"] = {key: _without_tests(table) for key, table in targets.items()}
+    return json.dumps(_without_tests(document), default=str, sort_keys=True)
+
+
+def _without_tests(document: Mapping[str, object]) -> Mapping[str, object]:
+    return {key: document[key] for key in document if key != "dev-dependencies"}
+
+
+@functools.lru_cache(maxsize=64)
+def _parse(data: bytes | None) -> Mapping[str, object]:
+    try:
+        return parse_toml((data or b"").decode())
+    except ValueError:
+        return {}
+
+
+def packs(package: Package, tracked: Collection[str]) -> Counts:
+    """As in `interface.Target`. A lock file matters to those who install a program.
+
+    https://doc.rust-lang.org/cargo/reference/manifest.html#the-exclude-and-include-fields
+    """
+    document = read_manifest(package.manifest)
+    shared = read_manifest(package.inherits[0]) if package.inherits else document
+    listed = _read_patterns(document, shared, "include")
+    included, spelled = Patterns.parse(listed), spelled_out(listed)
+    excluded = Patterns.parse(_read_patterns(document, shared, "exclude"))
+    table = table_in(document, "package")
+    named = {text_in(table, key).removeprefix("./") for key in ("build", "license-file", "readme")}
+    always = {package.manifest.name, *named}
+    elsewhere = below(package.manifest.name, tracked)
+    is_program = "bin" in document or any(
+        name == "src/main.rs" or name.startswith("src/bin/") for name in tracked
+    )
+
+    def counts(name: str) -> bool:
+        if name in always or (name == "Cargo.lock" and is_program):
+            return True
+        if name == "Cargo.lock" or name.startswith(elsewhere):
+            return False
+        if name not in spelled and (is_beside(name, spelled) or _UNUSED.match(name)):
+            return False
+        return included.names(name) if included.globs else not excluded.names(name)
+
+    return counts
+
+
+def _read_patterns(document: object, shared: object, key: str) -> list[object]:
+    value = table_in(document, "package").get(key)
+    if isinstance(value, dict):
+        value = table_in(table_in(shared, "workspace"), "package").get(key)
+    return value if isinstance(value, list) else []

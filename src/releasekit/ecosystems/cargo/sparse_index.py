@@ -1,30 +1,47 @@
-"""The sparse index: a file for each crate, a line for each of its versions.
+"""The sparse index, on a server or as plain files: a file for each crate, a line for each version.
 
-https://doc.rust-lang.org/cargo/reference/registry-index.html
+An upload describes a crate in nearly the same words as its line in the index.
+https://doc.rust-lang.org/cargo/reference/registry-index.html and
+https://doc.rust-lang.org/cargo/reference/registry-web-api.html#publish
 """
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Final
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from releasekit.ecosystems.cargo.crate_file import filename
-from releasekit.ecosystems.cargo.publication import dependencies
+from releasekit.ecosystems.cargo import crate_file
+from releasekit.ecosystems.cargo.destination import CRATES_IO, with_slash
+from releasekit.ecosystems.cargo.requirements import normalise_requirement
+from releasekit.ecosystems.directory import page_there, read_page
+from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import known_digest, text_in
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.host import durable
 from releasekit.model import Published
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from releasekit.ecosystems.cargo.crate_file import CrateFile
-    from releasekit.ecosystems.cargo.publication import Home
     from releasekit.model import Package
+    from releasekit.provenance.bundle import Bundle
 
-# What cargo takes for "there is no such crate".
+
+# The statuses by which an index says that it has no such crate.
 # https://doc.rust-lang.org/cargo/reference/registry-index.html#nonexistent-crates
 ABSENT: Final = frozenset({404, 410, 451})
+_KINDS: Final = (
+    ("dependencies", "normal"),
+    ("dev-dependencies", "dev"),
+    ("build-dependencies", "build"),
+)
 
 
 def index_path(name: str) -> str:
@@ -40,8 +57,8 @@ def index_path(name: str) -> str:
 
 
 def download_url(template: str, package: Package) -> str:
-    """Where the `dl` of a config.json says that a crate is; those with other markers than the usual
-    ones lead to nothing.
+    """Where a crate is, by the `dl` of a config.json; a template with unusual markers leads to
+    nothing.
 
     https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration
     """
@@ -52,7 +69,7 @@ def download_url(template: str, package: Package) -> str:
 
 
 def parse_lines(body: bytes) -> Iterator[dict[str, Any]]:
-    """The lines of one file, each as it is. Raises ValueError for what is no such file."""
+    """The lines of one file, unchanged. Raises ValueError for anything else."""
     for text in io.BytesIO(body):
         if not text.strip():
             continue
@@ -62,16 +79,16 @@ def parse_lines(body: bytes) -> Iterator[dict[str, Any]]:
         yield line
 
 
-def published(body: bytes, package: Package, *, url: str) -> Published | None:
+def find_published(body: bytes, package: Package, *, url: str) -> Published | None:
     """The version of `package`, None when no line has it; raises ValueError.
 
-    A yanked one counts: its version is taken for ever. Build metadata does not, for registries
-    take a version once whatever its build.
+    A yanked version counts, because it is taken for ever. Build metadata does not: registries take
+    a version once, whatever its build.
     """
     wanted = Version.parse(package.version)
     for line in parse_lines(body):
         if Version.parse(line["vers"]) == wanted:
-            file = filename(package.id.name, package.version)
+            file = crate_file.filename(package.id.name, package.version)
             digest = known_digest("sha256", line["cksum"])
             if not digest:
                 raise ValueError("a cksum that is no SHA-256")
@@ -79,12 +96,79 @@ def published(body: bytes, package: Package, *, url: str) -> Published | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The registry a package goes to: `index` as a manifest names it, empty where manifests have no
+    name for it; `members` are the packages that are published there with it.
+    """
+
+    index: str
+    members: Collection[str]
+
+    @classmethod
+    def for_package(cls, index: str, package: Package) -> Self:
+        """With what `package` needs from its workspace as the members."""
+        needed = (need.on for need in (*package.dependencies, *package.set_aside))
+        return cls(index, {on.name for on in needed if on.ecosystem == package.id.ecosystem})
+
+    def registry_of(self, package: str, named: str | None) -> str | None:
+        """None means "the same registry"; in a manifest, no registry means crates.io.
+
+        https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/registry/publish.rs
+        """
+        if named is None:
+            same = self.index == CRATES_IO or package in self.members
+            return None if same else CRATES_IO
+        return None if with_slash(named) == with_slash(self.index) else named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexDependency:
+    """`alias` is the name in the manifest, where it differs from that of the package. `common` are
+    the fields that have the same names in an upload and in an index.
+    """
+
+    package: str
+    alias: str | None
+    requirement: str
+    common: Mapping[str, Any]
+
+
+def read_dependencies(manifest: Mapping[str, Any], home: Home) -> Iterator[IndexDependency]:
+    """Of a normalised manifest, in which nothing is inherited and nothing has a path."""
+    for target, tables in ((None, manifest), *manifest.get("target", {}).items()):
+        for table, kind in _KINDS:
+            for key, value in tables.get(table, {}).items():
+                entry: dict[str, Any] = {"version": value} if isinstance(value, str) else value
+                package = entry.get("package", key)
+                yield IndexDependency(
+                    package=package,
+                    alias=key if package != key else None,
+                    requirement=normalise_requirement(entry.get("version", "*")),
+                    common={
+                        "features": entry.get("features", []),
+                        "optional": entry.get("optional", False),
+                        "default_features": entry.get("default-features", True),
+                        "target": target,
+                        "kind": kind,
+                        "registry": home.registry_of(package, entry.get("registry-index")),
+                    },
+                )
+
+
 def index_line(crate: CrateFile, checksum: str, home: Home) -> dict[str, Any]:
-    """What a registry would write into its index for such an upload.
+    """What a registry writes into its index for such an upload.
 
     https://doc.rust-lang.org/cargo/reference/registry-index.html#json-schema
     """
-    plain, weak = _features(crate.manifest.get("features", {}))
+    features = crate.manifest.get("features", {})
+    # Older versions of cargo cannot read those with `dep:` or `?/` in them.
+    # https://doc.rust-lang.org/cargo/reference/registry-index.html (features2)
+    weak = {
+        name: values
+        for name, values in features.items()
+        if any(value.startswith("dep:") or "?/" in value for value in values)
+    }
     line: dict[str, Any] = {
         "name": crate.package["name"],
         "vers": crate.package["version"],
@@ -95,10 +179,10 @@ def index_line(crate: CrateFile, checksum: str, home: Home) -> dict[str, Any]:
                 **need.common,
                 **({"package": need.package} if need.alias else {}),
             }
-            for need in dependencies(crate.manifest, home)
+            for need in read_dependencies(crate.manifest, home)
         ],
         "cksum": checksum,
-        "features": plain,
+        "features": {name: features[name] for name in features if name not in weak},
         "yanked": False,
         "links": crate.package.get("links"),
         "rust_version": crate.package.get("rust-version"),
@@ -106,14 +190,90 @@ def index_line(crate: CrateFile, checksum: str, home: Home) -> dict[str, Any]:
     return {**line, "v": 2, "features2": weak} if weak else line
 
 
-def _features(features: Mapping[str, list[str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Those older versions of cargo can read, and those with `dep:` or `?/` in them.
-
-    https://doc.rust-lang.org/cargo/reference/registry-index.html (features2)
-    """
-    weak = {
-        name: values
-        for name, values in features.items()
-        if any(value.startswith("dep:") or "?/" in value for value in values)
+def request_body(crate: CrateFile, data: bytes, home: Home) -> bytes:
+    """The body of PUT /api/v1/crates/new."""
+    package = crate.package
+    texts = ("description", "documentation", "homepage", "repository", "license", "links")
+    lists = ("authors", "keywords", "categories")
+    readme = package.get("readme")
+    metadata = {
+        "name": package["name"],
+        "vers": package["version"],
+        "deps": [
+            {
+                "name": need.package,
+                "version_req": need.requirement,
+                **need.common,
+                **({"explicit_name_in_toml": need.alias} if need.alias else {}),
+            }
+            for need in read_dependencies(crate.manifest, home)
+        ],
+        "features": crate.manifest.get("features", {}),
+        **{key: package.get(key, []) for key in lists},
+        **{key: package.get(key) for key in texts},
+        "license_file": package.get("license-file"),
+        "rust_version": package.get("rust-version"),
+        "readme": crate.readme,
+        "readme_file": readme if isinstance(readme, str) else None,
+        "badges": crate.manifest.get("badges", {}),
     }
-    return {name: values for name, values in features.items() if name not in weak}, weak
+    document = json.dumps(metadata, ensure_ascii=False).encode()
+    return b"".join(
+        [struct.pack("<I", len(document)), document, struct.pack("<I", len(data)), data]
+    )
+
+
+class SparseDirectory:
+    """Implements `directory.Layout`: an index as plain files, with the crates beside it. Cargo
+    builds from it through any static web server:
+    https://doc.rust-lang.org/cargo/reference/running-a-registry.html
+
+    `directory_url` is where it will be served, which an index has to name; without it, the index
+    names the directory itself, and works on this machine only.
+    """
+
+    def __init__(self, directory_url: str = "") -> None:
+        self._directory_url = directory_url
+
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
+        path = _crate_path(package)
+        return path if path.name == filename else None
+
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """Clients of an index do not look for attestations."""
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        url = (self._directory_url or root.as_uri()).rstrip("/")
+        # https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration
+        yield (
+            PurePosixPath("config.json"),
+            _json({"dl": f"{url}/crates/{{crate}}/{{crate}}-{{version}}.crate"}),
+        )
+        page = PurePosixPath(index_path(package.id.name))
+        yield page, b"".join(_json(line) for line in _make_lines(root, page, package))
+
+    def lookup(self, root: Path, package: Package) -> Published | None:
+        page = root / index_path(package.id.name)
+        return find_published(page_there(page), package, url=page.as_uri())
+
+
+def _crate_path(package: Package) -> PurePosixPath:
+    name = package.id.name
+    return PurePosixPath("crates", name, crate_file.filename(name, package.version))
+
+
+def _make_lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, Any]]:
+    """Keeps what is listed, yanked versions too, and adds the line of the package."""
+    lines = list(parse_lines(read_page(root / page) or b""))
+    path = root / _crate_path(package)
+    if any(line["vers"] == package.version for line in lines) or not durable.is_file(path):
+        return lines
+    with durable.reading(path) as content:
+        checksum = digests(content, "sha256")["sha256"]
+        content.seek(0)
+        crate = crate_file.read_crate(content, package.id.name, package.version)
+    return [*lines, index_line(crate, checksum, Home.for_package("", package))]
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -1,27 +1,47 @@
-"""Rust crates and cargo registries."""
+"""Rust crates and cargo registries: what is found, pinned and built, and where it goes."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.cargo.destination import destination_for
-from releasekit.ecosystems.cargo.directory_layout import SparseDirectory
-from releasekit.ecosystems.cargo.ecosystem import Cargo
-from releasekit.ecosystems.cargo.history import inherited_at, offered_at, packs, version_at
-from releasekit.ecosystems.cargo.prebuilt import Crates
+from releasekit.aio import Resource
+from releasekit.ecosystems.cargo import discover, requirements, roots
+from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
+from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
+from releasekit.ecosystems.cargo.destination import CargoConfig, find_destination
+from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.registry import SparseRegistry
+from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.shared.artifacts import scratch
+from releasekit.ecosystems.shared.packages import batched
+from releasekit.model import PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.cargo import Options
-    from releasekit.ecosystems.cargo.ecosystem import CargoWorkspace
+    from releasekit.ecosystems.cargo.destination import Destination
+    from releasekit.ecosystems.cargo.discover import Crate
+    from releasekit.ecosystems.cargo.requirements import PathDependency
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Registry
-    from releasekit.model import Artifact, Package, PackageId
+    from releasekit.ecosystems.interface import Built, Into, Registry
+    from releasekit.errors import BuildFailed
+    from releasekit.model import Package
+
+# The build reads cargo's output, so no configuration file may change its form.
+# https://doc.rust-lang.org/cargo/reference/config.html#term
+_TERMINAL: Final = {
+    "CARGO_TERM_QUIET": "false",
+    "CARGO_TERM_VERBOSE": "false",
+    "CARGO_TERM_PROGRESS_WHEN": "never",
+}
 
 
 def layout(_config: Config, options: Options) -> Layout:
@@ -33,39 +53,174 @@ def target(
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
     sandbox = services.processes.sandbox
-    destination = destination_for(config, options, services.environment, sandbox)
-    shown: dict[str, bytes | None] = {}
-    ecosystem = Cargo(config, options, services, destination, shown)
-    if directory is not None:
-        return Discovery.joining(ecosystem, directory, _joined)
-    registry = SparseRegistry(config, services, destination, shown)
-    joined = partial(
-        _joined,
-        plan_notes=registry.plan_notes,
-        is_new=registry.is_new,
-        differing=registry.differing,
-    )
-    return Discovery.joining(ecosystem, registry, joined)
-
-
-def _joined(
-    found: CargoWorkspace,
-    there: Registry,
-    plan_notes: Callable[..., str] | None = None,
-    is_new: Callable[[PackageId], bool] | None = None,
-    differing: Callable[[Package, Artifact], Awaitable[list[str]]] | None = None,
-) -> Target:
-    return Target(
-        found,
-        there,
-        plan_notes=plan_notes,
-        is_new=is_new,
-        differing=differing,
-        prebuilt=Crates(found),
-        # Calls take turns anyway, and each finds what those before it have packaged.
+    destination = find_destination(config, options, services.environment, sandbox)
+    seen: dict[str, bytes | None] = {}
+    ecosystem = Cargo(config, options, services, destination, seen)
+    make = partial(
+        Target,
+        # The calls of a workspace take turns anyway, and each finds what earlier ones packaged.
         builds_in_turn=True,
-        version_at=version_at,
-        packs=packs,
-        inherited_at=inherited_at,
-        offered_at=offered_at,
+        version_at=roots.version_at,
+        packs=roots.packs,
+        inherited_at=roots.inherited_at,
+        offered_at=roots.offered_at,
     )
+    there = directory
+    if there is None:
+        there = registry = SparseRegistry(config, services, destination, seen)
+        make = partial(
+            make,
+            plan_notes=registry.plan_notes,
+            is_new=registry.is_new,
+            differing=registry.differing,
+        )
+
+    return Discovery.joining(
+        ecosystem,
+        there,
+        lambda found, there: make(found, there, prebuilt=PrebuiltCrates(found.packages)),
+    )
+
+
+class Cargo(Resource):
+    """Implements `interface.Ecosystem`. `seen` are files of the index that the plan has read, by
+    URL, None for one that is not there.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        options: Options,
+        services: Services,
+        destination: Destination,
+        seen: dict[str, bytes | None],
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.options = options
+        self.services = services
+        self.destination = destination
+        self.seen = seen
+        self._scratch: Path | None = None
+        self._indexes: Indexes | None = None
+
+    async def discover(self, root: Path) -> CargoWorkspace:
+        found: list[Crate] = []
+        for directory in await asyncio.to_thread(
+            discover.find_directories, root, self.options.workspaces
+        ):
+            found += await discover.read_metadata(directory, self.services.processes)
+        crates, twins = await asyncio.to_thread(
+            discover.merge_crates, root, found, self.destination
+        )
+        return CargoWorkspace(
+            found=await asyncio.to_thread(discover.make_packages, crates, self.destination, twins),
+            crates=crates,
+            root=root,
+            cargo=self,
+        )
+
+    def indexes(self, cargo_config: CargoConfig, members: Iterable[str]) -> Indexes | None:
+        """What may be mirrored. A cargo that compiles also downloads what it needs, into the
+        directory that it uses outside of ReleaseKit too, so it reads the registries itself.
+        """
+        if self._indexes is None and not self.options.verify:
+            self._indexes = Indexes.of(
+                cargo_config,
+                self.config,
+                self.services,
+                seen=self.seen,
+                destination=self.destination,
+                members=members,
+            )
+        return self._indexes
+
+    async def scratch(self) -> Path:
+        """Where cargo may write, made at the first call."""
+        if self._scratch is None:
+            self._scratch = await self.group.enter(scratch(self.services.processes.environment))
+        return self._scratch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CargoWorkspace:
+    """Implements `interface.Workspace`; `crates` are all crates by name, and `lost` those that
+    could not be packaged, of those that wait for no registry.
+    """
+
+    found: discover.FoundCrates
+    crates: Mapping[str, Crate]
+    root: Path
+    cargo: Cargo
+    calls: Mapping[Path, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    lost: dict[str, BuildFailed] = field(default_factory=dict)
+
+    @property
+    def packages(self) -> tuple[Package, ...]:
+        return self.found.packages
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        private = {package.id.name for package in self.packages if package.unpublishable}
+        needs = [
+            need
+            for package in self.packages
+            if not package.unpublishable
+            for need in self.crates[package.id.name].needs
+        ]
+        asked = {(need.name, need.requirement) for need in needs}
+
+        def binds(owner: str, entry: PathDependency) -> bool:
+            # Cargo packages the others, whatever an example asks for.
+            if entry.where[0] == "workspace":
+                normalised = requirements.normalise_requirement(entry.requirement or "*")
+                return (entry.package, normalised) in asked
+            return owner not in private
+
+        shared = {
+            need.name
+            for need in needs
+            if need.path is not None and not need.has_version and not need.is_stripped
+        }
+        return requirements.pin(
+            manifest, versions, self.cargo.config.pin, shared=shared, binds=binds
+        )
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """A few batches for each cargo workspace whose crates go to a public index, else one, and
+        one for each package that is packaged alone.
+        """
+
+        def together(package: Package) -> tuple[Path, str]:
+            name = package.id.name
+            return self.crates[name].workspace, name if name in self.found.alone else ""
+
+        batches = batched(packages, together)
+        if self.cargo.options.verify or not self.cargo.seen:
+            return batches
+        return [chunk for batch in batches for chunk in split_into_chunks(batch)]
+
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        cargo, processes = self.cargo, self.cargo.services.processes
+        cargo_config = CargoConfig.from_files(self.root, processes.environment, processes.sandbox)
+        alone = packages[0].id.name in self.found.alone
+        packager = Packager(
+            processes=processes,
+            crates=self.crates,
+            edges={
+                package.id.name: [dependency.on.name for dependency in package.dependencies]
+                for package in self.packages
+            },
+            scratch=await cargo.scratch(),
+            logs=cargo.services.logs,
+            environment={**processes.passing(cargo.options.pass_env), **_TERMINAL},
+            stand_in=cargo_config.stand_in,
+            indexes=cargo.indexes(cargo_config, self.crates),
+            verify=cargo.options.verify,
+            demanding=cargo.destination.is_crates_io,
+            lost={} if alone else self.lost,
+        )
+        directories = {package.id.name: into(package) for package in packages}
+        # A call changes the lock file of the workspace, and restores it.
+        async with self.calls[self.crates[packages[0].id.name].workspace]:
+            built = await packager.package(directories)
+        return {PackageId(discover.ECOSYSTEM, name): result for name, result in built.items()}

@@ -1,4 +1,7 @@
-"""Which Go modules a workspace holds, which versions they have, and how they need one another."""
+"""Which Go modules a workspace holds, which versions they have, and how they need one another.
+
+A go.mod has no place for the version of its module: options and version files tell it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.go import edit, gomod, paths, versions
+from releasekit.ecosystems.go import gomod, paths
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, ManifestError, MembersError, PlanError, map_all
 from releasekit.graph import rings
@@ -25,15 +28,20 @@ if TYPE_CHECKING:
 
 ECOSYSTEM: Final = "go"
 MAX_DIRECTORIES: Final = 100_000
-# The go command does not look into them either: https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
+# The go command ignores them, too: https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
 _IGNORED: Final = frozenset({"vendor", "node_modules"})
 _FIXTURES: Final = "testdata"
 _LANGUAGE: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
+# `const Version = "1.2.3"`, `"version": "1.2.3"`, `version = "1.2.3"`.
+_ASSIGNED: Final = re.compile(
+    r"""\bversion["']?\s*(?::=|=|:)\s*["'`](v?[0-9]+\.[0-9]+\.[0-9][0-9A-Za-z.+-]*)["'`]""",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """`directory` is absolute. `unpublishable` says why it is never published, if it is not."""
+    """`directory` is absolute. `unpublishable` says why it is never published."""
 
     mod: GoMod
     directory: Path
@@ -53,31 +61,37 @@ class Module:
         return self.directory / "go.mod"
 
 
-def modules(root: Path, options: Options) -> dict[str, Module]:
-    """Every module below `root`, by path in order: those go.work uses, where there is one,
-    else all; of those in a `testdata` the ones that others require, and what others require by a
+def find_modules(root: Path, options: Options) -> dict[str, Module]:
+    """The modules below `root`, sorted by path: those that go.work uses, where there is one, else
+    all. Those in a `testdata` count if others require them, as does what others require by a
     placeholder that a `replace` leads to.
 
     Raises ConfigError, also for two modules of one path.
     """
-    directories, fixtures = _directories(root, options)
+    directories, fixtures = _find_directories(root, options)
     found, _ = unique_by_name(
-        map_all(lambda directory: _module(root, directory, options), directories),
+        map_all(lambda directory: _read_module(root, directory, options), directories),
         cure="leave its directory out with [go] exclude",
         private=lambda module: module.unpublishable,
     )
-    of_work = _replaces_of_work(root)
-    while required := _required(root, fixtures, found) | _tied(root, of_work, found, options):
-        found |= {path: _module(root, directory, options) for path, directory in required.items()}
+    work = root / "go.work"
+    of_work = gomod.replaces_of_work(gomod.read_text(work), str(work)) if work.is_file() else ()
+    while required := (
+        _find_required_fixtures(root, fixtures, found)
+        | _find_replacements(root, of_work, found, options)
+    ):
+        found |= {
+            path: _read_module(root, directory, options) for path, directory in required.items()
+        }
     known = {module.directory.relative_to(root).as_posix() for module in found.values()}
     if found:
-        versions.refuse_unknown(options, known | found.keys())
+        _refuse_unknown(options, known | found.keys())
     return dict(sorted(found.items()))
 
 
-def packages(by_path: Mapping[str, Module]) -> list[Package]:
-    """What modules of one cycle need of each other is soft: Go allows it, as long as no packages
-    import one another. https://go.dev/wiki/Modules#can-two-modules-depend-on-each-other
+def make_packages(by_path: Mapping[str, Module]) -> list[Package]:
+    """Dependencies within a cycle are soft: Go allows the cycle as long as no packages import one
+    another. https://go.dev/wiki/Modules#can-two-modules-depend-on-each-other
     """
     needs = {
         path: [r for r in module.mod.requires if r.path in by_path and r.path != path]
@@ -106,21 +120,25 @@ def packages(by_path: Mapping[str, Module]) -> list[Package]:
     ]
 
 
-def local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replace]:
-    """Its replacements that only say where this workspace has another of its modules, and those of
-    what it does not require: nobody needs them once it is published.
+def find_local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replace]:
+    """Its replacements that only say where this workspace has another module, and those of what it
+    does not require: a published module needs neither.
 
-    Raises PlanError for those that make what is published differ from what is built here: whoever
-    requires a module sees none of its replacements.
+    Raises PlanError for those that make the published module differ from the one that is built
+    here: a module that requires it ignores its replacements.
     https://go.dev/ref/mod#go-mod-file-replace
     """
     local = []
     required = {require.path for require in module.mod.requires}
+    # From Go 1.17 on, a go.mod requires all that its packages need, directly or not.
+    # https://go.dev/ref/mod#graph-pruning
+    language = _LANGUAGE.match(module.mod.go)
+    is_complete = language is not None and (int(language[1]), int(language[2])) >= (1, 17)
     for replace in module.mod.replaces:
         is_directory = gomod.is_directory(replace.target)
         at = (module.directory / replace.target).resolve() if is_directory else None
         other = by_path.get(replace.path)
-        unused = is_directory and replace.path not in required and _is_complete(module.mod)
+        unused = is_directory and replace.path not in required and is_complete
         if unused or (other is not None and at == other.directory):
             local.append(replace)
         elif other is not None or is_directory:
@@ -134,32 +152,25 @@ def local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replac
     return local
 
 
-def _is_complete(mod: GoMod) -> bool:
-    """Whether it requires all that its packages need, directly or not.
-
-    https://go.dev/ref/mod#graph-pruning
-    """
-    found = _LANGUAGE.match(mod.go)
-    return found is not None and (int(found[1]), int(found[2])) >= (1, 17)
-
-
-def check(module: Module, text: str, planned: Mapping[str, str], by: Mapping[str, Module]) -> None:
+def check_module(
+    module: Module, text: str, planned: Mapping[str, str], by: Mapping[str, Module]
+) -> None:
     """Raises PlanError for a go.mod that cannot be published with these versions."""
-    edit.check_requirements(gomod.parse_mod(text, str(module.manifest)), planned)
-    local_replaces(module, by)
+    gomod.check_requirements(gomod.parse_mod(text, str(module.manifest)), planned)
+    find_local_replaces(module, by)
 
 
-def _directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
-    """Those of modules, and those of what may be one or only the data of a test."""
+def _find_directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
+    """The directories of modules, and those of fixtures: modules, or only the data of a test."""
     work = root / "go.work"
     listed = work.is_file()
     if listed:
         found = [
-            _used(root, work, use)
+            _find_used(root, work, use)
             for use in gomod.used_directories(gomod.read_text(work), str(work))
         ]
     else:
-        found = sorted(_nested(root))
+        found = sorted(_walk(root))
     modules: list[Path] = []
     fixtures: list[Path] = []
     for directory in dict.fromkeys(found):
@@ -170,7 +181,9 @@ def _directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
     return modules, fixtures
 
 
-def _required(root: Path, fixtures: list[Path], found: Mapping[str, Module]) -> dict[str, Path]:
+def _find_required_fixtures(
+    root: Path, fixtures: list[Path], found: Mapping[str, Module]
+) -> dict[str, Path]:
     """The fixtures that a module requires by the path that Go would find them by."""
     wanted = {require.path for module in found.values() for require in module.mod.requires}
     required = {}
@@ -179,28 +192,21 @@ def _required(root: Path, fixtures: list[Path], found: Mapping[str, Module]) -> 
         try:
             path = gomod.parse_mod(gomod.read_text(manifest), str(manifest)).module
         except ConfigError:
-            continue  # a test may want it just like that
+            continue  # a test may need an invalid go.mod
         where = PurePosixPath(directory.relative_to(root).as_posix())
         if path in wanted and path not in found and paths.is_at(path, where):
             required[path] = directory
     return required
 
 
-def _replaces_of_work(root: Path) -> tuple[Replace, ...]:
-    work = root / "go.work"
-    if not work.is_file():
-        return ()
-    return gomod.replaces_of_work(gomod.read_text(work), str(work))
-
-
-def _tied(
+def _find_replacements(
     root: Path, of_work: Sequence[Replace], found: Mapping[str, Module], options: Options
 ) -> dict[str, Path]:
-    """What a module requires that only a replacement leads to, its own or that of go.work."""
-    tied = {}
+    """What a module requires and finds only by a replacement, its own or that of go.work."""
+    replaced = {}
     for module in found.values():
         requires = module.mod.requires
-        wanted = {each.path for each in requires if each.placeholder} - found.keys()
+        wanted = {each.path for each in requires if each.is_placeholder} - found.keys()
         places = [(module.directory, each) for each in module.mod.replaces if each.path in wanted]
         places += [(root, each) for each in of_work if each.path in wanted]
         for base, replace in places:
@@ -208,8 +214,8 @@ def _tied(
             if gomod.is_directory(replace.target) and _holds(
                 root, directory, replace.path, options
             ):
-                tied[replace.path] = directory
-    return tied
+                replaced[replace.path] = directory
+    return replaced
 
 
 def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
@@ -223,7 +229,7 @@ def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
     return gomod.parse_mod(gomod.read_text(manifest), str(manifest)).module == path
 
 
-def _used(root: Path, work: Path, use: str) -> Path:
+def _find_used(root: Path, work: Path, use: str) -> Path:
     directory = inside(root, root / use, where=f"{work}: use {use}")
     if not is_file(directory / "go.mod"):
         raise MembersError(
@@ -232,7 +238,7 @@ def _used(root: Path, work: Path, use: str) -> Path:
     return directory
 
 
-def _nested(root: Path) -> Iterator[Path]:
+def _walk(root: Path) -> Iterator[Path]:
     for visited, (where, directories, files) in enumerate(durable.walk(root)):
         if visited > MAX_DIRECTORIES:
             raise MembersError(
@@ -245,23 +251,23 @@ def _nested(root: Path) -> Iterator[Path]:
             # A directory with a .git of its own is another repository.
             if name[0] not in "._"
             and name not in _IGNORED
-            # False for a path that is too long, too.
+            # Also false for a path that is too long.
             and not exists(where / name / ".git")
         ]
         if "go.mod" in files:
             yield where.resolve()
 
 
-def _module(root: Path, directory: Path, options: Options) -> Module:
+def _read_module(root: Path, directory: Path, options: Options) -> Module:
     manifest = directory / "go.mod"
     mod = gomod.parse_mod(gomod.read_text(manifest), str(manifest))
     where = directory.relative_to(root).as_posix()
     private = _matches(where, options.private) or _matches(mod.module, options.private)
     reason = "releasekit.toml: [go] private names it" if private else ""
     reason = reason or paths.trouble_with_path(mod.module)
-    version = "" if reason else versions.version_of(mod.module, directory, root, options)
+    version = "" if reason else find_version(mod.module, directory, root, options)
     if not reason and not version:
-        # The same for all of them: there may be a hundred.
+        # The same words for all modules: there may be a hundred.
         reason = (
             "nothing tells its version: write [go] version or version-file in releasekit.toml, or "
             'DIRECTORY = "1.2.3" below [go.versions]'
@@ -277,3 +283,48 @@ def _module(root: Path, directory: Path, options: Options) -> Module:
 
 def _matches(text: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(text, str(PurePosixPath(glob))) for glob in globs)
+
+
+def find_version(module: str, directory: Path, root: Path, options: Options) -> str:
+    """The version of a module with its `v`, from releasekit.toml or a version file; empty where
+    neither has one. Raises ConfigError for a version file without a version.
+    """
+    where = directory.relative_to(root).as_posix()
+    named = options.versions.get(where) or options.versions.get(module)
+    if named is None and options.version_file:
+        levels = [each for each in (directory, *directory.parents) if each.is_relative_to(root)]
+        for path in (level / options.version_file for level in levels):
+            if path.is_file():
+                return _with_v(read_version(path))
+    return _with_v(named or options.version)
+
+
+def _refuse_unknown(options: Options, known: set[str]) -> None:
+    """Raises ConfigError for an entry of `versions` that names no module: a typo must not leave a
+    module unpublished.
+    """
+    for key in options.versions:
+        if key not in known:
+            raise ConfigError(
+                f"{options.where()} versions names {key!r}, which is no module here",
+                hint='Write its directory, "." for the root, or its module path.',
+                problem=Problem.UNKNOWN_NAME,
+            )
+
+
+def read_version(path: Path) -> str:
+    """The version a file holds: its only line, or the first value of a `version`."""
+    text = gomod.read_text(path).strip()
+    if paths.is_release_version(_with_v(text)):
+        return text
+    match = _ASSIGNED.search(text)
+    if match is None:
+        raise ManifestError(
+            f"{path} holds no version",
+            hint='Write one line like 1.2.3, or an assignment like `const Version = "1.2.3"`.',
+        )
+    return match[1]
+
+
+def _with_v(version: str) -> str:
+    return f"v{version}" if version and version[0].isdigit() else version

@@ -1,4 +1,4 @@
-"""The syntax of go.mod and go.work: parsed with positions, so that an edit changes nothing else.
+"""go.mod, go.work and go.sum: parsed with positions, so that an edit changes nothing else.
 
 https://go.dev/ref/mod#go-mod-file-lexical
 """
@@ -9,11 +9,18 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ManifestError, Unreadable
+from releasekit.ecosystems.go.paths import parse_version
+from releasekit.errors import ManifestError, PlanError, Unreadable
 from releasekit.host import files
+from releasekit.problems import Problem
+from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
+
+    from releasekit.ecosystems.shared.semver import Version
+
 
 # The largest that are known have some hundred kilobytes, two thousand lines, and ten words in one.
 MAX_BYTES: Final = 1024 * 1024
@@ -74,8 +81,8 @@ class Require:
     indirect: bool = False
 
     @property
-    def placeholder(self) -> bool:
-        """Whether nobody could require it like that: a `replace` or a go.work is meant to count."""
+    def is_placeholder(self) -> bool:
+        """Whether it only works together with a `replace` or a go.work."""
         return self.version == "v0.0.0" or is_zero_version(self.version)
 
 
@@ -96,13 +103,21 @@ class GoMod:
     lines: tuple[Line, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The two hashes of a module in go.sum, as `h1:…`. https://go.dev/ref/mod#go-sum-files"""
+
+    zip: str
+    mod: str
+
+
 def read_text(path: Path) -> str:
-    """The text of a go.mod, go.work or version file; raises ConfigError when there is none."""
+    """The text of a go.mod, go.work or version file; raises ConfigError where it is missing."""
     return files.read_text(path, max_bytes=MAX_BYTES)
 
 
 def parse_mod(text: str, where: str) -> GoMod:
-    """`where` names the file in errors; raises ConfigError for what is no go.mod."""
+    """`where` names the file in errors; raises ConfigError for an invalid go.mod."""
     lines = tuple(_lines(text, where))
     modules = [line.words[0] for line in lines if line.verb == "module" and line.words]
     if len(modules) != 1:
@@ -118,17 +133,17 @@ def parse_mod(text: str, where: str) -> GoMod:
 
 
 def used_directories(text: str, where: str) -> tuple[str, ...]:
-    """The directories a go.work uses; raises ConfigError for what is no go.work."""
+    """The directories that a go.work uses; raises ConfigError for an invalid go.work."""
     return tuple(line.words[0] for line in _lines(text, where) if line.verb == "use" and line.words)
 
 
 def replaces_of_work(text: str, where: str) -> tuple[Replace, ...]:
-    """What a go.work replaces; raises ConfigError for what is no go.work."""
+    """What a go.work replaces; raises ConfigError for an invalid go.work."""
     return tuple(_replace(line, where) for line in _lines(text, where) if line.verb == "replace")
 
 
 def is_zero_version(version: str) -> bool:
-    """Whether it is what the go command writes for a version that there is none of.
+    """Whether it is what the go command writes where there is no version.
 
     https://pkg.go.dev/golang.org/x/mod/module#ZeroPseudoVersion
     """
@@ -208,3 +223,119 @@ def _tokens(physical: str, start: int, where: str) -> list[Token]:
                 raise Unreadable(f"{where}: has more than {MAX_WORDS} words in one line")
             tokens.append(Token(shown, start + match.start(), start + match.end()))
     return tokens
+
+
+def check_requirements(mod: GoMod, versions: Mapping[str, str]) -> None:
+    """Raises PlanError for a requirement above the planned version, and for a placeholder on a
+    module that is not published from here.
+    """
+    for require in mod.requires:
+        planned = versions.get(require.path)
+        if planned is None and is_zero_version(require.version):
+            raise PlanError(
+                f"go:{mod.module} requires {require.path} {require.version}, a placeholder, and "
+                "no such module is published from here",
+                hint=f"Require a published version: `go get {require.path}@latest`.",
+                problem=Problem.GO_REPLACED,
+            )
+        if planned is not None and parse_version(require.version) > parse_version(planned):
+            raise PlanError(
+                f"go:{mod.module} requires {require.path} {require.version}, but the workspace has "
+                f"{planned}",
+                hint="A requirement is a lower bound: release that version first, or lower it.",
+                problem=Problem.EXCLUDES_VERSION,
+            )
+
+
+def edit_mod(
+    mod: GoMod, versions: Mapping[str, str], *, needed: Iterable[str], local: Iterable[Replace]
+) -> str:
+    """The go.mod with requirements at the planned `versions`, also on `needed` modules that it does
+    not name yet, and without the `local` replacements.
+
+    Everything else is kept to the byte.
+    """
+    edits = [
+        ((require.at.start, require.at.end), versions[require.path])
+        for require in mod.requires
+        if require.path in versions and require.version != versions[require.path]
+    ]
+    dropped = {(replaced.path, replaced.target) for replaced in local}
+    lines = {each.line.start for each in mod.replaces if (each.path, each.target) in dropped}
+    edits += [(span, "") for span in _find_spans(mod, lines)]
+    missing = sorted(set(needed) - {require.path for require in mod.requires})
+    text = spliced(mod.text, edits)
+    if not missing:
+        return text
+    end = "\r\n" if "\r\n" in text else "\n"
+    added = [f"\t{path} {versions[path]} // indirect{end}" for path in missing]
+    block = [f"{end}require ({end}", *added, f"){end}"]
+    return text + ("" if text.endswith("\n") else end) + "".join(block)
+
+
+def _find_spans(mod: GoMod, starts: set[int]) -> set[tuple[int, int]]:
+    """The spans of these lines, or of a whole block that has no others."""
+    blocks: dict[tuple[int, int], set[int]] = {}
+    for line in mod.lines:
+        if line.block is not None:
+            blocks.setdefault(line.block, set()).add(line.start)
+    whole = {block for block, lines in blocks.items() if lines <= starts}
+    return {
+        line.block if line.block in whole else (line.start, line.end)
+        for line in mod.lines
+        if line.start in starts
+    }
+
+
+def edit_sum(text: str, sums: Mapping[tuple[str, str], Sums | None]) -> str:
+    """`text` with the hashes of these modules (path and version), in the order of the go command;
+    without lines for modules whose hashes are None.
+    """
+    kept = []
+    for line in filter(str.strip, text.splitlines()):
+        words = line.split()
+        if len(words) != 3 or (words[0], words[1].removesuffix("/go.mod")) not in sums:
+            kept.append(line)
+    for (path, version), hashes in sums.items():
+        if hashes is None:
+            continue
+        kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
+    return "".join(f"{line}\n" for line in sorted(kept, key=_order))
+
+
+def read_sums(text: str) -> dict[tuple[str, str], Sums]:
+    """Modules (path and version) of which a go.sum has both hashes."""
+    lines = (line.split() for line in text.splitlines())
+    found = {(words[0], words[1]): words[2] for words in lines if len(words) == 3}
+    return {
+        (path, version): Sums(value, found[path, f"{version}/go.mod"])
+        for (path, version), value in found.items()
+        if (path, f"{version}/go.mod") in found
+    }
+
+
+def find_raised_requirements(
+    mod: GoMod, needed: Iterable[tuple[GoMod, str]], ours: Collection[str]
+) -> dict[str, tuple[str, Sums | None]]:
+    """Modules from elsewhere that one of the `needed` modules (go.mod and go.sum) requires at a
+    higher version than this go.mod: that version, which counts for both, and its hashes.
+
+    The go command builds nothing until go.mod says so. https://go.dev/ref/mod#minimal-version-selection
+    """
+    versions = {require.path: require.version for require in mod.requires}
+    raised: dict[str, tuple[str, Sums | None]] = {}
+    for other, sums in needed:
+        known = read_sums(sums)
+        for path, version in ((require.path, require.version) for require in other.requires):
+            if path not in versions or path in ours:
+                continue
+            if parse_version(version) > parse_version(versions[path]):
+                versions[path] = version
+                raised[path] = version, known.get((path, version))
+    return raised
+
+
+def _order(line: str) -> tuple[str, Version, str]:
+    path, version, *_ = [*line.split(), "", ""]
+    base, slash, name = version.partition("/")
+    return path, parse_version(base), slash + name

@@ -44,23 +44,23 @@ class File:
 
 
 def packs(_package: Package, tracked: Collection[str]) -> Counts:
-    """As `interface.Target` has it."""
+    """As in `interface.Target`."""
     elsewhere = ("vendor/", *below("go.mod", tracked))
 
     def counts(name: str) -> bool:
         if name.startswith(elsewhere) or _TESTING.search(name):
             return False
-        # A package can be imported from wherever it lies.
+        # A package can be imported from any directory.
         return name.endswith(".go") or not is_beside(name)
 
     return counts
 
 
 def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str]:
-    """Which files of its directory belong to a module, in their order.
+    """The files of its directory that belong to a module, in their order.
 
-    Names are relative to that directory; `go` is the version its go.mod names. Raises BuildFailed
-    for files that no module can hold.
+    Names are relative to that directory; `go` is the version in go.mod. Raises BuildFailed for
+    files that no module can hold.
     """
     nested = {
         name.rpartition("/")[0]
@@ -84,7 +84,14 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
             troubles.append(f"{name}: {trouble}")
         elif file.regular:
             chosen.append(name)
-    troubles += _size_troubles({name: files[name].size for name in chosen})
+    sizes = {name: files[name].size for name in chosen}
+    if (total := sum(sizes.values())) > MAX_ZIP_BYTES:
+        troubles.append(f"its files have {total} bytes, {MAX_ZIP_BYTES} are allowed")
+    troubles += [
+        f"{name}: larger than {MAX_GO_MOD_BYTES} bytes"
+        for name in ("go.mod", "LICENSE")
+        if sizes.get(name, 0) > MAX_GO_MOD_BYTES
+    ]
     if troubles:
         more = f" (and {len(troubles) - _SHOWN} more)" if len(troubles) > _SHOWN else ""
         raise BuildFailed(
@@ -93,17 +100,6 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
             problem=Problem.NOT_A_PACKAGE,
         )
     return chosen
-
-
-def _size_troubles(sizes: Mapping[str, int]) -> list[str]:
-    total = sum(sizes.values())
-    over = f"its files have {total} bytes, {MAX_ZIP_BYTES} are allowed"
-    large = [
-        f"{name}: larger than {MAX_GO_MOD_BYTES} bytes"
-        for name in ("go.mod", "LICENSE")
-        if sizes.get(name, 0) > MAX_GO_MOD_BYTES
-    ]
-    return [over, *large] if total > MAX_ZIP_BYTES else large
 
 
 def _levels(name: str) -> list[str]:
@@ -117,7 +113,8 @@ def _is_vendored(name: str, go: str) -> bool:
 
     https://go.dev/issue/37397
     """
-    mended = _language(go) >= (1, 24)
+    match = _LANGUAGE.match(go)
+    mended = match is not None and (int(match[1]), int(match[2] or "0")) >= (1, 24)
     if mended and name == "vendor/modules.txt":
         return True
     if name.startswith("vendor/"):
@@ -129,13 +126,8 @@ def _is_vendored(name: str, go: str) -> bool:
     return "/" in rest
 
 
-def _language(go: str) -> tuple[int, int]:
-    match = _LANGUAGE.match(go)
-    return (int(match[1]), int(match[2] or "0")) if match else (0, 0)
-
-
 def _collision(name: str, folded: dict[str, str]) -> str:
-    """Why a file system that ignores case cannot hold it; directories above it count too."""
+    """Why a file system that ignores case cannot hold it, or a directory above it."""
     for path in _levels(name):
         other = folded.setdefault(_fold(path), path)
         if other != path:
@@ -151,10 +143,10 @@ def _fold(text: str) -> str:
 
 def hash1(contents: Mapping[str, bytes]) -> str:
     """The `h1:` hash over these files, full names."""
-    return _summed({name: hashlib.sha256(data).hexdigest() for name, data in contents.items()})
+    return _sum_up({name: hashlib.sha256(data).hexdigest() for name, data in contents.items()})
 
 
-def _summed(digests: Mapping[str, str]) -> str:
+def _sum_up(digests: Mapping[str, str]) -> str:
     summary = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
     return f"h1:{base64.b64encode(hashlib.sha256(summary.encode()).digest()).decode()}"
 
@@ -165,12 +157,12 @@ def hash_of_mod(mod: bytes) -> str:
 
 
 def hash_of_zip(data: bytes) -> str:
-    """The `h1:` hash of a module zip; raises ValueError for what is none, or is too large."""
+    """The `h1:` hash of a module zip; raises ValueError for an invalid or too large file."""
     try:
         with opened_zip(io.BytesIO(data)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_ZIP_BYTES:
                 raise ValueError("its files are larger than a module may be")
-            return _summed(
+            return _sum_up(
                 {entry.filename: _digest(archive, entry) for entry in archive.infolist()}
             )
     except BAD_ZIP as error:

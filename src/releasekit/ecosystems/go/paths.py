@@ -1,6 +1,7 @@
-"""Module paths and file names: which are allowed, and how they are spelled where.
+"""Module paths, versions and file names: which are allowed, and how tags and proxies spell them.
 
-https://go.dev/ref/mod#module-path, https://pkg.go.dev/golang.org/x/mod/module
+https://go.dev/ref/mod#module-path, https://go.dev/ref/mod#versions and
+https://pkg.go.dev/golang.org/x/mod/module
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import unicodedata
 from pathlib import PurePosixPath
 from typing import Final
 
-from releasekit.ecosystems.go.versions import is_release_version, parse_version
+from releasekit.ecosystems.shared.semver import Version
 
 _ELEMENT: Final = re.compile(r"[A-Za-z0-9._~-]+")
 _HOST: Final = re.compile(r"[a-z0-9.-]+")
@@ -18,6 +19,23 @@ _SUFFIX: Final = re.compile(r"(?P<prefix>.*)/(?P<major>v[0-9.]+)")
 _GOPKG_IN: Final = re.compile(r"gopkg\.in/.*\.v(?P<major>0|[1-9][0-9]*)(?:-unstable)?")
 _RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?", re.IGNORECASE)
 _PUNCTUATION: Final = frozenset("!#$%&()+,-.=@[]^_{}~ ")
+# https://go.dev/ref/mod#pseudo-versions
+_PSEUDO: Final = re.compile(r".*[.-](?:[0-9]+\.)*[0-9]{14}-[0-9A-Fa-f]{12}")
+_NONE: Final = Version((-1, 0, 0))
+
+
+def parse_version(version: str) -> Version:
+    """For sorting and comparing, by precedence; anything but a version comes first."""
+    try:
+        return Version.parse(version.removeprefix("v")) if version.startswith("v") else _NONE
+    except ValueError:
+        return _NONE
+
+
+def is_release_version(version: str) -> bool:
+    """Whether a tag may have this version: no build metadata, no pseudo-version."""
+    parsed = parse_version(version)
+    return parsed is not _NONE and not parsed.build and _PSEUDO.fullmatch(version) is None
 
 
 def split_major(path: str) -> tuple[str, str]:
@@ -70,10 +88,10 @@ def trouble_with_version(path: str, version: str) -> str:
 
 
 def tag_prefix(path: str, directory: PurePosixPath) -> str:
-    """What stands before the version in a module's tags: "", or its directory and a slash.
+    """The prefix of the version in the tags of a module: "", or its directory and a slash.
 
-    `directory` is relative to the root of the repository. A directory that is only there for the
-    major version is not in the tag. https://go.dev/ref/mod#vcs-version
+    `directory` is relative to the root of the repository. The tag leaves out a directory that is
+    named after the major version. https://go.dev/ref/mod#vcs-version
     """
     suffix = split_major(path)[1]
     if suffix and directory.name == suffix:
@@ -104,14 +122,14 @@ def trouble_with_file(name: str) -> str:
         if element.endswith("."):
             return "trailing dot in path element"
         for character in element:
-            if not _allowed(character):
+            if not _is_allowed(character):
                 return f"invalid char {character!r}"
         if _RESERVED.fullmatch(element):
             return f"{element!r} is reserved on Windows"
     return ""
 
 
-def _allowed(character: str) -> bool:
+def _is_allowed(character: str) -> bool:
     if character.isascii():
         return character.isalnum() or character in _PUNCTUATION
     return unicodedata.category(character).startswith("L")

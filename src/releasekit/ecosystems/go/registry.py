@@ -1,4 +1,4 @@
-"""Where Go modules are published: tags on a git remote, which a module proxy makes visible."""
+"""Where Go modules are published: a git remote takes their tags, and a module proxy shows them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 class TagRegistry(Resource):
     """Implements `interface.Registry` and `interface.Deployment`.
 
-    Tags that were pushed together are looked up together, at once: a module is confirmed only after
-    those it needs, and a proxy that fetches each as it is asked would be waited for as many times
-    as they are deep.
+    After a push, all of its modules are looked up at once. A module is confirmed only after those
+    that it needs, and a proxy fetches a module when it is first requested: one after the other,
+    the waits would add up.
     """
 
     def __init__(self, config: Config, options: Options, services: Services) -> None:
@@ -52,18 +52,18 @@ class TagRegistry(Resource):
             options.remote, self._top or config.root, services.processes, services.environment
         )
         self._new: set[PackageId] = set()
-        # Begun after the push, for the next look at each.
+        # Started after the push, for the next lookup of each.
         self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
 
     def check_credentials(self) -> None:
-        """Who may push is git's to know, and shows when it pushes."""
+        """Whether the push is permitted shows only when git pushes."""
         if self._processes.which("git") is None:
             raise MissingCredentials(
                 "go: git is not installed, and tags are pushed by it", hint=HINT
             )
 
     def is_new(self, package: PackageId) -> bool:
-        """Whether the last lookup of one that is hardly meant found no tag of any version."""
+        """Whether the last lookup of a doubtful module found no tag of any version."""
         return package in self._new
 
     async def lookup(self, package: Package) -> Published | None:
@@ -79,7 +79,7 @@ class TagRegistry(Resource):
         name, tags = self._tag(package), await self._remote.tags()
         tag = tags.get(name)
         if tag is None:
-            # Nothing is asked of a proxy that could remember the answer.
+            # A proxy would remember that the version does not exist.
             before = f"{name.removesuffix(package.version)}v"
             if package.doubt and not any(each.startswith(before) for each in tags):
                 self._new.add(package.id)
@@ -98,10 +98,10 @@ class TagRegistry(Resource):
         no workflow for more than three.
         """
         bundles = [
-            await self._bundle(package, artifact)
+            await self._check_bundle(package, artifact)
             for package, artifacts in release.items()
             for artifact in artifacts
-            # Without it, the tag is there; what a proxy still lacks it fetches by itself.
+            # Without a bundle, the tag is there; the proxy fetches by itself what it still lacks.
             if artifact.filename == filenames(package.version)[0]
         ]
         there = await self._remote.tags() if bundles else {}
@@ -115,7 +115,7 @@ class TagRegistry(Resource):
                 f"git remote {self._remote_name} has {moved[0]} by now, and not ours",
                 problem=Problem.TAG_REFUSED,
             )
-        # Of one that goes alone, the caller compares.
+        # For a single module, the caller compares.
         missing = [bundle for bundle in bundles if bundle.name not in there]
         if missing:
             package = next(iter(release))
@@ -125,14 +125,14 @@ class TagRegistry(Resource):
             self._looks = {each.id: self.group.start(self._first_look(each)) for each in release}
 
     async def _first_look(self, package: Package) -> Published | None:
-        """None also where that fails: whoever waits for the answer asks again."""
+        """None also after a failure: `lookup` then asks again."""
         with contextlib.suppress(PackageError):
             return await self._look(package)
         return None
 
-    async def _bundle(self, package: Package, artifact: Artifact) -> Bundle:
-        """Raises Rejected for one that the go command would not find."""
-        bundle = await asyncio.to_thread(_read, artifact, package)
+    async def _check_bundle(self, package: Package, artifact: Artifact) -> Bundle:
+        """Raises Rejected for a module that the go command would not find."""
+        bundle = await asyncio.to_thread(_read_bundle, artifact, package)
         if bundle.name != self._tag(package):
             raise Rejected(
                 f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}",
@@ -163,7 +163,7 @@ class TagRegistry(Resource):
             await self._remote.push(tags, objects=scratch, what=what)
 
     def own_tag(self, package: Package) -> str:
-        """Empty for what is in no git repository, and so not published."""
+        """Empty outside of a git repository, where nothing is published."""
         return self._tag(package) if self._top is not None else ""
 
     def _tag(self, package: Package) -> str:
@@ -185,7 +185,7 @@ class TagRegistry(Resource):
         return f"https://pkg.go.dev/{package.id.name}@{package.version}"
 
 
-def _read(artifact: Artifact, package: Package) -> Bundle:
+def _read_bundle(artifact: Artifact, package: Package) -> Bundle:
     with open_artifact(artifact) as file:
         data = file.read()
     try:

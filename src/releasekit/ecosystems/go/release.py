@@ -1,15 +1,21 @@
-"""One module as it is published: its files, the commit and the tag that give everybody the same."""
+"""Modules as they are published: the files, commit and tag of each, with the hashes of those that
+it needs, all made from one commit.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.go import module_zip, paths
-from releasekit.ecosystems.go.edit import Sums
+from releasekit.ecosystems.go import discover, gomod, module_zip, paths
+from releasekit.ecosystems.go.gomod import Sums
+from releasekit.ecosystems.shared.artifacts import staged, write_new
+from releasekit.errors import BuildFailed, PackageError
 from releasekit.git.objects import (
     FILE_MODE,
     MAX_BUNDLE_BYTES,
@@ -21,23 +27,31 @@ from releasekit.git.objects import (
     tag_object,
     tree_object,
 )
+from releasekit.graph import reachable
 from releasekit.host import durable
+from releasekit.model import Artifact
+from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.go.discover import Module
+    from releasekit.ecosystems.go.gomod import GoMod
     from releasekit.ecosystems.go.source import Sources
-    from releasekit.model import Published
+    from releasekit.ecosystems.interface import Built, Into
+    from releasekit.model import Package, PackageId, Published
+
+    Lookup = Callable[[Package], Awaitable[Published | None]]
+
 
 _MAX_VERSION_CHARS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModule:
-    """What other modules need to know of a release. `manifests` are go.mod and go.sum, by name, and
+    """What other modules need to know of a release. `manifests` are go.mod and go.sum, by name;
     `tag` is the id of its tag.
     """
 
@@ -45,8 +59,8 @@ class BuiltModule:
     manifests: Mapping[str, bytes]
     tag: str
 
-    def is_what(self, published: Published | None, version: str) -> bool:
-        """Whether this is what is published, or nothing is yet."""
+    def matches(self, published: Published | None, version: str) -> bool:
+        """Whether this is what is published; true where nothing is published yet."""
         if published is None or f"git:{self.tag}" in published.files.values():
             return True
         _, _, mod, zipped = (published.files.get(name) for name in filenames(version))
@@ -55,14 +69,14 @@ class BuiltModule:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What an earlier run seems to have built: the id of its tag, and the commit below that."""
+    """What an earlier run seems to have built: the id of its tag, and the commit below it."""
 
     tag: str
     commit: str
 
 
 def read_stored(directory: Path, version: str) -> Stored | None:
-    """What lies where the files of a module are built; None where that is nothing, or damaged."""
+    """What an earlier run left in `directory`; None where that is missing or damaged."""
     try:
         data = durable.read_file(directory / filenames(version)[0], max_bytes=MAX_BUNDLE_BYTES)
         found = Bundle.from_bytes(data)
@@ -80,19 +94,19 @@ def tag_name(path: str, version: str, directory: PurePosixPath) -> str:
     return f"{paths.tag_prefix(path, directory)}{version}"
 
 
-def info(version: str, moment: str) -> bytes:
-    """What proxies say of a version, without what each of them adds.
+def make_info(version: str, moment: str) -> bytes:
+    """The `.info` of a version, without what each proxy adds.
 
     https://go.dev/ref/mod#goproxy-protocol
     """
     return json.dumps({"Version": version, "Time": moment}, separators=(",", ":")).encode()
 
 
-def version_in(info: bytes) -> str:
-    """The version that an `.info` is about; raises ValueError for what is none.
+def read_version_in(info: bytes) -> str:
+    """The version in an `.info`; raises ValueError for anything else.
 
-    Nothing else in it is part of a module: proxies may tell their own time, or none, and the
-    origin. https://go.dev/ref/mod#goproxy-protocol
+    The rest is no part of a module: a proxy may add its own time, or none, and the origin.
+    https://go.dev/ref/mod#goproxy-protocol
     """
     try:
         version = parse_json(info)["Version"]
@@ -112,17 +126,17 @@ def build_module(
     BuildFailed.
     """
     where, by = sources.path_of(module), sources.head.by
-    contents = _contents(module, manifests, sources)
+    contents = _read_contents(module, manifests, sources)
     sums = Sums(zip=module_zip.hash1(contents), mod=module_zip.hash_of_mod(manifests["go.mod"]))
     name = tag_name(module.path, module.version, where)
-    objects = _release_commit(module, manifests, sources)
+    objects = _make_release_commit(module, manifests, sources)
     on = objects[-1].id if objects else sources.head.commit
     objects.append(tag_object(name, on, by, f"{module.path} {module.version}"))
     bundle = Bundle(name, sources.head.commit, tuple(objects))
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(by.time_s))
     files = (
         bundle.to_bytes(),
-        info(module.version, moment),
+        make_info(module.version, moment),
         manifests["go.mod"],
         module_zip.zip_bytes(contents, time_s=by.time_s),
     )
@@ -130,7 +144,9 @@ def build_module(
     return built, dict(zip(filenames(module.version), files, strict=True))
 
 
-def _contents(module: Module, manifests: Mapping[str, bytes], sources: Sources) -> dict[str, bytes]:
+def _read_contents(
+    module: Module, manifests: Mapping[str, bytes], sources: Sources
+) -> dict[str, bytes]:
     """Every file of the module under its full name."""
     where, archive = sources.path_of(module), sources.archive
     files = archive.below(where)
@@ -141,7 +157,7 @@ def _contents(module: Module, manifests: Mapping[str, bytes], sources: Sources) 
     for name in chosen:
         data = manifests[name] if name in manifests else archive.read(str(where / name))
         contents[prefix + name] = data or b""
-    # The repository's licence is that of a module without one of its own.
+    # A module without a licence has that of the repository.
     # https://go.dev/ref/mod#vcs-license
     licence = archive.read("LICENSE")
     if where != PurePosixPath() and "LICENSE" not in files and licence is not None:
@@ -149,11 +165,11 @@ def _contents(module: Module, manifests: Mapping[str, bytes], sources: Sources) 
     return contents
 
 
-def _release_commit(
+def _make_release_commit(
     module: Module, manifests: Mapping[str, bytes], sources: Sources
 ) -> list[Object]:
-    """A commit on top of HEAD with the go.mod and go.sum that are published, after the objects it
-    is made of; empty if HEAD has the same go.mod and go.sum.
+    """A commit on top of HEAD with the published go.mod and go.sum, after the objects that it is
+    made of; empty where HEAD has the same go.mod and go.sum.
     """
     where, head = sources.path_of(module), sources.head
     listed = sources.trees[where]
@@ -177,3 +193,227 @@ def _release_commit(
     )
     objects.append(commit_object(objects[-1].id, head.commit, head.by, message))
     return objects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum change
+    to what the release needs; `lookup` finds the hashes of published modules; `into` says where the
+    files of each will be; `stored` are the tags and commits that earlier runs left there. Builds
+    can write there, so nothing else of it is trusted: such a module is built again from the commit,
+    and counts if the result is the same.
+
+    `_left` are the modules whose turn is still to come; only in a cycle does an earlier module need
+    one of them. The hash of a module covers its go.sum, so one of two modules that need each other
+    is published without the hash of the other.
+    """
+
+    sources: Sources
+    modules: Mapping[str, Module]
+    packages: Mapping[str, Package]
+    edits: bool
+    lookup: Lookup
+    into: Into
+    stored: Mapping[str, Stored]
+    _built: dict[str, BuiltModule] = field(default_factory=dict)
+    _failed: set[str] = field(default_factory=set)
+    _left: set[str] = field(default_factory=set)
+    _needs: dict[str, list[str]] = field(default_factory=dict)
+
+    async def build(self, packages: Sequence[Package]) -> dict[PackageId, Built]:
+        built: dict[PackageId, Built] = {}
+        wanted = {package.id.name: package for package in packages}
+        needed = {path for name in wanted for path in self._needed(name)} if self.edits else set()
+        self._left.update(wanted, (path for path in needed if self._is_stored(path)))
+        # A module needs more than each of its dependencies, or, in a cycle, as much. So a run of
+        # all modules and a run of the rest of them take the same order.
+        for path in sorted(self._left, key=lambda each: (len(self._needed(each)), each)):
+            self._left.discard(path)
+            package = wanted.get(path)
+            if package is None:
+                await self._rebuild(path)
+                continue
+            try:
+                built[package.id] = await self._build(package)
+            except BuildFailed as error:
+                self._failed.add(package.id.name)
+                built[package.id] = error
+        # In a cycle, a module may be built before one that it needs fails.
+        for package in packages if self.edits else ():
+            path = package.id.name
+            if path in self._built and (failed := self._failed.intersection(self._needed(path))):
+                built[package.id] = _needs_failed(path, min(failed))
+        return built
+
+    async def _build(self, package: Package) -> tuple[Artifact, ...]:
+        module = self.modules[package.id.name]
+        self._refuse_changed(module)
+        built, files = await self._make(module)
+        artifacts = await asyncio.to_thread(_write, built, files, self.into(package))
+        self._built[module.path] = built
+        return artifacts
+
+    async def _make(self, module: Module) -> tuple[BuiltModule, dict[str, bytes]]:
+        manifests = await asyncio.to_thread(self._read_committed, module)
+        if self.edits:
+            manifests = await self._edit(module, manifests)
+        return await asyncio.to_thread(build_module, module, manifests, self.sources)
+
+    def _is_stored(self, path: str) -> bool:
+        found = self.stored.get(path)
+        return found is not None and found.commit == self.sources.head.commit
+
+    async def _rebuild(self, path: str) -> None:
+        """Makes a module again that an earlier run has built and may have published."""
+        package = self.packages[path]
+        try:
+            built, _ = await self._make(self.modules[path])
+            published = await self.lookup(package)
+        except PackageError:
+            return  # the build of a dependent reports why there are no hashes
+        if built.tag == self.stored[path].tag and built.matches(published, package.version):
+            self._built[path] = built
+
+    def _read_committed(self, module: Module) -> dict[str, bytes]:
+        """Its go.mod, and its go.sum if it has one, as HEAD has them."""
+        where = self.sources.path_of(module)
+        found = {
+            name: self.sources.archive.read(str(where / name)) for name in ("go.mod", "go.sum")
+        }
+        manifests = {name: data for name, data in found.items() if data is not None}
+        if "go.mod" not in manifests:
+            raise BuildFailed(
+                f"go:{module.path}: HEAD has no {where / 'go.mod'}",
+                hint="Commit it: a Go module is published from a commit.",
+                problem=Problem.NOT_COMMITTED,
+            )
+        return manifests
+
+    async def _edit(self, module: Module, committed: Mapping[str, bytes]) -> dict[str, bytes]:
+        """go.mod and go.sum as they will be published."""
+        mod, go_sum = _parse_manifests(committed, str(module.manifest))
+        versions = {
+            module.path: module.version
+            for module in self.modules.values()
+            if not module.unpublishable
+        }
+        needed = self._needed(module.path)
+        known = gomod.read_sums(go_sum)
+        sums = {path: await self._sums_of(path, module, known) for path in needed}
+        found = {path: await self._manifests_of(path) for path in needed}
+        others = [
+            _parse_manifests(manifests, path) for path, manifests in found.items() if manifests
+        ]
+        for path, (version, hashes) in gomod.find_raised_requirements(
+            mod, others, versions
+        ).items():
+            versions[path] = version
+            if hashes is not None:
+                sums[path] = hashes
+        local = discover.find_local_replaces(module, self.modules)
+        published = {"go.mod": gomod.edit_mod(mod, versions, needed=needed, local=local).encode()}
+        changed = {(path, versions[path]): hashes for path, hashes in sums.items()}
+        if any(sums.values()) or (changed and go_sum):
+            published["go.sum"] = gomod.edit_sum(go_sum, changed).encode()
+        return {**committed, **published}
+
+    def _needed(self, path: str) -> list[str]:
+        """The in-repo modules that one needs, directly or not, sorted."""
+
+        def required(path: str) -> list[str]:
+            others = [self.modules.get(need.path) for need in self.modules[path].mod.requires]
+            return [each.path for each in others if each is not None and not each.unpublishable]
+
+        if path not in self._needs:
+            self._needs[path] = sorted(reachable([path], required) - {path})
+        return self._needs[path]
+
+    async def _manifests_of(self, path: str) -> Mapping[str, bytes] | None:
+        """Those of a module of this release as they are published, or, for a later module of a
+        cycle, as they are committed.
+        """
+        if path in self._left:
+            return await asyncio.to_thread(self._read_committed, self.modules[path])
+        built = self._built.get(path)
+        return built.manifests if built else None
+
+    async def _sums_of(
+        self, path: str, module: Module, known: Mapping[tuple[str, str], Sums]
+    ) -> Sums | None:
+        """The hashes of what this run publishes, or of what is published already, never of a tree
+        that may have changed since then. `known` are those in the go.sum of `module`. None in a
+        cycle, for a module that is built later.
+        """
+        if path in self._built:
+            return self._built[path].sums
+        if path in self._failed:
+            raise _needs_failed(module.path, path)
+        if path in self._left:
+            return None
+        package = self.packages[path]
+        if (path, package.version) in known:
+            return known[path, package.version]
+        try:
+            published = await self.lookup(package)
+        except PackageError as error:
+            raise BuildFailed(
+                f"go:{module.path} needs the hashes of {path} {package.version}: {error}",
+                problem=Problem.GO_SUM,
+            ) from error
+        _, _, mod, zipped = filenames(package.version)
+        files = published.files if published else {}
+        if not all(files.get(name, "").startswith("h1:") for name in (mod, zipped)):
+            raise BuildFailed(
+                f"go:{module.path} needs the hashes of {path} {package.version}, and neither its "
+                "go.sum nor a proxy has them",
+                hint=f"Run `go get {path}@{package.version}` in {self.sources.path_of(module)}, "
+                "and commit go.sum.",
+                problem=Problem.GO_SUM,
+            )
+        return Sums(zip=files[zipped], mod=files[mod])
+
+    def _refuse_changed(self, module: Module) -> None:
+        """Raises BuildFailed if a file of the module, and of none below it, has changed."""
+        below = [
+            other.directory
+            for other in self.modules.values()
+            if other is not module and other.directory.is_relative_to(module.directory)
+        ]
+        for name in self.sources.changed:
+            path = self.sources.top / name
+            if path.is_relative_to(module.directory) and not any(map(path.is_relative_to, below)):
+                raise BuildFailed(
+                    f"go:{module.path}: {name} is not committed as it is",
+                    hint="Commit or drop the change: a tag names what is committed.",
+                    problem=Problem.NOT_COMMITTED,
+                )
+
+
+def _needs_failed(path: str, failed: str) -> BuildFailed:
+    return BuildFailed(f"go:{path} needs go:{failed}, which could not be built")
+
+
+def _parse_manifests(manifests: Mapping[str, bytes], where: str) -> tuple[GoMod, str]:
+    """Its go.mod and go.sum."""
+    mod = gomod.parse_mod(manifests["go.mod"].decode(), where)
+    return mod, manifests.get("go.sum", b"").decode()
+
+
+def _write(module: BuiltModule, files: Mapping[str, bytes], into: Path) -> tuple[Artifact, ...]:
+    with staged(into) as partial:
+        for name, data in files.items():
+            write_new(partial / name, data)
+    return tuple(_artifact(module, into / name, data) for name, data in files.items())
+
+
+def _artifact(module: BuiltModule, path: Path, data: bytes) -> Artifact:
+    """`git` is the id of the tag, which pins all of them; `h1` what go.sum has; `version` all that
+    counts of an `.info`.
+    """
+    digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": module.tag}
+    if path.suffix == ".info":
+        digests["version"] = read_version_in(data)
+    h1 = {".zip": module.sums.zip, ".mod": module.sums.mod}.get(path.suffix)
+    if h1 is not None:
+        digests["h1"] = h1.removeprefix("h1:")
+    return Artifact(path=path, size=len(data), digests=digests)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def workspace_at(directory: Path) -> Membership | None:
-    """It lists its modules one by one: the others are left out on purpose."""
+    """A go.work lists its modules one by one, so it leaves out the others on purpose."""
     work = directory / "go.work"
     if not work.is_file():
         return None
@@ -27,5 +27,5 @@ def workspace_at(directory: Path) -> Membership | None:
 
 
 def publishable_at(directory: Path) -> bool:
-    """Whether its version is known is said by options, and by files around it."""
+    """Options and version files tell its version, so its go.mod is enough here."""
     return (directory / "go.mod").is_file()

@@ -1,5 +1,5 @@
 """What git has committed: the trees that modules are published from. The working tree, its index
-and its branches are read, and never changed.
+and its branches are never changed.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _ROOT: Final = PurePosixPath()
 
 
 def path_in_repository(directory: Path, top: Path) -> PurePosixPath:
-    """Where a directory is in the repository at `top`."""
+    """The path of a directory within the repository at `top`."""
     return PurePosixPath(directory.relative_to(top).as_posix())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The commit that is checked out. `objects` is where its repository keeps them."""
+    """The commit that is checked out. `objects` is the object directory of its repository."""
 
     commit: str
     tree: str
@@ -56,8 +56,8 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """HEAD of the repository at `top`: the entries of the modules' directories and of all those
-    above them, and the files. `changed` are Go files that are not as HEAD has them.
+    """HEAD of the repository at `top`: its files, and the entries of the directories of modules and
+    of all directories above them. `changed` are Go files that differ from HEAD.
     """
 
     top: Path
@@ -71,11 +71,11 @@ class Sources:
 
 
 @contextlib.asynccontextmanager
-async def opened_sources(
+async def open_sources(
     root: Path, directories: Iterable[Path], processes: Processes
 ) -> AsyncIterator[Sources]:
-    """What the modules in these directories are published from. Raises BuildFailed, also if nothing
-    is committed: a tag would have nothing to point to.
+    """What the modules in these directories are published from. Raises BuildFailed, also where
+    nothing is committed that a tag could point to.
     """
     if processes.which("git") is None:
         raise BuildFailed(
@@ -90,15 +90,20 @@ async def opened_sources(
             problem=Problem.NOT_COMMITTED,
         )
     git = _Git(processes, top)
-    head = await _head(git)
+    head = await _read_head(git)
     wanted = {path_in_repository(directory, top) for directory in directories}
-    trees = await _trees(git, head, wanted)
-    changed = await _changed(git)
+    trees = await _read_trees(git, head, wanted)
+    changed = await _find_changed(git)
     async with scratch(processes.environment) as directory:
-        # Builds can write there: what has no name, none of them can replace.
+        # Builds can write there, but cannot replace a file without a name.
         with durable.unnamed(directory) as tar:
             git = _Git(processes, directory)
-            await _archive(git, head, _archived(trees, wanted), into=tar)
+            # The directories of the modules and the LICENSE of the root; empty for all of HEAD.
+            names: list[str] = []
+            if _ROOT not in wanted:
+                names += [str(each) for each in sorted(wanted) if each in trees]
+                names += {"LICENSE"} & trees[_ROOT].keys()
+            await _write_archive(git, head, names, into=tar)
             archive = await asyncio.to_thread(Archive, tar)
             yield Sources(top=top, head=head, trees=trees, archive=archive, changed=changed)
 
@@ -108,13 +113,13 @@ class Archive:
 
     def __init__(self, data: BinaryIO) -> None:
         data.seek(0)
-        with _readable("the repository"):
+        with _tar_errors("the repository"):
             self._tar = Tar.open(fileobj=data, mode="r:", errors="surrogateescape")
             members = self._tar.getmembers()
         self._members = {member.name: member for member in members if not member.isdir()}
 
     def below(self, directory: PurePosixPath) -> dict[str, File]:
-        """Everything below a directory, names relative to it, in the order of the archive."""
+        """The files below a directory, by names relative to it, in the order of the archive."""
         prefix = "" if directory == _ROOT else f"{directory}/"
         return {
             name.removeprefix(prefix): File(size=member.size, regular=member.isreg())
@@ -132,14 +137,14 @@ class Archive:
                 f"{name} has {member.size} bytes, {MAX_ZIP_BYTES} are allowed",
                 problem=Problem.NOT_A_PACKAGE,
             )
-        with _readable(name):
+        with _tar_errors(name):
             file = self._tar.extractfile(member)
             return None if file is None else file.read()
 
 
 @contextlib.contextmanager
-def _readable(what: str) -> Iterator[None]:
-    """Turn what tarfile raises into a BuildFailed."""
+def _tar_errors(what: str) -> Iterator[None]:
+    """Turns what tarfile raises into a BuildFailed."""
     try:
         yield
     except (*BAD_TAR, OSError) as error:
@@ -155,14 +160,14 @@ class _Git:
     directory: Path
 
     async def __call__(self, *arguments: str, into: int | None = None) -> str:
-        """What it prints, which the descriptor `into` gets instead if there is one."""
+        """Returns what git prints, or writes it to the descriptor `into`."""
         completed = await self.processes.run(
             ["git", *arguments], cwd=self.directory, env=_READING, timeout_s=TIMEOUT_S, stdout=into
         )
         return completed.stdout
 
 
-async def _head(git: _Git) -> Head:
+async def _read_head(git: _Git) -> Head:
     top, form = git.directory, "--format=%H%x00%T%x00%cn%x00%ce%x00%ct"
     try:
         shown = await git("log", "-1", "--no-show-signature", form)
@@ -184,7 +189,7 @@ async def _head(git: _Git) -> Head:
     return Head(commit=commit, tree=tree, by=by, objects=directory)
 
 
-async def _changed(git: _Git) -> list[str]:
+async def _find_changed(git: _Git) -> list[str]:
     status = await git(
         *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
         *("--", "*.go", "*go.mod", "*go.sum"),
@@ -192,7 +197,7 @@ async def _changed(git: _Git) -> list[str]:
     return [line[3:] for line in status.split("\0") if line]
 
 
-async def _trees(
+async def _read_trees(
     git: _Git, head: Head, directories: Collection[PurePosixPath]
 ) -> dict[PurePosixPath, dict[str, TreeEntry]]:
     """The entries of those of `directories` that HEAD has, and of all directories above them."""
@@ -217,19 +222,9 @@ async def _trees(
     return trees
 
 
-def _archived(
-    trees: Mapping[PurePosixPath, Tree], directories: Collection[PurePosixPath]
-) -> list[str]:
-    """These directories and the root's LICENSE; empty if that is the whole repository."""
-    if _ROOT in directories:
-        return []
-    licence = {"LICENSE"} & trees[_ROOT].keys()
-    return [*(str(each) for each in sorted(directories) if each in trees), *licence]
-
-
-async def _archive(git: _Git, head: Head, names: Sequence[str], *, into: BinaryIO) -> None:
-    """Git runs in a repository of its own, which sees the objects of the user's: only there can
-    attributes be overruled, as the go command does. https://go.dev/issue/27153
+async def _write_archive(git: _Git, head: Head, names: Sequence[str], *, into: BinaryIO) -> None:
+    """Git runs in a new repository that shares the objects of the user's: only there can attributes
+    be overruled, as the go command does. https://go.dev/issue/27153
     """
     bare = git.directory
     for name in ("objects/info", "refs", "info"):

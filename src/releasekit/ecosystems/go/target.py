@@ -1,21 +1,33 @@
-"""Go modules: tags on a git remote, and the proxies that serve them."""
+"""Go modules, found and built from what git has committed, and the registries they go to."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.go.directory_layout import ProxyDirectory
-from releasekit.ecosystems.go.ecosystem import Go
+from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.module_zip import packs
+from releasekit.ecosystems.go.proxy import ProxyDirectory
 from releasekit.ecosystems.go.registry import TagRegistry
+from releasekit.ecosystems.go.release import Batch
+from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.errors import BuildFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.go import Options
-    from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.go.discover import Module
+    from releasekit.ecosystems.go.release import Lookup
+    from releasekit.ecosystems.interface import Built, Into, Registry
+    from releasekit.host.process import Processes
+    from releasekit.model import Package, PackageId
 
 
 def layout(_config: Config, _options: Options) -> Layout:
@@ -43,3 +55,78 @@ def target(
         packs=packs,
     )
     return Discovery.joining(ecosystem, tags, target)
+
+
+class Go:
+    """Implements `interface.Ecosystem`.
+
+    `lookup` finds the hashes of published modules.
+    """
+
+    def __init__(
+        self, config: Config, options: Options, services: Services, lookup: Lookup
+    ) -> None:
+        self._config = config
+        self._options = options
+        self._processes = services.processes
+        self._lookup = lookup
+
+    async def discover(self, root: Path) -> GoWorkspace:
+        modules = await asyncio.to_thread(discover.find_modules, root, self._options)
+        return GoWorkspace(
+            packages=tuple(discover.make_packages(modules)),
+            modules=modules,
+            root=root,
+            edits=self._config.pin != "none",
+            processes=self._processes,
+            lookup=self._lookup,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoWorkspace:
+    """Implements `interface.Workspace`; `modules` are all there are, by path. `edits` says whether
+    what is published requires the versions it is released with.
+    """
+
+    packages: tuple[Package, ...]
+    modules: Mapping[str, Module]
+    root: Path
+    edits: bool
+    processes: Processes
+    lookup: Lookup
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        """The same text: releases come from a commit, and the build pins their go.mod.
+
+        Raises PlanError for requirements and replacements that cannot be published.
+        """
+        path = gomod.parse_mod(manifest, "go.mod").module
+        discover.check_module(self.modules[path], manifest, versions, self.modules)
+        return manifest
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        return [packages] if packages else []
+
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        stored = {}
+        for package in self.packages if self.edits else ():
+            found = await asyncio.to_thread(release.read_stored, into(package), package.version)
+            if found is not None:
+                stored[package.id.name] = found
+        before = (package for package in self.packages if package.id.name in stored)
+        directories = [package.directory for package in (*packages, *before)]
+        try:
+            async with open_sources(self.root, directories, self.processes) as sources:
+                batch = Batch(
+                    sources=sources,
+                    modules=self.modules,
+                    packages={package.id.name: package for package in self.packages},
+                    edits=self.edits,
+                    lookup=self.lookup,
+                    into=into,
+                    stored=stored,
+                )
+                return await batch.build(packages)
+        except BuildFailed as error:
+            return {package.id: error for package in packages}

@@ -1,7 +1,7 @@
-"""Versions for in-repo path dependencies of a Cargo.toml, text to text.
+"""Requirements on versions: what cargo takes one for, and those that path dependencies need.
 
-`cargo package` strips every `path`, and refuses a dependency that has no version then.
-https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html#multiple-locations
+`cargo package` strips every `path`, and refuses a dependency that then has no version.
+https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from releasekit.ecosystems.cargo.requirement import Requirement
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import conflict
+from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, satisfied
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import PinMode
 
-
-# The key of a path, on its line or in its inline table; of a dotted one, what comes before.
+_COMPARATOR: Final = re.compile(rf"(?P<operator>=|>=|<=|>|<|~|\^)?\s*{PARTIAL}")
+_WILDCARD: Final = re.compile(r"[*xX]")
+# The key `path`, on its line or in its inline table; `before` is the start of a dotted key.
 _PATH: Final = re.compile(
     r"""[ \t]*(?P<before>(?:.*\.)?[ \t]*)(?P<quote>["']?)path(?P=quote)[ \t]*=[ \t]*"""
 )
@@ -34,8 +35,57 @@ _DEV: Final = ("dev-dependencies", "dev_dependencies")
 
 
 @dataclass(frozen=True, slots=True)
+class Requirement:
+    """The value of `version = "…"`."""
+
+    comparators: tuple[Comparator, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises ValueError."""
+        comparators = []
+        for part in text.split(","):
+            found = _COMPARATOR.fullmatch(part.strip())
+            if found is None:
+                raise ValueError(f"{text!r} is not a version requirement")
+            operator = found["operator"] or _default_operator(part)
+            comparators.append(Comparator.from_match(operator, found))
+        return cls(tuple(comparators))
+
+    def matches(self, version: Version) -> bool:
+        return satisfied(self.comparators, version, skips=_skips)
+
+
+def _skips(comparator: Comparator, prerelease: Version) -> bool:
+    """`1.2` excludes prereleases of 1.2; `^1.2` does not.
+
+    https://github.com/dtolnay/semver/blob/master/src/eval.rs
+    """
+    numbers = comparator.numbers
+    begins_so = prerelease.release[: len(numbers)] == numbers
+    return comparator.is_shortened and comparator.operator != "^" and begins_so
+
+
+def normalise_requirement(requirement: str) -> str:
+    """As cargo writes a requirement into the index: `1.2+next` becomes `^1.2`."""
+    parts = []
+    for part in requirement.split(","):
+        text = part.partition("+")[0].strip()
+        bare = text.lstrip("=<>~^")
+        operator = text[: len(text) - len(bare)] or _default_operator(bare)
+        parts.append(f"{operator}{bare.strip()}")
+    return ", ".join(parts)
+
+
+def _default_operator(text: str) -> str:
+    """`1.2` means `^1.2`; `1.*` has no operator."""
+    numbers = re.split(r"[-+]", text, maxsplit=1)[0]
+    return "" if _WILDCARD.search(numbers) else "^"
+
+
+@dataclass(frozen=True, slots=True)
 class PathDependency:
-    """A dependency that names a path. `where` are the keys that lead to it."""
+    """A dependency with a path. `where` are the keys that lead to it."""
 
     where: tuple[str, ...]
     package: str
@@ -44,7 +94,7 @@ class PathDependency:
 
     @property
     def anchor(self) -> Where:
-        """The version, or the path that one is put in front of."""
+        """The version, or the path that a version is put in front of."""
         return (*self.where, "path" if self.requirement is None else "version")
 
 
@@ -59,32 +109,32 @@ def pin(
     """`manifest` with what its path dependencies on the packages in `versions` need.
 
     auto: a version where there is none, as `cargo add` writes it (compatible versions fit too);
-    exact: exactly the planned one. A development dependency without a version stays so: cargo
-    strips it. Of `[workspace.dependencies]`, those in `shared` are needed by what is published. A
-    requirement that excludes the planned version is refused where it `binds` what is published,
-    given who owns the manifest, and else left alone.
+    exact: exactly the planned one. A development dependency without a version stays as it is,
+    because cargo strips it. Published crates inherit those of `[workspace.dependencies]` that
+    `shared` names. `binds` says, of the package of the manifest and one of its dependencies,
+    whether a requirement that excludes the planned version is an error; other requirements stay.
     """
     document = parse_toml(manifest)
-    owner = _owner(document)
+    owner = str(table_in(document, "package").get("name", ""))
+    what = f"cargo:{owner}" if owner else "cargo: [workspace.dependencies]"
     edits: dict[Where, Edit] = {}
-    for entry in list(_path_dependencies(document, shared)):
+    for entry in list(_find_path_dependencies(document, shared)):
         version = versions.get(entry.package)
         if version is None or entry.package == owner:
             continue
         if entry.requirement is not None and binds(owner, entry):
-            refuse_conflict(owner, entry.package, entry.requirement, version)
+            _refuse_conflict(what, entry.package, entry.requirement, version)
         wanted = version if mode == "auto" else f"={version}"
         if mode == "none" or (entry.dev and entry.requirement is None):
             continue
         if entry.requirement is None or (mode == "exact" and entry.requirement != wanted):
             value_at(document, entry.where)["version"] = wanted
             edits[entry.anchor] = partial(_edit, entry, wanted)
-    return changed(manifest, edits, wanted=document, of=_named(owner)) if edits else manifest
+    return changed(manifest, edits, wanted=document, of=what) if edits else manifest
 
 
-def refuse_conflict(owner: str, name: str, requirement: str, version: str) -> None:
-    """Raises PlanError where `requirement` leaves `version` out."""
-    what = _named(owner)
+def _refuse_conflict(what: str, name: str, requirement: str, version: str) -> None:
+    """Raises PlanError where `requirement` excludes `version`."""
     try:
         fits = Requirement.parse(requirement).matches(Version.parse(version))
     except ValueError as error:
@@ -95,31 +145,21 @@ def refuse_conflict(owner: str, name: str, requirement: str, version: str) -> No
         raise conflict(what, f'{name} "{requirement}"', name, version)
 
 
-def _named(owner: str) -> str:
-    return f"cargo:{owner}" if owner else "cargo: [workspace.dependencies]"
-
-
-def _owner(document: Mapping[str, Any]) -> str:
-    return str(table_in(document, "package").get("name", ""))
-
-
-def _path_dependencies(
+def _find_path_dependencies(
     document: Mapping[str, Any], shared: Collection[str]
 ) -> Iterator[PathDependency]:
-    yield from _in_tables(document, ())
+    places: list[tuple[object, tuple[str, ...]]] = [(document, ())]
     for condition, tables in table_in(document, "target").items():
-        yield from _in_tables(tables, ("target", condition))
-    for entry in _in_table(document.get("workspace", {}), ("workspace",), "dependencies"):
+        places.append((tables, ("target", condition)))
+    for tables, where in places:
+        for name in (*_NORMAL, *_DEV):
+            yield from _read_table(tables, where, name)
+    for entry in _read_table(document.get("workspace", {}), ("workspace",), "dependencies"):
         if entry.requirement is not None or entry.package in shared:
             yield entry
 
 
-def _in_tables(tables: object, where: tuple[str, ...]) -> Iterator[PathDependency]:
-    for name in (*_NORMAL, *_DEV):
-        yield from _in_table(tables, where, name)
-
-
-def _in_table(tables: object, where: tuple[str, ...], name: str) -> Iterator[PathDependency]:
+def _read_table(tables: object, where: tuple[str, ...], name: str) -> Iterator[PathDependency]:
     for key, value in table_in(tables, name).items():
         if isinstance(value, dict) and isinstance(value.get("path"), str):
             requirement = value.get("version")
@@ -132,7 +172,7 @@ def _in_table(tables: object, where: tuple[str, ...], name: str) -> Iterator[Pat
 
 
 def _edit(entry: PathDependency, version: str, manifest: str, span: Span) -> tuple[Span, str]:
-    """The version in the place of the one that is there, or in front of the path."""
+    """Replaces the version, or puts one in front of the path."""
     start, _ = span
     if entry.requirement is not None:
         return span, f"{manifest[start]}{version}{manifest[start]}"

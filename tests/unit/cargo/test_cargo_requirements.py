@@ -1,10 +1,13 @@
-"""R24: nothing but versions of path dependencies, and only where they are needed."""
+"""Requirements as the semver crate decides them, and R24: nothing but versions of path dependencies
+changes, and only where they are needed.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.cargo.pin import pin
+from releasekit.ecosystems.cargo.requirements import Requirement, normalise_requirement, pin
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.text.toml_text import parse_toml
 
@@ -114,3 +117,82 @@ def test_what_cannot_be_written_is_said(key: str, message: str) -> None:
     with pytest.raises(PlanError, match=message) as caught:
         pin(text, {"core": "1.2.3", "core, ours": "1.2.3"})
     assert "by hand" in caught.value.hint
+
+
+# https://docs.rs/semver/latest/semver/enum.Op.html
+# and https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html
+COMPARED = {
+    "1.2.3": ("1.2.3 1.2.4 1.9.0", "1.2.2 2.0.0 1.3.0-rc.1 1.2.3-rc.1"),
+    "^1.2": ("1.2.0 1.9.9", "1.1.9 2.0.0"),
+    "1": ("1.0.0 1.9.9", "0.9.9 2.0.0"),
+    "0.2.3": ("0.2.3 0.2.9", "0.2.2 0.3.0"),
+    "^0.0.3": ("0.0.3", "0.0.2 0.0.4"),
+    "0.0": ("0.0.0 0.0.9", "0.1.0"),
+    "0": ("0.0.0 0.9.0", "1.0.0"),
+    "~1.2.3": ("1.2.3 1.2.9", "1.2.2 1.3.0"),
+    "~1.2": ("1.2.0 1.2.9", "1.3.0"),
+    "~1": ("1.0.0 1.9.0", "2.0.0"),
+    "=1.2.3": ("1.2.3 1.2.3+build", "1.2.4 1.2.3-rc.1"),
+    "=1.2": ("1.2.0 1.2.9", "1.3.0 1.1.0"),
+    "= 1": ("1.0.0 1.9.9", "2.0.0"),
+    ">1.2.3": ("1.2.4 2.0.0", "1.2.3 1.2.2"),
+    ">1.2": ("1.3.0 2.0.0", "1.2.9"),
+    ">1": ("2.0.0", "1.9.9"),
+    ">=1.2": ("1.2.0 3.0.0", "1.1.9 2.0.0-rc.1"),
+    "<1.2": ("1.1.9", "1.2.0 1.2.0-rc.1"),
+    "<=1.2": ("1.2.9 1.0.0", "1.3.0"),
+    "<=1.2.3": ("1.2.3 1.2.2", "1.2.4"),
+    "<=1": ("1.9.9 0.1.0", "2.0.0"),
+    "*": ("0.0.0 9.9.9", "1.0.0-rc.1"),
+    "1.*": ("1.0.0 1.9.9", "2.0.0"),
+    "*, <2": ("0.0.0 1.9.9", "2.0.0"),
+    "1.2.x": ("1.2.0 1.2.9", "1.3.0"),
+    "1.2.*": ("1.2.0", "1.1.0"),
+    ">=1.2, <1.5": ("1.2.0 1.4.9", "1.5.0 1.1.0"),
+    ">=1.2.0-rc.1": ("1.2.0-rc.1 1.2.0-rc.2 1.2.0 1.3.0", "1.2.0-beta 1.3.0-rc.1"),
+    "1.2.0-rc.1": ("1.2.0-rc.1 1.2.0 1.4.0", "1.2.0-alpha 2.0.0"),
+    "=1.0.0-rc.1": ("1.0.0-rc.1", "1.0.0 1.0.0-rc.2"),
+    ">1.0.0-alpha, <1.0.0": ("1.0.0-beta", "1.0.0-alpha 1.0.0"),
+    "1.2.3+next": ("1.2.3 1.9.0", "1.2.2 2.0.0"),
+    # No shortened version holds a prerelease of what it stands for, but with a caret.
+    "1.2.0-alpha, <1.2": ("", "1.2.0-beta"),
+    "1.2.0-alpha, <=1.2": ("", "1.2.0-beta"),
+    "1.2.0-alpha, >=1.2": ("1.2.0 1.3.0", "1.2.0-beta"),
+    "1.2.0-alpha, ~1.2": ("1.2.0", "1.2.0-beta"),
+    "1.2.0-alpha, =1": ("1.2.0", "1.2.0-beta"),
+    "1.2.0-alpha, ^1": ("1.2.0 1.2.0-beta", "1.3.0-beta"),
+    "1.2.0-alpha, 1.2": ("1.2.0 1.2.0-beta", "1.1.0"),
+    "1.2.0-alpha, >1.1": ("1.2.0 1.2.0-beta", "1.1.9"),
+}
+
+
+@pytest.mark.parametrize("requirement", COMPARED)
+def test_what_a_requirement_holds_and_what_not(requirement: str) -> None:
+    inside, outside = (map(Version.parse, text.split()) for text in COMPARED[requirement])
+    parsed = Requirement.parse(requirement)
+    assert [version for version in inside if not parsed.matches(version)] == []
+    assert [version for version in outside if parsed.matches(version)] == []
+
+
+@pytest.mark.parametrize("text", ["one", "1.2.3.4", ">>1", "1,", "", "1.2 || 2", "1.2-rc.1"])
+def test_what_is_no_requirement(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a version requirement"):
+        Requirement.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "index"),
+    [
+        ("1.2", "^1.2"),
+        ("^1", "^1"),
+        ("= 1.2.3", "=1.2.3"),
+        (">=1,<2", ">=1, <2"),
+        ("~1", "~1"),
+        ("1.*", "1.*"),
+        ("*", "*"),
+        ("1.0.0-x", "^1.0.0-x"),
+        ("1.0.0+next", "^1.0.0"),
+    ],
+)
+def test_the_index_has_requirements_as_cargo_writes_them(written: str, index: str) -> None:
+    assert normalise_requirement(written) == index

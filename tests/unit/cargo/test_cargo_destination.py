@@ -8,8 +8,8 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.cargo import Options, destination
-from releasekit.ecosystems.cargo.configuration import CargoConfig
-from releasekit.ecosystems.cargo.publication import CRATES_IO, Home
+from releasekit.ecosystems.cargo.destination import CRATES_IO, CargoConfig
+from releasekit.ecosystems.cargo.sparse_index import Home
 from releasekit.errors import ConfigError
 from releasekit.host.sandbox import UNCONFINED
 
@@ -34,7 +34,7 @@ def of(
 ) -> destination.Destination:
     config = fakes.config(root, registries=fakes.registries(cargo=place))
     known = {"CARGO_HOME": str(root / "home"), **(environment or {})}
-    return destination.destination_for(config, Options.from_table(table or {}), known, UNCONFINED)
+    return destination.find_destination(config, Options.from_table(table or {}), known, UNCONFINED)
 
 
 def test_crates_io_where_nothing_else_is_said(tmp_path: Path) -> None:

@@ -2,20 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import io
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
 import fakes
-from releasekit.ecosystems.cargo.prebuilt import Crates
+from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.errors import BuildFailed, PackageError
 from releasekit.model import Dependency, Package, PackageId
 from unit.cargo.test_cargo_registry import crate
-
-if TYPE_CHECKING:
-    from releasekit.ecosystems.cargo.ecosystem import CargoWorkspace
 
 MANIFEST = """\
 [package]
@@ -39,12 +35,7 @@ DEMO = Package(
 )
 
 
-@dataclass
-class Found:
-    packages: tuple[Package, ...] = (DEMO,)
-
-
-CRATES = Crates(cast("CargoWorkspace", Found()))
+CRATES = PrebuiltCrates((DEMO,))
 
 
 def test_a_crate_is_known_by_its_manifest() -> None:
