@@ -313,22 +313,19 @@ def is_selected(reference: Reference, project: PomProject, target: PomProject) -
 
 
 def _find_requested_version(reference: Reference, project: PomProject, target: PomProject) -> str:
-    """Empty if no POM of the workspace has a version."""
+    """Of the reference, else of the workspace's dependencyManagement or pluginManagement; empty if
+    no POM of the workspace has one.
+    """
     version = project.resolve(reference.version)
-    if not version and reference.use in _MANAGED:
-        version = _find_managed_version(project, target, _MANAGED[reference.use])
-    return version
-
-
-def _find_managed_version(project: PomProject, target: PomProject, use: Use) -> str:
-    """The version in the workspace's dependencyManagement or pluginManagement; empty without."""
+    if version or reference.use not in _MANAGED:
+        return version
     for holder in project.ancestry():
-        for reference in holder.pom.references:
-            if reference.use == use and (
-                project.resolve(reference.group),
-                project.resolve(reference.artifact),
+        for managed in holder.pom.references:
+            if managed.use == _MANAGED[reference.use] and (
+                project.resolve(managed.group),
+                project.resolve(managed.artifact),
             ) == (target.group, target.artifact):
-                return project.resolve(reference.version)
+                return project.resolve(managed.version)
     return ""
 
 
