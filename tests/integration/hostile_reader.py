@@ -18,8 +18,8 @@ import fakes
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.go.proxy import Proxy
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.maven import metadata
-from releasekit.ecosystems.maven.access import ANSWERS, Reader
+from releasekit.ecosystems.maven import layout
+from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
 from releasekit.ecosystems.npm.registry import NpmRegistry
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import ReleasekitError
@@ -81,11 +81,11 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
 async def listed(package: Package, url: str, config: Config, services: Services) -> None:
     """As before a release is added to maven-metadata.xml."""
     server = Server(httpx.URL(url), ANSWERS, config, services)
-    reader = Reader(server, None, config.state_directory)
+    reader = RepositoryReader(server, None, config.state_directory)
     page = await reader.get(package, PurePosixPath("org/acme/maven-metadata.xml"))
     if page is not None:
         try:
-            await asyncio.to_thread(metadata.listed_versions, page)
+            await asyncio.to_thread(layout.list_versions, page)
         except ValueError as error:
             raise ReleasekitError(str(error)) from error
 

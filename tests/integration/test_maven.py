@@ -23,7 +23,7 @@ from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_landlock, require_tool
 from releasekit.ecosystems.maven import Options, discover, document
-from releasekit.ecosystems.maven.workspace import load_projects
+from releasekit.ecosystems.maven.discover import load_projects
 from workspaces import Program, git, kill, wait_for_orphans
 
 if TYPE_CHECKING:
@@ -558,7 +558,7 @@ def test_what_is_discovered_is_what_maven_itself_has(workspace: Path, tmp_path: 
         for model in models
     }
     projects = load_projects(workspace.resolve(), Options())
-    found = discover.packages({project.name: project for project in projects})
+    found = discover.make_packages({project.name: project for project in projects})
     assert {package.id.name: package.version for package in found} == theirs
     edges = {package.id.name: {it.on.name for it in package.dependencies} for package in found}
     for model in models:

@@ -11,7 +11,7 @@ import pytest
 import fakes
 import virtual_time
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.maven.access import ANSWERS
+from releasekit.ecosystems.maven.repository import ANSWERS
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import CircuitOpen, Transient
 from releasekit.http.circuit import Circuit

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.maven import Options, discover, workspace
+from releasekit.ecosystems.maven import Options, discover
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.maven.workspace import PomProject
+    from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.model import Package
 
 
@@ -42,12 +42,12 @@ def needs(artifact: str, version: str = "${project.version}", more: str = "") ->
 
 
 def projects(root: Path, **options: object) -> dict[str, PomProject]:
-    found = workspace.load_projects(root.resolve(), Options(**options))  # type: ignore[arg-type]
+    found = discover.load_projects(root.resolve(), Options(**options))  # type: ignore[arg-type]
     return {project.artifact: project for project in found}
 
 
 def packages(root: Path, **options: object) -> dict[str, Package]:
-    found = discover.packages({each.name: each for each in projects(root, **options).values()})
+    found = discover.make_packages({each.name: each for each in projects(root, **options).values()})
     return {package.id.name.partition(":")[2]: package for package in found}
 
 

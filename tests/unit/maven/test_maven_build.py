@@ -10,9 +10,9 @@ import fakes
 from raising import raises
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.build import collect
-from releasekit.ecosystems.maven.ecosystem import Maven
-from releasekit.ecosystems.maven.failures import not_built
-from releasekit.ecosystems.maven.signing import Signer
+from releasekit.ecosystems.maven.mvn import explain_unbuilt
+from releasekit.ecosystems.maven.signing import GpgSigner
+from releasekit.ecosystems.maven.target import Maven
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
 from releasekit.host.process import Processes
 from releasekit.host.scrub import NOTHING_SECRET
@@ -86,7 +86,7 @@ def test_why_a_package_was_not_built(
     tmp_path: Path, name: str, lines: tuple[str, ...], words: str
 ) -> None:
     failure = CommandFailed("`mvn` ended with 1", log=lines)
-    error = not_built(a_package(tmp_path, name), failure, LOG)
+    error = explain_unbuilt(a_package(tmp_path, name), failure, LOG)
     assert str(error).startswith(f"maven:g:{name}: ")
     assert words in str(error)
     assert (error.log, error.hint.endswith(str(LOG.path))) == (lines, True)
@@ -112,7 +112,7 @@ def test_a_failed_test_is_named(tmp_path: Path, output: tuple[str, ...]) -> None
     log = Log(tmp_path / "mvn.log", NOTHING_SECRET)
     log.path.write_text("\n".join([*output, "[ERROR] Tests run: 9", *["[INFO] "] * 2_000]))
     failed = ERROR.replace("Compilation failure", "There are test failures.")
-    error = not_built(a_package(tmp_path), CommandFailed("", log=(failed,)), log)
+    error = explain_unbuilt(a_package(tmp_path), CommandFailed("", log=(failed,)), log)
     assert str(error).endswith("could not be built: There are test failures: adds(ATest): 1")
 
 
@@ -121,10 +121,10 @@ def test_what_was_built_and_held_back_is_not_said_to_be_unbuilt(tmp_path: Path) 
     log = Log(tmp_path / "mvn.log", NOTHING_SECRET)
     deferred = "[INFO] Deferring deploy for g:b:1.0 at end"
     log.path.write_text("\n".join([deferred, *["[INFO] Running a test"] * 50_000]))
-    error = not_built(a_package(tmp_path, "b"), CommandFailed("", log=(ERROR,)), log)
+    error = explain_unbuilt(a_package(tmp_path, "b"), CommandFailed("", log=(ERROR,)), log)
     assert str(error).endswith("was built, but `deployAtEnd` in the POM held it back: a failed")
     assert error.hint.startswith("Take `deployAtEnd` out of the POM")
-    error = not_built(a_package(tmp_path, "top"), CommandFailed("", log=(ERROR,)), log)
+    error = explain_unbuilt(a_package(tmp_path, "top"), CommandFailed("", log=(ERROR,)), log)
     assert str(error).endswith("was not built: a failed before it")
 
 
@@ -132,12 +132,14 @@ def test_what_was_built_and_held_back_is_not_said_to_be_unbuilt(tmp_path: Path) 
 def test_no_line_of_a_log_takes_long(tmp_path: Path, text: str) -> None:
     """R51"""
     lines = (text * (64 * 1024 // len(text)),) * 3
-    error = not_built(a_package(tmp_path), CommandFailed("`mvn` ended with 1", log=lines), LOG)
+    error = explain_unbuilt(
+        a_package(tmp_path), CommandFailed("`mvn` ended with 1", log=lines), LOG
+    )
     assert "`mvn` ended with 1" in str(error)
 
 
 def test_a_build_that_deploys_nothing_says_so(tmp_path: Path) -> None:
-    error = not_built(a_package(tmp_path), None, LOG)
+    error = explain_unbuilt(a_package(tmp_path), None, LOG)
     assert "deployed no a-1.0.pom" in str(error)
 
 
@@ -377,7 +379,7 @@ def test_a_signature_goes_through_no_link(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with Processes(environment={"PATH": str(tmp_path)}) as processes:
-            await Signer(processes, key=True, concurrency=1).sign(a_package(tmp_path), artifacts)
+            await GpgSigner(processes, key=True, concurrency=1).sign(a_package(tmp_path), artifacts)
 
     with pytest.raises(BuildFailed, match="File exists"):
         asyncio.run(main())
@@ -400,7 +402,7 @@ def test_only_the_bytes_that_were_built_are_signed(tmp_path: Path, kind: str) ->
 
     async def main() -> None:
         async with Processes(environment={"PATH": f"{tmp_path}:/usr/bin:/bin"}) as processes:
-            await Signer(processes, key=True, concurrency=1).sign(a_package(tmp_path), artifacts)
+            await GpgSigner(processes, key=True, concurrency=1).sign(a_package(tmp_path), artifacts)
 
     with raises(Problem.SIGNING, match="it was not sent"):
         asyncio.run(main())
@@ -413,7 +415,7 @@ def test_gpg_reads_what_was_built(tmp_path: Path) -> None:
 
     async def main() -> tuple[Artifact, ...]:
         async with Processes(environment={"PATH": f"{tmp_path}:/usr/bin:/bin"}) as processes:
-            signer = Signer(processes, key=True, concurrency=1)
+            signer = GpgSigner(processes, key=True, concurrency=1)
             return await signer.sign(a_package(tmp_path), artifacts)
 
     signed = asyncio.run(main())
@@ -434,7 +436,7 @@ def test_what_gpg_cannot_sign_is_not_built(tmp_path: Path, script: str | None, w
 
     async def main() -> None:
         async with Processes(environment={"PATH": str(tmp_path)}) as processes:
-            await Signer(processes, key="KEY", concurrency=1).sign(package, artifacts)
+            await GpgSigner(processes, key="KEY", concurrency=1).sign(package, artifacts)
 
     with pytest.raises(BuildFailed, match=words):
         asyncio.run(main())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.maven import workspace
+from releasekit.ecosystems.maven import discover
 from releasekit.errors import ConfigError
 from unit.maven.poms import child, edges, gav, modules, needs, packages, projects, write
 
@@ -295,7 +295,7 @@ def test_arguments_that_a_shell_would_refuse_are_named(tmp_path: Path) -> None:
 def test_a_workspace_has_only_so_many_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workspace, "MAX_PROJECTS", 1)
+    monkeypatch.setattr(discover, "MAX_PROJECTS", 1)
     write(tmp_path / "pom.xml", gav("top") + modules("a"))
     write(tmp_path / "a" / "pom.xml", gav("a"))
     with pytest.raises(ConfigError, match="more than 1 modules"):

@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.maven.pin import filled_in, pin
+from releasekit.ecosystems.maven.pom import fill_in_pom, pin_versions
 from releasekit.errors import PlanError
 from unit.maven.poms import child, gav, modules, needs, projects, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.maven.workspace import PomProject
+    from releasekit.ecosystems.maven.discover import PomProject
 
 PLANNED = {"g:a": "1.0", "g:b": "1.0"}
 
@@ -26,29 +26,29 @@ def project(tmp_path: Path) -> PomProject:
 
 def test_ranges_become_exact_on_request_only(project: PomProject) -> None:
     text = project.pom.path.read_bytes().decode()
-    assert pin(text, project, PLANNED) == text
-    assert pin(text, project, PLANNED, "none") == text
-    exact = pin(text, project, PLANNED, "exact")
+    assert pin_versions(text, project, PLANNED) == text
+    assert pin_versions(text, project, PLANNED, "none") == text
+    exact = pin_versions(text, project, PLANNED, "exact")
     assert exact == text.replace(" [1.0,2.0) ", "1.0")
-    assert pin(exact, project, PLANNED, "exact") == exact
+    assert pin_versions(exact, project, PLANNED, "exact") == exact
 
 
 def test_a_range_that_excludes_the_planned_version_stays(project: PomProject) -> None:
     """Maven takes another one from the repository."""
     text = project.pom.path.read_text().replace(" [1.0,2.0) ", "[2.0,)")
-    assert pin(text, project, PLANNED, "exact") == text
+    assert pin_versions(text, project, PLANNED, "exact") == text
 
 
 @pytest.mark.parametrize("version", ["[2.0", "[1.0]x"])
 def test_what_is_no_range_is_refused(project: PomProject, version: str) -> None:
     text = project.pom.path.read_text().replace(" [1.0,2.0) ", version)
     with pytest.raises(PlanError, match="g:b"):
-        pin(text, project, PLANNED)
+        pin_versions(text, project, PLANNED)
 
 
 def test_an_exact_range_stays(project: PomProject) -> None:
     text = project.pom.path.read_text().replace(" [1.0,2.0) ", "[1.0]")
-    assert pin(text, project, PLANNED, "exact") == text
+    assert pin_versions(text, project, PLANNED, "exact") == text
 
 
 def test_what_is_published_has_coordinates_that_stand_alone(tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ def test_what_is_published_has_coordinates_that_stand_alone(tmp_path: Path) -> N
     body = child("a", version) + needs("top", "${project.version}") + "<url>${keep}</url>"
     path = write(tmp_path / "a/pom.xml", body)
     found = projects(tmp_path, properties={"changelist": ""})
-    page = filled_in(path.read_bytes(), found["a"]).decode()
+    page = fill_in_pom(path.read_bytes(), found["a"]).decode()
     assert page == path.read_text().replace(version, "1.0")
-    top = filled_in((tmp_path / "pom.xml").read_bytes(), found["top"]).decode()
+    top = fill_in_pom((tmp_path / "pom.xml").read_bytes(), found["top"]).decode()
     assert "<version>1.0</version>" in top
     assert "<own>1.0</own>" in top
 
@@ -68,10 +68,10 @@ def test_what_is_published_has_coordinates_that_stand_alone(tmp_path: Path) -> N
 def test_any_other_expression_in_coordinates_is_filled_in_too(tmp_path: Path) -> None:
     held = "<properties><our.version>3</our.version></properties>"
     path = write(tmp_path / "pom.xml", gav("a", "${our.version}") + held)
-    page = filled_in(path.read_bytes(), projects(tmp_path)["a"]).decode()
+    page = fill_in_pom(path.read_bytes(), projects(tmp_path)["a"]).decode()
     assert page == path.read_text().replace("${our.version}", "3")
 
 
 def test_a_pom_that_says_all_is_kept_to_the_byte(project: PomProject) -> None:
     data = project.pom.path.read_bytes()
-    assert filled_in(data, project) == data
+    assert fill_in_pom(data, project) == data

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from releasekit.config.values import Url
-from releasekit.ecosystems.maven import Options, deployment_record, portal
+from releasekit.ecosystems.maven import Options, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.model import Action, Package, PackageId, PlannedPackage
@@ -167,7 +167,7 @@ def test_a_deployment_is_found_again(root: Path) -> None:
 )
 def test_any_other_record_is_no_deployment_of_ours(root: Path, record: bytes) -> None:
     artifacts = built(root)
-    (root / ".releasekit" / deployment_record.NAME).write_bytes(record)
+    (root / ".releasekit" / portal.RECORD_NAME).write_bytes(record)
     there = server("PUBLISHED")
     deploy(there, root, artifacts)
     assert "POST /upload" in paths(there)
@@ -182,7 +182,7 @@ def test_one_that_is_gone_or_failed_is_made_again(root: Path, answer: httpx.Resp
     there.answer("POST", f"{API}/upload", httpx.Response(201, text="two"))
     there.answer("POST", f"{API}/status", *status("PUBLISHED"))
     deploy(there, root, artifacts)
-    record = json.loads((root / ".releasekit" / deployment_record.NAME).read_bytes())
+    record = json.loads((root / ".releasekit" / portal.RECORD_NAME).read_bytes())
     assert [each["deployment"] for each in record["deployments"]] == ["one", "two"]
 
 
@@ -220,7 +220,7 @@ def test_a_bundle_that_is_there_already_is_the_one_that_goes_out(root: Path) -> 
     artifacts = built(root)
     lost = server("PUBLISHED")
     deploy(lost, root, artifacts)
-    (root / ".releasekit" / deployment_record.NAME).unlink()
+    (root / ".releasekit" / portal.RECORD_NAME).unlink()
     again = server()
     again.answer("POST", f"{API}/status", *elsewhere("zero"))
     again.answer("POST", f"{API}/deployment/zero", httpx.Response(204))
@@ -247,13 +247,13 @@ def test_what_is_being_published_with_more_is_not_sent_again(
     alone = Package(
         id=PackageId("maven", "g:a"), version="1.0", directory=root, manifest=root / "pom.xml"
     )
-    around = deployment_record.Deployment(
+    around = portal.RecordedDeployment(
         id="around",
         release="0" * 64,
-        packages={"maven:g:a": portal.release_digest({alone: artifacts}), "maven:g:b": "1" * 64},
+        packages={"maven:g:a": portal.digest_release({alone: artifacts}), "maven:g:b": "1" * 64},
     )
     (root / ".releasekit").mkdir(exist_ok=True)
-    deployment_record.DeploymentRecord(root / ".releasekit", portal.CENTRAL).add(around)
+    portal.DeploymentRecord(root / ".releasekit", portal.CENTRAL).add(around)
     there = server(state, "PUBLISHED")
     deploy(there, root, artifacts)
     assert paths(there).count("POST /upload") == uploads
@@ -276,7 +276,7 @@ def test_what_is_not_the_same_bundle_is_in_the_way(
     artifacts = built(root)
     first = server("PUBLISHED")
     deploy(first, root, artifacts)
-    (root / ".releasekit" / deployment_record.NAME).unlink()
+    (root / ".releasekit" / portal.RECORD_NAME).unlink()
     answers = [
         httpx.Response(answer.status_code, text=answer.text.replace("SAME", name_of(first)))
         for answer in there

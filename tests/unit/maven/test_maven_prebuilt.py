@@ -9,8 +9,8 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.maven import Options
-from releasekit.ecosystems.maven.ecosystem import Maven
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
+from releasekit.ecosystems.maven.target import Maven
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.errors import BuildFailed, PackageError
 from releasekit.host.process import Processes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Contained
-    from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
+    from releasekit.ecosystems.maven.target import MavenWorkspace
 
 # A Maven that makes all there may be of one package.
 DEPLOYS = """
@@ -242,5 +242,5 @@ def test_a_file_that_changed_since_fails_its_package(tmp_path: Path) -> None:
     for artifact in given:
         artifact.path.write_bytes(b"later!")
     brought = replace(package, prebuilt=tuple(given))
-    (built,) = asyncio.run(found.completed([brought], lambda _: root / "into")).values()
+    (built,) = asyncio.run(found.complete([brought], lambda _: root / "into")).values()
     assert "is not what it was when it was planned" in str(built)

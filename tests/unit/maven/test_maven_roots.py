@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.maven import Options, discover
+from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.roots import publishable_at, workspace_at
-from releasekit.ecosystems.maven.workspace import load_projects
 from releasekit.ecosystems.shared.packages import unique_by_name
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
         (root / top / f"of-{top}/pom.xml").write_text(pom(f"of-{top}", needs))
     found = load_projects(root, Options(reactors=("two", "one")))
     projects, twins = unique_by_name(found, cure="", private=discover.unpublishable)
-    packages = {each.id.name: each for each in discover.packages(projects, twins)}
+    packages = {each.id.name: each for each in discover.make_packages(projects, twins)}
     assert packages["g:core"].version == "1.0"
     assert packages["g:of-one"].dependencies[0].private == ""
     assert "is a snapshot" in packages["g:of-two"].dependencies[0].private

@@ -12,7 +12,7 @@ import pytest
 import fakes
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.build import Builder, is_deployed
-from releasekit.ecosystems.maven.ecosystem import Maven
+from releasekit.ecosystems.maven.target import Maven
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from unit.maven.poms import gav, modules, packages, write
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
+    from releasekit.ecosystems.maven.target import MavenWorkspace
     from releasekit.model import Artifact, Package
 
 # Deploys a, and b once there is a file `go`, each as Maven does it: what lists it comes last.
@@ -192,7 +192,7 @@ def test_nothing_is_taken_of_what_is_being_removed(
             line = Line(root, workspace)
             gone = asyncio.Event()
 
-            async def taken(_builder: Builder, package: Package, *_: object) -> BuildFailed:
+            async def take(_builder: Builder, package: Package, *_: object) -> BuildFailed:
                 collected.append(package.id.name)
                 if gone.is_set():
                     return BuildFailed("taken all the same")
@@ -200,7 +200,7 @@ def test_nothing_is_taken_of_what_is_being_removed(
                 await asyncio.Event().wait()
                 raise AssertionError
 
-            monkeypatch.setattr(Builder, "taken", taken)
+            monkeypatch.setattr(Builder, "take", take)
             first = asyncio.ensure_future(line.build("g:b"))
             await gone.wait()
             first.cancel()

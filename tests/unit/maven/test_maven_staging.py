@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from releasekit.ecosystems.maven import deployment_record
+from releasekit.ecosystems.maven import portal
 from releasekit.ecosystems.maven.portal import CENTRAL
 from releasekit.errors import ConfigError, Denied, Rejected, Transient
 from releasekit.model import Staged
@@ -153,7 +153,7 @@ def test_the_record_holds_what_waits_beside_what_came_later(root: Path) -> None:
 def test_the_record_of_an_earlier_version_is_read(root: Path) -> None:
     artifacts = built(root)
     stage(server("VALIDATED"), root, artifacts)
-    path = root / ".releasekit" / deployment_record.NAME
+    path = root / ".releasekit" / portal.RECORD_NAME
     record = json.loads(path.read_bytes())
     row = record["deployments"][0]
     old = {"portal": CENTRAL, "release": row["release"], "deployment": row["deployment"]}
@@ -167,7 +167,7 @@ def test_the_record_of_an_earlier_version_is_read(root: Path) -> None:
 def test_an_id_that_leads_elsewhere_is_none(root: Path, identifier: str | None) -> None:
     artifacts = built(root)
     stage(server("VALIDATED"), root, artifacts)
-    path = root / ".releasekit" / deployment_record.NAME
+    path = root / ".releasekit" / portal.RECORD_NAME
     record = json.loads(path.read_bytes())
     record["deployments"][0]["deployment"] = identifier
     path.write_text(json.dumps(record))

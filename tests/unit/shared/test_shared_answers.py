@@ -5,7 +5,7 @@ import pytest
 
 from releasekit.ecosystems.cargo.registry import ANSWERS as CARGO
 from releasekit.ecosystems.go.proxy import ANSWERS as GO
-from releasekit.ecosystems.maven.access import ANSWERS as MAVEN
+from releasekit.ecosystems.maven.repository import ANSWERS as MAVEN
 from releasekit.ecosystems.npm.answers import ANSWERS as NPM
 from releasekit.ecosystems.npm.answers import STAGE_ANSWERS as NPM_STAGED
 from releasekit.ecosystems.pypi.answers import ANSWERS as PYPI

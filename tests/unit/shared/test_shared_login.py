@@ -15,7 +15,7 @@ import pytest
 import fakes
 from releasekit.config.values import Url
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.maven import access
+from releasekit.ecosystems.maven import repository
 from releasekit.ecosystems.shared.login import Given, TokenInput, choose_login
 from releasekit.errors import MissingCredentials, UnnamedRegistry
 from releasekit.host.ci import CI
@@ -112,7 +112,7 @@ def test_only_jobs_of_github_are_told_of_a_permission(tmp_path: Path, ecosystem:
 
 def test_a_password_goes_where_an_input_says() -> None:
     """R37"""
-    login = access.Login(PLACE, "ci", Secret("hunter2"))
+    login = repository.MavenLogin(PLACE, "ci", Secret("hunter2"))
     assert login.header() == login.header("Bearer") == {}
     with pytest.raises(UnnamedRegistry, match="no input does") as caught:
         login.check()

@@ -1,5 +1,5 @@
-"""Letting out, or taking back, what waits at the Central Portal: whole deployments, each of which
-has all packages of a release. The portal wants no code: its token is that of a person.
+"""Approving or rejecting deployments that wait at the Central Portal. Each holds all packages of a
+release. The portal asks for no code: its token belongs to a person.
 
 https://central.sonatype.org/publish/publish-portal-api/
 """
@@ -12,18 +12,16 @@ import re
 from typing import TYPE_CHECKING, Final, Never
 
 from releasekit.ecosystems.approval import Contents, Waiting
-from releasekit.ecosystems.maven import layout, metadata, versions
-from releasekit.ecosystems.maven.access import ANSWERS, Reader
-from releasekit.ecosystems.maven.deployments import Deployments, is_id
-from releasekit.ecosystems.maven.portal import CENTRAL, MAX_BYTES, REPOSITORY
+from releasekit.ecosystems.maven import layout, versions
+from releasekit.ecosystems.maven.deployments import Deployments, is_deployment_id
+from releasekit.ecosystems.maven.portal import CENTRAL, MAX_BYTES, open_public_reader
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.ecosystems.shared.documents import known_digest
-from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES
 from releasekit.errors import DigestMismatch, Rejected, UnderReview
 from releasekit.host import durable
 from releasekit.http.client import one_line
-from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
 from releasekit.text.commands import spelled
 
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 # https://github.com/apache/maven/blob/maven-3.9.9/maven-model-builder/src/main/java/org/apache/maven/model/validation/DefaultModelValidator.java
 _NAME: Final = re.compile(r"[\w.\-]+:[\w.\-]+", re.ASCII)
 _VERSION: Final = re.compile(r"""[^\\/:"<>|?*\[\](){},\s]+""")
-# So much more than what is recorded is read, to tell the digest of what is there instead.
+# The most that is read beyond the recorded size, for the digest of a file that took its place.
 _SLACK_BYTES: Final = 64 * 1024
 
 
@@ -63,23 +61,16 @@ class PortalApproval:
         self._deployments = Deployments(registry, config=config, services=services)
         self.url = self._deployments.url
         self.check_credentials = self._deployments.login.check
-        where = require_safe(
-            options.repository or REPOSITORY,
-            name="[maven] repository",
-            insecure=config.insecure_hosts,
-        )
-        # It is public, and the credentials are not for it.
-        repository = Server(where, ANSWERS, config, services)
-        self._reader = Reader(repository, None, config.state_directory)
-        # What is byte for byte as recorded, by deployment. One that holds more is not let out: it
-        # would be published whole.
+        self._reader = open_public_reader(options, config, services)
+        # The versions whose files are as recorded, by deployment. One that holds others, too, is
+        # not approved: the portal would publish all of it.
         self._same: dict[str, set[tuple[str, str]]] = {}
 
     async def waiting(self, recorded: Result) -> Waiting | None:
-        """One that is being published does not wait for anybody any more."""
-        package = _checked(recorded.package)
+        """None for a deployment that is gone, or being published."""
+        package = _require_coordinates(recorded.package)
         identifier = recorded.staged.id if recorded.staged is not None else ""
-        if not is_id(identifier):
+        if not is_deployment_id(identifier):
             raise Rejected(
                 f"{package}: {identifier[:60]!r} is not the id of a deployment",
                 hint="Take results.json as the run that staged the release has written it.",
@@ -89,18 +80,18 @@ class PortalApproval:
         if status is None or status.state in {"PUBLISHING", "PUBLISHED"}:
             return None
         if status.state == "FAILED":
-            raise self._failed(identifier, status)
+            raise self._make_failure(identifier, status)
         held = status.components
         if held and (package.id.name, package.version) not in held:
             raise Rejected(
-                f"{package}: deployment {identifier} holds {_listed(held)} instead",
+                f"{package}: deployment {identifier} holds {_list_components(held)} instead",
                 problem=Problem.CANNOT_APPROVE,
             )
         return Waiting(id=identifier, name=package.id.name, version=package.version)
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
-        """Without those that the deployment lacks."""
-        package = _checked(recorded.package)
+        """The files that the deployment has."""
+        package = _require_coordinates(recorded.package)
         found = []
         for artifact in recorded.artifacts:
             path = layout.path_for(package, artifact.filename)
@@ -113,13 +104,13 @@ class PortalApproval:
                 continue
             what = f"{package}: {artifact.filename} in deployment {waiting.id}"
             data = self._deployments.server.explain(response, what).content
-            found.append(await asyncio.to_thread(_kept, data, into / artifact.filename))
+            found.append(await asyncio.to_thread(_save, data, into / artifact.filename))
         if [each.sha256 for each in found] == [each.sha256 for each in recorded.artifacts]:
             self._same.setdefault(waiting.id, set()).add((package.id.name, package.version))
         return found
 
     async def is_visible(self, recorded: Result, into: Path) -> bool:  # noqa: ARG002 (kept nowhere)
-        package = _checked(recorded.package)
+        package = _require_coordinates(recorded.package)
         for artifact in recorded.artifacts:
             theirs = await self._published_digest(package, artifact)
             if not theirs:
@@ -133,43 +124,49 @@ class PortalApproval:
         return True
 
     async def last_published(self, recorded: Result, into: Path) -> Contents | None:
-        package = _checked(recorded.package)
+        package = _require_coordinates(recorded.package)
         page = await self._reader.get(package, layout.artifact_directory(package) / layout.METADATA)
         try:
-            listed = metadata.listed_versions(page) if page is not None else ()
+            listed = layout.list_versions(page) if page is not None else ()
         except ValueError:
             return None
-        version = _before(package.version, listed)
+        version = _find_previous(package.version, listed)
         if not version:
             return None
         there = layout.artifact_directory(package) / version
         paths = []
-        for rest in _main(recorded):
+        for rest in _main_endings(recorded):
             name = f"{layout.group_and_artifact(package)[1]}-{version}{rest}"
             data = await self._reader.get(package, there / name, max_bytes=MAX_FILE_BYTES)
             if data is not None:
-                await asyncio.to_thread(_kept, data, into / name)
+                await asyncio.to_thread(_save, data, into / name)
                 paths.append(into / name)
-        return await asyncio.to_thread(_contents, package, version, paths)
+        return await asyncio.to_thread(_read_contents, package, version, paths)
 
     def contents(self, recorded: Result, artifacts: Sequence[Artifact]) -> Contents:
-        """Of the POM and the main artifact, which are what users get."""
-        names = {f"{layout.prefix(recorded.package)}{rest}" for rest in _main(recorded)}
+        """Of the POM and the main artifact, which users get."""
+        names = {f"{layout.prefix(recorded.package)}{rest}" for rest in _main_endings(recorded)}
         paths = [artifact.path for artifact in artifacts if artifact.filename in names]
-        return _contents(recorded.package, recorded.package.version, paths)
+        return _read_contents(recorded.package, recorded.package.version, paths)
 
     async def approve(self, waiting: Waiting, code: str) -> None:  # noqa: ARG002 (there are none)
-        """Once for all packages of a deployment; for one that is being published nothing is left to
-        do.
-        """
-        status = await self._known(waiting)
+        """Publish a deployment, with all its packages, unless that has begun."""
+        status = await self._deployments.status(waiting.id)
+        if status is None:
+            raise Rejected(
+                f"deployment {waiting.id} is not there any more: it was dropped",
+                problem=Problem.CANNOT_APPROVE,
+            )
+        if status.state == "FAILED":
+            raise self._make_failure(waiting.id, status)
+        self._require_checked(waiting, status)
         if status.state in {"PUBLISHING", "PUBLISHED"}:
             return
         unseen = status.components - self._same.get(waiting.id, set())
         if unseen:
             raise Rejected(
-                f"deployment {waiting.id} also holds {_listed(unseen)}, which is not what was "
-                "staged: nothing of it was published",
+                f"deployment {waiting.id} also holds {_list_components(unseen)}, which is not what "
+                "was staged: nothing of it was published",
                 hint=f"Drop it on {self._deployments.page}, or with {spelled('reject')}, and "
                 "publish the release again.",
                 problem=Problem.CANNOT_APPROVE,
@@ -191,22 +188,10 @@ class PortalApproval:
         await self._deployments.drop(waiting.id)
 
     async def confirmed(self, wanted: CodeWanted) -> Never:
-        """Nobody ever wants a code here."""
+        """The portal asks for no code."""
         raise wanted
 
-    async def _known(self, waiting: Waiting) -> Status:
-        status = await self._deployments.status(waiting.id)
-        if status is None:
-            raise Rejected(
-                f"deployment {waiting.id} is not there any more: it was dropped",
-                problem=Problem.CANNOT_APPROVE,
-            )
-        if status.state == "FAILED":
-            raise self._failed(waiting.id, status)
-        self._require_checked(waiting, status)
-        return status
-
-    def _failed(self, identifier: str, status: Status) -> Rejected:
+    def _make_failure(self, identifier: str, status: Status) -> Rejected:
         return Rejected(
             f"deployment {identifier} has failed: {status.words or 'the portal gives no reason'}",
             hint=f"Nothing can come of it. {self._deployments.page} tells more.",
@@ -229,8 +214,8 @@ class PortalApproval:
         return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
-def _checked(package: Package) -> Package:
-    """What goes into addresses; raises Rejected for names of which Maven has none."""
+def _require_coordinates(package: Package) -> Package:
+    """Coordinates that can go into addresses; raises Rejected for others."""
     if not _NAME.fullmatch(package.id.name) or not _VERSION.fullmatch(package.version):
         raise Rejected(
             f"{one_line(str(package), 200)}: not a group:artifact and a version of Maven",
@@ -239,8 +224,8 @@ def _checked(package: Package) -> Package:
     return package
 
 
-def _main(recorded: Result) -> Iterator[str]:
-    """What the names of its files end in, without attached ones and signatures."""
+def _main_endings(recorded: Result) -> Iterator[str]:
+    """The endings of the POM and the main artifact, without attached files and signatures."""
     prefix = layout.prefix(recorded.package)
     for artifact in recorded.artifacts:
         rest = artifact.filename.removeprefix(prefix)
@@ -248,8 +233,8 @@ def _main(recorded: Result) -> Iterator[str]:
             yield rest
 
 
-def _before(version: str, listed: Iterable[str]) -> str:
-    """The highest release below `version`; empty where there is none."""
+def _find_previous(version: str, listed: Iterable[str]) -> str:
+    """The highest release below `version`; empty without one."""
     lower = [
         each
         for each in listed
@@ -257,15 +242,15 @@ def _before(version: str, listed: Iterable[str]) -> str:
         and not versions.is_snapshot(each)
         and versions.compare(each, version) < 0
     ]
-    return versions.in_order(lower)[-1] if lower else ""
+    return versions.sort_versions(lower)[-1] if lower else ""
 
 
-def _kept(data: bytes, path: Path) -> Artifact:
+def _save(data: bytes, path: Path) -> Artifact:
     durable.replace(path, data)
     return digested(path, "sha256")
 
 
-def _contents(package: Package, version: str, paths: Sequence[Path]) -> Contents:
+def _read_contents(package: Package, version: str, paths: Sequence[Path]) -> Contents:
     artifact = layout.group_and_artifact(package)[1]
     names: set[str] = set()
     for path in paths:
@@ -276,5 +261,5 @@ def _contents(package: Package, version: str, paths: Sequence[Path]) -> Contents
     return Contents(version=version, size=size, names=frozenset(names))
 
 
-def _listed(components: Iterable[tuple[str, str]]) -> str:
+def _list_components(components: Iterable[tuple[str, str]]) -> str:
     return one_line(", ".join(sorted(f"{name} {version}" for name, version in components)), 200)

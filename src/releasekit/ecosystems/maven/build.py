@@ -1,7 +1,8 @@
 """Building a reactor: one mvn for all of its packages, on a copy of the sources.
 
-The last goal deploys into a directory, so that what is published is exactly what Maven itself would
-have deployed: a POM that a plugin has flattened, attached artifacts, signatures of the project.
+The last goal deploys into a directory, so that a release has the files that Maven itself would have
+deployed: a POM that a plugin flattened, attached artifacts, signatures of the project. A
+`RunningBuild` takes each package out of that directory as soon as mvn has deployed it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.directory import read_page
-from releasekit.ecosystems.maven import layout, metadata, pin
+from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
-from releasekit.ecosystems.maven.failures import not_built
-from releasekit.ecosystems.maven.tools import INSTALL
+from releasekit.ecosystems.maven.mvn import INSTALL, explain_unbuilt
+from releasekit.ecosystems.maven.pom import fill_in_pom
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged
-from releasekit.errors import BuildFailed, CommandFailed, ManifestError
+from releasekit.errors import BuildFailed, CommandFailed, ManifestError, ReleasekitError
 from releasekit.host import durable
 from releasekit.host.folder import Folder
 from releasekit.problems import Problem
@@ -29,23 +30,27 @@ from releasekit.state.directory import NAME
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from releasekit.aio import Group
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Built, Into, Services
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.workspace import PomProject
+    from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.model import Artifact, Package, PackageId
     from releasekit.state.run_logs import Log
+
 
 PLUGINS: Final = "org.apache.maven.plugins"
 DEPLOY: Final = f"{PLUGINS}:maven-deploy-plugin:3.1.4:deploy"
 SOURCES: Final = f"{PLUGINS}:maven-source-plugin:3.3.1:jar-no-fork"
 JAVADOC: Final = f"{PLUGINS}:maven-javadoc-plugin:3.11.2:jar"
 _COPY_SOURCES: Final = Path(__file__).with_name("copy_sources.py")
+# Between two looks at the files of a running mvn.
+_PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """Of the reactor at `top`; `projects` are all of the workspace at `root`, by name."""
+    """Builds the reactor at `top`; `projects` are those of the workspace at `root`, by name."""
 
     root: Path
     top: Path
@@ -56,32 +61,32 @@ class Builder:
 
     @property
     def work(self) -> Path:
-        """Of its own, because reactors are built side by side."""
-        # No name of a directory holds a "/", so no two reactors share one.
+        """One directory for each reactor, because they are built in parallel."""
+        # Without "/" in the names of directories, this is one to one.
         name = self.top.relative_to(self.root).as_posix().replace("+", "++").replace("/", "+-")
         return self.config.state_directory / "work" / "maven" / f"at{name}"
 
     @property
     def staging(self) -> Path:
-        """What Maven deploys into."""
+        """The directory that Maven deploys into."""
         return self.work / "staged"
 
     async def build(self, packages: Sequence[Package], into: Into) -> dict[PackageId, Built]:
-        """Packages of this reactor, the files of each into a directory of its own."""
+        """Build packages of this reactor, each into its directory."""
         log = self.services.logs.fresh("build", packages[0].id)
         try:
             failure = await self.run(packages, log)
             return {
-                package.id: await self.taken(package, into, failure, log) for package in packages
+                package.id: await self.take(package, into, failure, log) for package in packages
             }
         finally:
             await self.clear()
 
     async def run(self, packages: Sequence[Package], log: Log) -> CommandFailed | None:
-        """One mvn, on a copy; one that fails may have built some of the packages all the same."""
+        """Run mvn on a copy of the sources; a failing mvn may have deployed some packages."""
         copy = self.work / "sources" / self.top.relative_to(self.root)
         processes = self.services.processes
-        command = [self._command(packages[0], copy), *self._arguments(packages)]
+        command = [self._find_command(packages[0], copy), *self._make_arguments(packages)]
         env = processes.passing(self.options.pass_env)
         try:
             await self._copy_sources(copy, log)
@@ -90,26 +95,26 @@ class Builder:
             return error
         return None
 
-    async def taken(
+    async def take(
         self, package: Package, into: Into, failure: CommandFailed | None, log: Log
     ) -> Built:
-        """What was deployed of a package, out of the staging directory."""
-        # A mvn that was killed may have left half of a deployment.
+        """Take the deployed files of a package out of the staging directory."""
+        # A mvn that was killed may have deployed half of a package.
         if failure is not None and not await asyncio.to_thread(is_deployed, package, self.staging):
-            return not_built(package, failure, log)
+            return explain_unbuilt(package, failure, log)
         found = await asyncio.to_thread(collect, package, self.staging, into(package))
-        return found or not_built(package, failure, log)
+        return found or explain_unbuilt(package, failure, log)
 
     async def clear(self) -> None:
-        await uncancellable(asyncio.to_thread(_cleared, self.work))
+        await uncancellable(asyncio.to_thread(_clear, self.work))
 
     async def _copy_sources(self, copy: Path, log: Log) -> None:
-        """A copy of the reactor whose POMs leave nothing open. Raises CommandFailed.
+        """Copy the reactor, with POMs that are complete. Raises CommandFailed.
 
-        No `target` of an earlier build gets into a release, and none is left in the tree.
+        The copy has no `target` of an earlier build, and this build leaves none in the tree.
         """
         await asyncio.to_thread(_make_empty, self.work, copy.parent)
-        # In the sandbox: what other builds change meanwhile leads out of it nowhere.
+        # In the sandbox, because other builds may put links into the tree meanwhile.
         copying = [sys.executable, "-I", "-S", _COPY_SOURCES, self.top, copy]
         left_out = [self.config.state_directory, ".git", "node_modules", NAME]
         command = [*map(str, (*copying, *left_out))]
@@ -122,7 +127,7 @@ class Builder:
                 path = copy / project.pom.path.relative_to(self.top)
                 try:
                     data = durable.read_file(path, max_bytes=MAX_BYTES)
-                    filled = pin.filled_in(data, project)
+                    filled = fill_in_pom(data, project)
                     if filled != data:
                         durable.replace(path, filled)
                 except OSError as error:
@@ -130,7 +135,7 @@ class Builder:
                 except (ManifestError, ValueError) as error:  # changed since, or by a build
                     raise CommandFailed(f"{path}: not the POM that was planned: {error}") from error
 
-    def _command(self, package: Package, copy: Path) -> str:
+    def _find_command(self, package: Package, copy: Path) -> str:
         command = self.options.command
         if "/" in command:
             return str(copy / command)
@@ -143,7 +148,7 @@ class Builder:
             )
         return found
 
-    def _arguments(self, packages: Sequence[Package]) -> list[str]:
+    def _make_arguments(self, packages: Sequence[Package]) -> list[str]:
         options = self.options
         others = {name for name, project in self.projects.items() if project.top == self.top}
         wanted = [package.id.name for package in packages]
@@ -160,8 +165,98 @@ class Builder:
             *arguments,
             DEPLOY,
             f"-DaltDeploymentRepository=releasekit::{self.staging.as_uri()}",
-            "-DdeployAtEnd=false",  # which beats a property of the POM, and no configuration
+            "-DdeployAtEnd=false",  # beats a property of the POM, but not a configuration
         ]
+
+
+class RunningBuild:
+    """One mvn for `packages`, which are taken in any order, each once; the first `take` starts it.
+
+    It ends when the last package is taken, when the last waiting `take` is cancelled, or when
+    `group` closes.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        packages: Sequence[Package],
+        group: Group,
+        *,
+        pause_s: float = _PAUSE_S,
+    ) -> None:
+        self._builder = builder
+        self._packages = packages
+        self._group = group
+        self._pause_s = pause_s
+        self._there = {package.id: asyncio.Event() for package in packages}
+        self._all_taken = asyncio.Event()
+        self._begun: tuple[asyncio.Task[None], Log] | None = None
+        self._waiting = 0
+        self._interrupted = False
+        self._has_ended = False
+        self._failure: CommandFailed | None = CommandFailed("`mvn` was interrupted")
+        self._trouble: ReleasekitError | OSError | None = None
+
+    def has(self, package: Package) -> bool:
+        return package.id in self._there
+
+    async def take(self, package: Package, into: Into) -> Built:
+        """Take the files of a package once mvn has deployed it, or has ended without."""
+        if self._begun is None:
+            log = self._builder.services.logs.fresh("build", self._packages[0].id)
+            self._begun = self._group.start(self._build(log)), log
+        task, log = self._begun
+        self._waiting += 1
+        try:
+            await self._there[package.id].wait()
+            if self._trouble is not None:
+                raise self._trouble
+            if self._interrupted:
+                # The deployed files are being removed.
+                return explain_unbuilt(package, self._failure, log)
+            return await self._builder.take(package, into, self._failure, log)
+        except asyncio.CancelledError:
+            # Its time is up, it was removed, or the run ends; the other packages go on.
+            if self._waiting == 1 and not self._has_ended:
+                self._interrupted = True
+                task.cancel()
+            raise
+        finally:
+            self._waiting -= 1
+            del self._there[package.id]
+            if not self._there:
+                self._all_taken.set()
+
+    async def _build(self, log: Log) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(self._watch())
+                try:
+                    self._failure = await self._builder.run(self._packages, log)
+                except (ReleasekitError, OSError) as error:
+                    self._trouble = error
+                self._has_ended = True
+                watching.cancel()
+            self._wake_all()
+            await self._all_taken.wait()
+        finally:
+            self._wake_all()
+            await self._builder.clear()
+
+    def _wake_all(self) -> None:
+        for there in self._there.values():
+            there.set()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._pause_s)
+            awaited = [
+                package
+                for package in self._packages
+                if package.id in self._there and not self._there[package.id].is_set()
+            ]
+            for package in await asyncio.to_thread(_find_deployed, awaited, self._builder.staging):
+                self._there[package.id].set()
 
 
 def _make_empty(work: Path, directory: Path) -> None:
@@ -172,31 +267,35 @@ def _make_empty(work: Path, directory: Path) -> None:
         raise CommandFailed(f"{error.filename}: {error.strerror}") from error
 
 
-def _cleared(work: Path) -> None:
-    """The next build does it again, where something is in the way."""
+def _clear(work: Path) -> None:
+    """A failure is silent; the next build clears again."""
     with contextlib.suppress(OSError):
         durable.remove_tree(work)
         with Folder.reached(work.parent.parent) as folder:
             folder.remove_empty(work.parent.name)
 
 
+def _find_deployed(packages: Sequence[Package], staging: Path) -> list[Package]:
+    return [package for package in packages if is_deployed(package, staging)]
+
+
 def is_deployed(package: Package, staging: Path) -> bool:
-    """Whether all of its files are there; blocks. Maven lists a version after its last file.
+    """Whether all files of a package are there; blocks. Maven lists a version after its last file.
 
     https://github.com/apache/maven-resolver (BasicRepositoryConnector.put: artifacts, then
     metadata)
     """
     pom = staging / layout.version_directory(package) / layout.pom_name(package)
-    # What lists it may be half written, and a build may leave links anywhere.
+    # The metadata may be half written, and a build may leave links anywhere.
     with contextlib.suppress(OSError, ValueError):
         page = read_page(staging / layout.artifact_directory(package) / layout.METADATA)
-        listed = page is not None and package.version in metadata.listed_versions(page)
+        listed = page is not None and package.version in layout.list_versions(page)
         return listed and durable.is_file(pom)
     return False
 
 
 def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]:
-    """The deployed files of one package, the POM first; empty if it was not deployed."""
+    """Move the deployed files of a package into `into`, the POM first; empty without a POM."""
     found, pom = staging / layout.version_directory(package), layout.pom_name(package)
     if not durable.is_file(found / pom):
         return ()
@@ -208,13 +307,13 @@ def collect(package: Package, staging: Path, into: Path) -> tuple[Artifact, ...]
     ):
         for name in names:
             source.move(name, target, name)
-    return _pom_first(package, into, names)
+    return _digest_files(package, into, names)
 
 
-def overlaid(package: Package, into: Path, made: Sequence[Artifact]) -> Built:
-    """In `into`, the prebuilt files of a package, and of those `made` there what they lack.
+def overlay_prebuilt(package: Package, into: Path, made: Sequence[Artifact]) -> Built:
+    """Put the prebuilt files of a package into `into`, over those that were `made` there.
 
-    The signature of a file that one of them takes the place of is left out.
+    A prebuilt file also removes the signature of the file that it replaces.
     """
     given = {artifact.filename for artifact in package.prebuilt}
     try:
@@ -226,9 +325,9 @@ def overlaid(package: Package, into: Path, made: Sequence[Artifact]) -> Built:
                     names.append(name)
     except BuildFailed as error:
         return error
-    return _pom_first(package, into, names)
+    return _digest_files(package, into, names)
 
 
-def _pom_first(package: Package, into: Path, names: Sequence[str]) -> tuple[Artifact, ...]:
+def _digest_files(package: Package, into: Path, names: Sequence[str]) -> tuple[Artifact, ...]:
     ordered = sorted(names, key=lambda name: (name != layout.pom_name(package), name))
     return tuple(digested(into / name, *layout.ALGORITHMS) for name in ordered)

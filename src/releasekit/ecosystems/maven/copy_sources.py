@@ -1,9 +1,9 @@
-"""A program of its own, which copies the sources of a reactor, within the rights of a build.
+"""A program that copies the sources of a reactor with the rights of a build.
 
     python -I -S copy_sources.py TOP COPY STATE_DIRECTORY NAME...
 
-The state directory, what has one of the NAMEs, and what an earlier build has made beside a POM stay
-behind. A link is copied as a link.
+It leaves out the state directory, everything with one of the NAMEs, and the `target` beside a POM.
+It copies a link as a link.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import sys
 def copy_sources(top: str, copy: str, state_directory: str, *names: str) -> None:
     """Raises OSError.
 
-    No mode and no time is set by name: the sandbox keeps nobody from those of a file outside, to
-    which another build's link may lead by then.
+    It sets modes by descriptor and no times: by name it could change those of a file outside, to
+    which a link of another build leads. The sandbox does not prevent that.
     """
     for directory, inner, files in os.walk(top, onerror=_refuse):
         target = copy + directory[len(top) :]
@@ -28,20 +28,19 @@ def copy_sources(top: str, copy: str, state_directory: str, *names: str) -> None
         inner[:] = [
             name
             for name in inner
-            if name not in left_out and _join(directory, name) != state_directory
+            if name not in left_out and f"{directory}/{name}" != state_directory
         ]
         for name in (*inner, *(name for name in files if name not in left_out)):
-            source = _join(directory, name)
+            source, place = f"{directory}/{name}", f"{target}/{name}"
             if os.path.islink(source):  # noqa: PTH114
-                os.symlink(os.readlink(source), _join(target, name))  # noqa: PTH115, PTH211
+                os.symlink(os.readlink(source), place)  # noqa: PTH115, PTH211
             elif name not in inner:
-                _copy_file(source, _join(target, name))
+                _copy_file(source, place)
 
 
 def _copy_file(source: str, target: str) -> None:
-    # A pipe would wait for somebody; Windows has neither.
-    without = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    descriptor = os.open(source, os.O_RDONLY | without)
+    # A pipe would block until another process writes to it.
+    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "is no regular file", source)
@@ -51,10 +50,6 @@ def _copy_file(source: str, target: str) -> None:
 
     with open(descriptor, "rb") as old, open(target, "xb", opener=made) as new:  # noqa: PTH123
         shutil.copyfileobj(old, new)
-
-
-def _join(directory: str, name: str) -> str:
-    return f"{directory}{os.sep}{name}"
 
 
 def _refuse(error: OSError) -> None:

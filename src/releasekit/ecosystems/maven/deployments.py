@@ -1,4 +1,4 @@
-"""The deployments of one account at the Central Portal: what it was given, and what becomes of it.
+"""The deployments of one account at the Central Portal: upload, state, publish, drop.
 
 https://central.sonatype.org/publish/publish-portal-api/
 """
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from releasekit.ecosystems.maven.access import ANSWERS, login_for
+from releasekit.ecosystems.maven.repository import ANSWERS, make_login
 from releasekit.ecosystems.shared.server import Server
 from releasekit.errors import Rejected, Transient
 from releasekit.http.client import one_line
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
 
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
-# They are UUIDs; nothing that would lead elsewhere as a part of an address.
+# UUIDs; as a part of an address they cannot lead elsewhere.
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
-# The portal's words, which only its users quote: "Component with coordinate 'g:a:1.0' is currently
-# being published in another deployment (ID)".
+# Undocumented words of the portal, as users quote them: "Component with coordinate 'g:a:1.0' is
+# currently being published in another deployment (ID)".
 _ELSEWHERE: Final = re.compile(r"in another deployment \(([A-Za-z0-9_-]{1,100})\)")
 
 State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
@@ -36,9 +36,9 @@ State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """`words` are those of the portal on what is wrong, and `elsewhere` the ids of the deployments
-    that have the same versions already. `components` are the names and versions that this one
-    holds; the portal knows them once it has validated it.
+    """`words` are the portal's errors, and `elsewhere` the ids of the deployments that already have
+    the same versions. `components` are the names and versions in this deployment; the portal knows
+    them once it has validated it.
     """
 
     state: State
@@ -49,29 +49,26 @@ class Status:
 
 
 class Deployments:
-    """Asked with the credentials of the account: nobody else's deployments are ever told of."""
+    """The portal answers for the deployments of the account whose credentials it gets."""
 
     def __init__(self, registry: Url, *, config: Config, services: Services) -> None:
         url = require_safe(registry.text, name="maven-registry", insecure=config.insecure_hosts)
         self.server = Server(url, ANSWERS, config, services)
         self.url = str(self.server.url)
-        self.login = login_for(config, services.credentials, registry)
+        self.login = make_login(config, services.credentials, registry)
         self._redact = services.credentials.redact
 
     @property
     def page(self) -> str:
-        """Where a person sees them, publishes and drops them."""
+        """The page where a person sees, publishes and drops deployments."""
         return str(self.server.at("publishing/deployments"))
 
     async def upload(self, bundle: IO[bytes], name: str, *, automatic: bool, what: str) -> str:
-        """One attempt; the id of the new deployment."""
+        """The id of the new deployment, after one attempt."""
         request = self.server.http.build_request(
             "POST",
             self._endpoint("upload"),
-            params={
-                "name": name,
-                "publishingType": "AUTOMATIC" if automatic else "USER_MANAGED",
-            },
+            params={"name": name, "publishingType": "AUTOMATIC" if automatic else "USER_MANAGED"},
             files={"bundle": ("bundle.zip", bundle, "application/octet-stream")},
             headers=self.header,
             timeout=_UPLOAD_TIMEOUT,
@@ -80,7 +77,7 @@ class Deployments:
         if not self.server.accept(response, what):
             raise Rejected(f"{what}: HTTP {response.status_code}")
         identifier = response.content[:1000].decode("utf-8", "replace").strip()
-        if not is_id(identifier):
+        if not is_deployment_id(identifier):
             raise Transient(
                 f"{what}: {self.url} gave it no usable id",
                 ambiguous=True,
@@ -89,7 +86,7 @@ class Deployments:
         return identifier
 
     async def status(self, identifier: str) -> Status | None:
-        """None for a deployment the portal does not know, or not as one of this account."""
+        """None for a deployment that the account does not have."""
         url = self._endpoint("status").copy_with(params={"id": identifier})
         response = await self.server.read(url, self.header, method="POST")
         if response.status_code == 404:
@@ -100,13 +97,13 @@ class Deployments:
             case None:
                 return None
             case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
-                said = _words(answer.get("errors"))
+                said = _error_text(answer.get("errors"))
                 return Status(
                     state=state,
                     name=str(answer.get("deploymentName")),
                     words=one_line(self._redact(said), 600),
                     elsewhere=frozenset(_ELSEWHERE.findall(said)),
-                    components=_components(answer),
+                    components=_parse_components(answer),
                 )
             case _:
                 shown = one_line(str(state), 100)
@@ -116,18 +113,18 @@ class Deployments:
                 )
 
     async def publish(self, identifier: str) -> None:
-        """Ask for that once; it may be published when it is VALIDATED."""
+        """Ask once for the publication of a deployment that is VALIDATED."""
         response = await self._send("POST", identifier)
         self.server.explain(response, f"publishing deployment {identifier}", reading=False)
 
     async def drop(self, identifier: str) -> None:
-        """It may be dropped when it is VALIDATED or FAILED; one that is gone is dropped."""
+        """Drop a deployment that is VALIDATED or FAILED, unless it is gone."""
         response = await self._send("DELETE", identifier)
         if response.status_code != 404:
             self.server.explain(response, f"dropping deployment {identifier}", reading=False)
 
     def address_of(self, identifier: str, path: str) -> httpx.URL:
-        """Of a file in it, which can be read with `header` once it is VALIDATED.
+        """The URL of a file in a deployment; `header` reads it once that is VALIDATED.
 
         https://central.sonatype.org/publish/publish-portal-api/#manually-testing-a-deployment-bundle
         """
@@ -147,11 +144,11 @@ class Deployments:
         return self.server.at(f"api/v1/publisher/{path}")
 
 
-def is_id(text: str) -> bool:
+def is_deployment_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def _words(errors: object) -> str:
+def _error_text(errors: object) -> str:
     found = errors.items() if isinstance(errors, dict) else ()
     return "; ".join(
         f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
@@ -159,8 +156,8 @@ def _words(errors: object) -> str:
     )
 
 
-def _components(answer: dict[str, Any]) -> frozenset[tuple[str, str]]:
-    """Of package URLs, such as pkg:maven/org.example/core@1.0?type=pom.
+def _parse_components(answer: dict[str, Any]) -> frozenset[tuple[str, str]]:
+    """Names and versions in package URLs, such as pkg:maven/org.example/core@1.0?type=pom.
 
     https://github.com/package-url/purl-spec/blob/main/types-doc/maven-definition.md
     """

@@ -1,27 +1,265 @@
-"""Which Maven packages a workspace holds and how they depend on one another."""
+"""Which Maven packages a workspace holds, and how they depend on one another: the projects of each
+reactor, with the properties that they inherit and the values of their expressions.
+
+https://maven.apache.org/ref/3.9.9/maven-model-builder/ says how Maven builds its models. This
+follows the rules that decide coordinates, as far as the files of the workspace reach. It ignores
+parents on a registry, and profiles, except for the properties and the deployment that profiles
+active by default set.
+"""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import versions
+from releasekit.ecosystems.maven.mvn import read_overrides
+from releasekit.ecosystems.maven.pom import read_pom
 from releasekit.ecosystems.shared.packages import edge_meant
+from releasekit.errors import ManifestError, MembersError
+from releasekit.host.files import inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from releasekit.ecosystems.maven.pom import Reference, Use
-    from releasekit.ecosystems.maven.workspace import PomProject
+    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven.pom import Pom, Reference, Use
+
 
 ECOSYSTEM: Final = "maven"
-# What gives a reference its version where it names none.
+# The use that gives a reference its version if it names none.
 _MANAGED: Final[Mapping[Use, Use]] = {"dependency": "managed", "plugin": "managed plugin"}
 _STRENGTH: Final = (DependencyKind.ORDER, DependencyKind.OPTIONAL, DependencyKind.RUNTIME)
+MAX_PROJECTS: Final = 10_000
+MAX_PARENTS: Final = 50
+# Properties may use each other: without a bound a small file could expand to gigabytes.
+MAX_EXPRESSIONS: Final = 1_000
+MAX_VALUE_CHARS: Final = 4_096
+# Each is part of a file's name, and file systems bound names to this many bytes.
+MAX_COORDINATE_CHARS: Final = 255
+_EXPRESSION: Final = re.compile(r"\$\{([^${}]+)\}")
+# Coordinates become paths, URLs and arguments.
+# https://maven.apache.org/ref/3.9.9/maven-model-builder/ (validation of identifiers)
+_COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 
 
-def packages(by_name: Mapping[str, PomProject], twins: Sequence[PomProject] = ()) -> list[Package]:
-    """The projects as packages with their edges to one another."""
+@dataclass(slots=True, kw_only=True, eq=False)
+class PomProject:
+    """A POM with its coordinates resolved. `top` is the directory of its reactor.
+
+    `parent` is None for a parent outside of this workspace. `overrides` are the properties set from
+    outside, which beat those of POMs.
+    """
+
+    pom: Pom
+    top: Path
+    overrides: Mapping[str, str]
+    parent: PomProject | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    group: str = ""
+    artifact: str = ""
+    version: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.group}:{self.artifact}"
+
+    @property
+    def manifest(self) -> Path:
+        return self.pom.path
+
+    @property
+    def packaging(self) -> str:
+        return self.resolve(self.pom.packaging)
+
+    def ancestry(self) -> Iterator[PomProject]:
+        """The project, its parent, and so on, within the workspace."""
+        project: PomProject | None = self
+        while project is not None:
+            yield project
+            project = project.parent
+
+    def resolve(self, text: str) -> str:
+        """`text` with its expressions replaced, except for undefined ones."""
+        for _ in range(MAX_EXPRESSIONS):
+            for expression in _EXPRESSION.finditer(text):
+                value = self._value(expression[1])
+                if value is not None and expression[0] not in value:
+                    text = text[: expression.start()] + value + text[expression.end() :]
+                    break
+            else:
+                return text
+            if len(text) > MAX_VALUE_CHARS:
+                break
+        raise ManifestError(f"{self.pom.path}: {text[:60]!r} never comes to an end")
+
+    def _value(self, name: str) -> str | None:
+        if name in self.overrides:
+            return self.overrides[name]
+        model = self.model()
+        for prefix in ("project.", "pom."):
+            if name.startswith(prefix) and name.removeprefix(prefix) in model:
+                return model[name.removeprefix(prefix)]
+        if name in self.properties:
+            return self.properties[name]
+        return model.get(name)
+
+    def model(self) -> dict[str, str]:
+        """The values of `${project.…}`; coordinates are unresolved until they are set."""
+        pom, inherited = self.pom, {}
+        if pom.parent is not None:
+            above = self.parent or pom.parent
+            inherited = {
+                "parent.groupId": above.group,
+                "parent.artifactId": above.artifact,
+                "parent.version": above.version,
+            }
+        return {
+            "groupId": self.group or pom.group or inherited.get("parent.groupId", ""),
+            "artifactId": self.artifact or pom.artifact,
+            "version": self.version or pom.version or inherited.get("parent.version", ""),
+            "packaging": pom.packaging,
+            **inherited,
+        }
+
+
+def load_projects(root: Path, options: Options) -> list[PomProject]:
+    """The projects of the workspace's reactors, each once, in the order of the POMs.
+
+    Raises ConfigError for a module that does not exist, or leads out of `root`.
+    """
+    found: list[PomProject] = []
+    for top in _find_tops(root, options):
+        found += _Reactor(root, top, options).projects()
+    return list({project.pom.path: project for project in found}.values())
+
+
+def _find_tops(root: Path, options: Options) -> list[Path]:
+    if not options.reactors:
+        top = root / "pom.xml"
+        return [inside(root, top, where=str(top)).parent] if top.is_file() else []
+    tops = []
+    for name in options.reactors:
+        top = root / name / "pom.xml"
+        where = f"{options.where()} reactors: {name!r}"
+        if not is_file(top):
+            raise MembersError(f"{where} has no pom.xml", hint="Name the directory that has one.")
+        tops.append(inside(root, top, where=where).parent)
+    return tops
+
+
+class _Reactor:
+    """The modules of one top POM, and the parents in the workspace that they inherit from."""
+
+    def __init__(self, root: Path, top: Path, options: Options) -> None:
+        self._root = root
+        self._top = top
+        self._overrides = read_overrides(root, top, options)
+        self._poms: dict[Path, Pom] = {}
+        self._by_key: dict[tuple[str, str], Path] = {}
+        self._projects: dict[Path, PomProject] = {}
+
+    def projects(self) -> list[PomProject]:
+        pending = [self._top / "pom.xml"]
+        listed: dict[Path, Pom] = {}
+        while pending:
+            path = pending.pop(0)
+            if path not in listed:
+                listed[path] = self._read(path)
+                pending += self._find_modules(listed[path])
+            if len(listed) > MAX_PROJECTS:
+                raise MembersError(f"{self._top}: more than {MAX_PROJECTS} modules")
+        self._by_key = {pom.key: path for path, pom in listed.items()}
+        return [self._load_project(path, 0) for path in listed]
+
+    def _read(self, path: Path) -> Pom:
+        if path not in self._poms:
+            self._poms[path] = read_pom(path)
+        return self._poms[path]
+
+    def _find_modules(self, pom: Pom) -> Iterator[Path]:
+        own = PomProject(
+            pom=pom, top=self._top, overrides=self._overrides, properties=pom.properties
+        )
+        for module in map(own.resolve, pom.modules):
+            where = f"{pom.path}: module {clip(module, 200)!r}"
+            path = find_pom(pom.path.parent / module)
+            if path is None:
+                raise MembersError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
+            yield inside(self._root, path, where=where)
+
+    def _load_project(self, path: Path, depth: int) -> PomProject:
+        if depth > MAX_PARENTS:
+            raise ManifestError(f"{path}: its parents never come to an end")
+        if path not in self._projects:
+            pom = self._read(path)
+            project = PomProject(pom=pom, top=self._top, overrides=self._overrides)
+            project.parent = self._find_parent(pom, depth)
+            above = project.parent.properties if project.parent else {}
+            project.properties = {**above, **pom.properties}
+            self._set_coordinates(project)
+            self._projects[path] = project
+        return self._projects[path]
+
+    def _find_parent(self, pom: Pom, depth: int) -> PomProject | None:
+        """As Maven finds it: at the relative path, else among the modules."""
+        wanted = pom.parent
+        if wanted is None:
+            return None
+        candidates = [self._by_key.get((wanted.group, wanted.artifact))]
+        if wanted.relative_path:
+            candidates.insert(0, find_pom(pom.path.parent / wanted.relative_path))
+        for candidate in candidates:
+            if candidate is None or not (path := candidate.resolve()).is_relative_to(self._root):
+                continue
+            found = self._read(path)
+            if path == pom.path or found.artifact != wanted.artifact:
+                continue
+            parent = self._load_project(path, depth + 1)
+            if (parent.group, parent.version) == (
+                parent.resolve(wanted.group),
+                parent.resolve(wanted.version),
+            ):
+                return parent
+        return None
+
+    def _set_coordinates(self, project: PomProject) -> None:
+        model = project.model()
+        for tag in ("groupId", "artifactId", "version"):
+            value = model[tag] = project.resolve(model[tag])
+            if len(value) > MAX_COORDINATE_CHARS:
+                raise ManifestError(
+                    f"{project.pom.path}: its <{tag}> is longer than {MAX_COORDINATE_CHARS} "
+                    f"characters: {value[:60]!r}",
+                    hint="Write a shorter one: it becomes part of file names.",
+                )
+            if not _COORDINATE.fullmatch(value) or ".." in value:
+                raise ManifestError(
+                    f"{project.pom.path}: its <{tag}> is {value[:100]!r}, which is no {tag}",
+                    hint="What the files of the workspace do not define can be set in "
+                    'releasekit.toml: [maven] properties = { name = "value" }.'
+                    if "${" in value
+                    else "Letters, digits, and _ . + - are what it may hold.",
+                )
+        project.group, project.artifact = model["groupId"], model["artifactId"]
+        project.version = model["version"]
+
+
+def find_pom(path: Path) -> Path | None:
+    """The POM of a module or a parent, which may be named by its directory or by its file."""
+    for candidate in (path / "pom.xml", path):
+        if is_file(candidate):
+            return candidate
+    return None
+
+
+def make_packages(
+    by_name: Mapping[str, PomProject], twins: Sequence[PomProject] = ()
+) -> list[Package]:
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
@@ -37,9 +275,9 @@ def packages(by_name: Mapping[str, PomProject], twins: Sequence[PomProject] = ()
                     home=lambda each: each.top,
                     private=unpublishable,
                 )
-                for edge in dependencies(project, by_name)
+                for edge in find_dependencies(project, by_name)
             ),
-            elsewhere=elsewhere(project, by_name),
+            elsewhere=find_other_versions(project, by_name),
             unpublishable=unpublishable(project),
             packaging=project.packaging,
         )
@@ -48,7 +286,7 @@ def packages(by_name: Mapping[str, PomProject], twins: Sequence[PomProject] = ()
 
 
 def unpublishable(project: PomProject) -> str:
-    """Why it never leaves the repository; empty when it does."""
+    """Why a project is not published; empty for one that is."""
     if versions.is_snapshot(project.version):
         return f"its version {project.version} is a snapshot, which is no release"
     for each in project.ancestry():
@@ -61,77 +299,78 @@ def unpublishable(project: PomProject) -> str:
     return ""
 
 
-def selected(reference: Reference, project: PomProject, target: PomProject) -> bool:
-    """Whether Maven would take the reactor's version: where nothing is asked for, or a range that
-    holds it, or the very one. https://maven.apache.org/guides/mini/guide-multiple-modules.html
+def is_selected(reference: Reference, project: PomProject, target: PomProject) -> bool:
+    """Whether Maven takes the version of the reactor: if none is requested, or the same, or a range
+    that holds it. https://maven.apache.org/guides/mini/guide-multiple-modules.html
     """
-    version = _asked_for(reference, project, target)
+    version = _find_requested_version(reference, project, target)
     if not version or version == target.version or "${" in version:
         return True
     try:
         return versions.is_range(version) and versions.contains(version, target.version)
     except ValueError:
-        return True  # what is no range is told of when the POM is pinned
+        return True  # pinning the POM reports an invalid range
 
 
-def _asked_for(reference: Reference, project: PomProject, target: PomProject) -> str:
-    """Empty where nothing in the workspace says a version."""
-    version = project.resolve(reference.version)
-    if not version and reference.use in _MANAGED:
-        version = _managed(project, target, _MANAGED[reference.use])
-    return version
-
-
-def _managed(project: PomProject, target: PomProject, use: Use) -> str:
-    """The version that the workspace's dependencyManagement or pluginManagement gives; empty when
-    it gives none.
+def _find_requested_version(reference: Reference, project: PomProject, target: PomProject) -> str:
+    """Of the reference, else of the workspace's dependencyManagement or pluginManagement; empty if
+    no POM of the workspace has one.
     """
+    version = project.resolve(reference.version)
+    if version or reference.use not in _MANAGED:
+        return version
     for holder in project.ancestry():
-        for reference in holder.pom.references:
-            if reference.use == use and (
-                project.resolve(reference.group),
-                project.resolve(reference.artifact),
+        for managed in holder.pom.references:
+            if managed.use == _MANAGED[reference.use] and (
+                project.resolve(managed.group),
+                project.resolve(managed.artifact),
             ) == (target.group, target.artifact):
-                return project.resolve(reference.version)
+                return project.resolve(managed.version)
     return ""
 
 
-def dependencies(project: PomProject, by_name: Mapping[str, PomProject]) -> tuple[Dependency, ...]:
-    """A dependency is an edge, a parent is, and so is an imported BOM.
+def find_dependencies(
+    project: PomProject, by_name: Mapping[str, PomProject]
+) -> tuple[Dependency, ...]:
+    """Edges to dependencies, the parent and imported BOMs.
 
-    What a BOM lists goes out before the BOM, and what a build uses before what uses it, wherever
-    that is possible: most parents manage the versions of their own children. Maven too lets the
-    uses of a plugin wait in second place:
+    Packages in a BOM are published before the BOM, and plugins before the packages that they build,
+    wherever possible: most parents manage the versions of their children. Maven also orders plugins
+    second:
     https://github.com/apache/maven/blob/maven-3.8.7/maven-core/src/main/java/org/apache/maven/project/ProjectSorter.java
     """
     edges: dict[str, Dependency] = {}
     if project.parent is not None and project.parent.name in by_name:
-        edges[project.parent.name] = _edge(
+        edges[project.parent.name] = _make_edge(
             project.parent, project.parent.version, DependencyKind.RUNTIME
         )
-    for reference, target in _references(project, by_name):
+    for reference, target in _find_references(project, by_name):
         if reference.use in {"managed", "plugin"}:
             kind = DependencyKind.ORDER
         else:
             kind = DependencyKind.RUNTIME if reference.needed else DependencyKind.OPTIONAL
         known = edges.get(target.name)
         if known is None or _STRENGTH.index(kind) > _STRENGTH.index(known.kind):
-            edges[target.name] = _edge(target, reference.version, kind)
+            edges[target.name] = _make_edge(target, reference.version, kind)
     return tuple(edges.values())
 
 
-def elsewhere(project: PomProject, by_name: Mapping[str, PomProject]) -> tuple[Dependency, ...]:
-    """What its users get in another version than the workspace has."""
+def find_other_versions(
+    project: PomProject, by_name: Mapping[str, PomProject]
+) -> tuple[Dependency, ...]:
+    """Dependencies whose users get another version than that of the workspace."""
     return tuple(
         dict.fromkeys(
-            _edge(target, _asked_for(reference, project, target), DependencyKind.RUNTIME)
-            for reference, target in _references(project, by_name, inside=False)
+            _make_edge(
+                target, _find_requested_version(reference, project, target), DependencyKind.RUNTIME
+            )
+            for reference, target in _find_references(project, by_name, inside=False)
             if reference.needed
         )
     )
 
 
-def _references(
+def _find_references(
     project: PomProject, by_name: Mapping[str, PomProject], *, inside: bool = True
 ) -> Iterator[tuple[Reference, PomProject]]:
     for reference in project.pom.references:
@@ -139,11 +378,11 @@ def _references(
         target = by_name.get(name)
         if target is None or target is project or reference.use == "managed plugin":
             continue
-        if selected(reference, project, target) is inside:
+        if is_selected(reference, project, target) is inside:
             yield reference, target
 
 
-def _edge(target: PomProject, requirement: str, kind: DependencyKind) -> Dependency:
+def _make_edge(target: PomProject, requirement: str, kind: DependencyKind) -> Dependency:
     return Dependency(
         on=PackageId(ECOSYSTEM, target.name),
         kind=kind,

@@ -1,6 +1,6 @@
-"""XML, read with bounds: elements and their text, and where in the file each text lies.
+"""XML, read with bounds: elements, their text, and its offsets in the file.
 
-A document type is refused, so the only entities are XML's own five: nothing is expanded or fetched
+A document type is refused, so that XML's five entities are the only ones, and nothing is fetched
 (https://docs.python.org/3/library/xml.html#xml-security). A POM has no use for either.
 """
 
@@ -22,15 +22,15 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_DEPTH: Final = 100
 MAX_ELEMENTS: Final = 200_000
 MAX_ATTRIBUTES: Final = 20_000
-# A tag of this length may have more of them, and takes expat longer than all the rest. Between its
-# angle brackets there is no other "<". https://www.w3.org/TR/xml/#NT-AttValue
+# Only a tag of this length may have more attributes, which take expat longer than all other bytes.
+# A tag holds no other "<". https://www.w3.org/TR/xml/#NT-AttValue
 _LONG: Final = re.compile(rb"<[^<]{65536,}+")
 
 
 @dataclass(slots=True)
 class Element:
-    """`tag` is without its namespace. `start` and `end` are the offsets, in bytes, of what lies
-    between its tags; they are equal when there is nothing.
+    """`tag` is without its namespace. `start` and `end` are the offsets of its text in bytes, which
+    are equal without a text.
     """
 
     tag: str
@@ -56,22 +56,22 @@ class Element:
             yield from (child for child in holder.children if child.tag == last)
 
     def value(self, *path: str) -> str:
-        """The text there without white space around it; empty when there is none."""
+        """The text of a child without white space around it; empty without a child."""
         found = self.child(*path)
         return found.text.strip() if found is not None else ""
 
 
 def parse_document(data: bytes) -> Element:
-    """The root element. Raises ValueError for what is no XML, or is more than it may be."""
+    """The root element. Raises ValueError for invalid XML, and beyond the bounds."""
     if len(data) > MAX_BYTES:
         raise ValueError(f"more than {MAX_BYTES} bytes")
     if any(found[0].count(b"=") > MAX_ATTRIBUTES for found in _LONG.finditer(data)):
         raise ValueError(f"a tag with more than {MAX_ATTRIBUTES} attributes")
-    return _Reader().read(data)
+    return _XmlReader().read(data)
 
 
 def read_document(path: Path) -> Element:
-    """The root element of a file; raises ConfigError naming it."""
+    """The root element of a file; raises ConfigError with its name."""
     return read_parsed(
         path,
         lambda text: parse_document(text.encode()),
@@ -80,9 +80,9 @@ def read_document(path: Path) -> Element:
     )
 
 
-class _Reader:
+class _XmlReader:
     def __init__(self) -> None:
-        # As UTF-8 whatever it declares: `read` accepts nothing else.
+        # As UTF-8 whatever the XML declares: `read_document` accepts nothing else.
         self._parser = expat.ParserCreate("UTF-8")
         self._parser.StartDoctypeDeclHandler = self._refuse
         self._parser.StartElementHandler = self._open
@@ -107,7 +107,7 @@ class _Reader:
         self._count += 1
         if self._count > MAX_ELEMENTS or len(self._open_elements) > MAX_DEPTH:
             raise ValueError("it has too many elements, or they are nested too deeply")
-        # Without its prefix. expat would put the whole URL of a namespace before each of its tags.
+        # Without its prefix; expat would put the whole URL of its namespace before each tag.
         element = Element(name.rpartition(":")[2])
         self._open_elements[-1].children.append(element)
         self._open_elements.append(element)

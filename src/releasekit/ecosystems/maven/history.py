@@ -1,4 +1,4 @@
-"""The version that POMs said at another time, and which files of a package count."""
+"""The version of a package at another commit, and which changed files count for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.maven.discover import MAX_PARENTS, PomProject
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom
-from releasekit.ecosystems.maven.workspace import MAX_PARENTS, PomProject
 from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_text
@@ -24,61 +24,56 @@ if TYPE_CHECKING:
     Read = Callable[[Path], bytes | None]
 
 _NAMES: Final = re.compile(r"[\w.-]+")
-# Source sets of tests, of benchmarks, of a site that goes elsewhere and of its notes on changes.
+# Source sets of tests, benchmarks, the site and its notes on changes.
 _OF_TESTS: Final = re.compile(r"(?:changes|it|jmh|site|(?:\w*[Tt])est\w*|\w+Test)/")
-# Of a POM without a jar, what plugins make files of that are attached to it.
+# Source sets of which plugins make files for a POM without a jar.
 _ATTACHED: Final = re.compile(r"(?:main|assembly)/")
 
 
 def version_at(projects: Mapping[str, PomProject], package: Package, read: Read) -> str:
-    """As `interface.Target` has it: of the POM, or of those that it inherits from by a relative
-    path. What is set from outside the POMs counts as it is today: a version that comes from there
-    is not said by any commit, so it is empty.
+    """Of the POM, or of those that it inherits from by a relative path. Empty for a version that is
+    set from outside of the POMs: no commit has it.
     """
     today = projects[package.id.name]
     try:
-        pom = _pom(package.manifest, read)
+        pom = _read_pom(package.manifest, read)
         if pom is None or pom.artifact != today.pom.artifact:
             return ""
-        project = _project(pom, today, read, 0)
+        project = _make_project(pom, today, read, 0)
         version = project.resolve(project.model()["version"])
     except (ValueError, ConfigError):
         return ""
     return "" if "${" in version else version
 
 
-def _project(pom: Pom, today: PomProject, read: Read, depth: int) -> PomProject:
+def _make_project(pom: Pom, today: PomProject, read: Read, depth: int) -> PomProject:
     project = PomProject(pom=pom, top=today.top, overrides={})
     wanted = pom.parent
     if wanted is not None and wanted.relative_path and depth < MAX_PARENTS:
-        found = _parent(pom.path.parent / wanted.relative_path, read)
+        # It may name the directory or the file.
+        place = Path(os.path.normpath(pom.path.parent / wanted.relative_path))
+        found = _read_pom(place / "pom.xml", read) or _read_pom(place, read)
         if found is not None and found.artifact == wanted.artifact:
-            above = _project(found, today, read, depth + 1)
+            above = _make_project(found, today, read, depth + 1)
             above.version = above.resolve(above.model()["version"])
-            # Another version of it is on a registry.
+            # A registry has any other version.
             project.parent = above if above.version == above.resolve(wanted.version) else None
     inherited = project.parent.properties if project.parent else {}
     project.properties = {**inherited, **pom.properties}
     return project
 
 
-def _parent(path: Path, read: Read) -> Pom | None:
-    """A parent may be named by its directory or by its file."""
-    place = Path(os.path.normpath(path))
-    return _pom(place / "pom.xml", read) or _pom(place, read)
-
-
-def _pom(path: Path, read: Read) -> Pom | None:
+def _read_pom(path: Path, read: Read) -> Pom | None:
     data = read(path)
     return None if data is None else parse_pom(parse_document(data), path)
 
 
 def packs(package: Package, _tracked: Collection[str]) -> Counts:
-    """As `interface.Target` has it: what is no source counts where the POM speaks of it.
+    """Sources count, and directories whose names the POM has.
 
     https://maven.apache.org/guides/introduction/introduction-to-the-standard-directory-layout.html
     """
-    said = set(_NAMES.findall(read_text(package.manifest, max_bytes=MAX_BYTES)))
+    names_in_pom = set(_NAMES.findall(read_text(package.manifest, max_bytes=MAX_BYTES)))
     is_pom = package.packaging == "pom"
 
     def counts(name: str) -> bool:
@@ -87,6 +82,6 @@ def packs(package: Package, _tracked: Collection[str]) -> Counts:
             return True
         if top == "src" and below:
             return bool(_ATTACHED.match(below) if is_pom else not _OF_TESTS.match(below))
-        return not is_pom and top in said and not is_beside(name)
+        return not is_pom and top in names_in_pom and not is_beside(name)
 
     return counts

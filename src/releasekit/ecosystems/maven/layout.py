@@ -1,25 +1,38 @@
-"""Where the files of a Maven repository lie, and what lies beside them.
+"""Where the files of a Maven repository lie, with their checksums and maven-metadata.xml; and such
+a repository as plain files, which mvn and Gradle use over file:// and any web server.
 
-https://maven.apache.org/repository/layout.html
+https://maven.apache.org/repository/layout.html and
+https://maven.apache.org/repositories/metadata.html
 """
 
 from __future__ import annotations
 
+import contextlib
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import escape
 
-from releasekit.ecosystems.directory import misnamed
-from releasekit.ecosystems.maven import CHECKSUMS
+from releasekit.ecosystems.directory import misnamed, read_page
+from releasekit.ecosystems.maven import CHECKSUMS, versions
+from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import known_digest
+from releasekit.host import durable
+from releasekit.model import Published
+from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
 
     from releasekit.model import Package
+    from releasekit.provenance.bundle import Bundle
+
 
 METADATA: Final = "maven-metadata.xml"
 ALGORITHMS: Final = CHECKSUMS
-# Packagings whose main artifact is a jar; any other one is taken for an extension.
+# Packagings whose main artifact is a jar; any other packaging is also its extension.
 # https://maven.apache.org/ref/3.9.9/maven-core/artifact-handlers.html, and the packagings of
 # widely used plugins.
 _JARS: Final = frozenset(
@@ -31,13 +44,12 @@ _JARS: Final = frozenset(
 
 
 def group_and_artifact(package: Package) -> tuple[str, str]:
-    """Group and artifact."""
     group, _, artifact = package.id.name.partition(":")
     return group, artifact
 
 
 def artifact_directory(package: Package) -> PurePosixPath:
-    """The directory that holds all its versions, and the metadata."""
+    """The directory of all versions and the metadata."""
     group, artifact = group_and_artifact(package)
     return PurePosixPath(*group.split("."), artifact)
 
@@ -48,16 +60,18 @@ def version_directory(package: Package) -> PurePosixPath:
 
 
 def path_for(package: Package, filename: str) -> PurePosixPath:
-    """Where a built file goes. Raises PackageError for one that no client would look for."""
+    """The place of a built file; raises PackageError for a name that clients do not look for."""
     stem = prefix(package)
-    named_so = filename.startswith((f"{stem}.", f"{stem}-"))
-    if not named_so or PurePosixPath(filename).name != filename:
+    if (
+        not filename.startswith((f"{stem}.", f"{stem}-"))
+        or PurePosixPath(filename).name != filename
+    ):
         raise misnamed(package, filename)
     return version_directory(package) / filename
 
 
 def prefix(package: Package) -> str:
-    """What the names of its files begin with."""
+    """What the names of the files of a package begin with."""
     return f"{group_and_artifact(package)[1]}-{package.version}"
 
 
@@ -66,7 +80,7 @@ def pom_name(package: Package) -> str:
 
 
 def main_names(package: Package) -> tuple[str, ...]:
-    """The main artifact by its possible names; nothing for a project that is only a POM."""
+    """The possible names of the main artifact; empty for a project that is only a POM."""
     if package.packaging == "pom":
         return ()
     extensions = dict.fromkeys(
@@ -76,7 +90,7 @@ def main_names(package: Package) -> tuple[str, ...]:
 
 
 def usual_names(package: Package) -> tuple[str, ...]:
-    """What a release may hold besides: sources and documentation."""
+    """Other files that a release may hold: sources and documentation."""
     if package.packaging == "pom":
         return ()
     return tuple(f"{prefix(package)}-{each}.jar" for each in ("sources", "javadoc"))
@@ -93,7 +107,7 @@ def is_checksum(filename: str) -> bool:
 
 
 def has_checksums(filename: str) -> bool:
-    """Whether clients look for checksums beside it; a signature proves more than they would.
+    """Whether clients look for checksums of a file; of a signature they want none.
 
     https://maven.apache.org/resolver/configuration.html (omitChecksumsForExtensions)
     """
@@ -101,8 +115,128 @@ def has_checksums(filename: str) -> bool:
 
 
 def parse_checksum(page: bytes) -> str:
-    """The hexadecimal digest in such a file, which may name the file too; raises ValueError."""
+    """The hexadecimal digest in a checksum file, which may name the file too; raises ValueError."""
     word = b"".join(page[:1024].split()[:1]).decode("ascii", "replace").lower()
     if not known_digest("sha1", word):
         raise ValueError("not a checksum")
     return word
+
+
+_PAGE: Final = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<metadata>
+  <groupId>{group}</groupId>
+  <artifactId>{artifact}</artifactId>
+  <versioning>
+    <latest>{latest}</latest>
+    <release>{release}</release>
+    <versions>
+{versions}
+    </versions>
+    <lastUpdated>{updated}</lastUpdated>
+  </versioning>
+</metadata>
+"""
+
+
+def list_versions(page: bytes) -> tuple[str, ...]:
+    """The versions in maven-metadata.xml, in its order; raises ValueError for any other page."""
+    root = parse_document(page)
+    if root.tag != "metadata":
+        raise ValueError(f"its root is <{clip(root.tag, 60)}>, not <metadata>")
+    named = root.all("versioning", "versions", "version")
+    return tuple(version.text.strip() for version in named)
+
+
+def add_version(page: bytes | None, package: Package, *, now: datetime) -> bytes | None:
+    """`page`, which may not exist yet, with the version of `package`; None if it lists the version.
+
+    Raises ValueError.
+    """
+    known = list_versions(page) if page is not None else ()
+    if package.version in known:
+        return None
+    return make_metadata(package, {*known, package.version}, now=now)
+
+
+def make_metadata(package: Package, found: Collection[str], *, now: datetime) -> bytes:
+    """maven-metadata.xml with these versions. `latest` and `release` are the highest of them, so
+    that a release of an older line does not take their place.
+    """
+    ordered = versions.sort_versions(found)
+    releases = [version for version in ordered if not versions.is_snapshot(version)]
+    group, artifact = group_and_artifact(package)
+    return _PAGE.format(
+        group=escape(group),
+        artifact=escape(artifact),
+        latest=escape(ordered[-1]),
+        release=escape((releases or ordered)[-1]),
+        versions="\n".join(f"      <version>{escape(each)}</version>" for each in ordered),
+        updated=f"{now:%Y%m%d%H%M%S}",
+    ).encode()
+
+
+class MavenDirectory:
+    """Implements `directory.Layout`."""
+
+    def path_for(self, package: Package, filename: str) -> PurePosixPath:
+        return path_for(package, filename)
+
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """Clients of a repository look for none."""
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        """The checksums of the POM come last: they prove that the rest is there."""
+        pom = pom_name(package)
+        for name in _list_files(root, package):
+            if name != pom:
+                yield from _make_checksums(root, version_directory(package) / name)
+        page = artifact_directory(package) / METADATA
+        yield page, _read_or_make_metadata(root, package)
+        yield from _make_checksums(root, page)
+        if durable.is_file(root / version_directory(package) / pom):
+            yield from _make_checksums(root, version_directory(package) / pom)
+
+    def lookup(self, root: Path, package: Package) -> Published | None:
+        where = root / version_directory(package)
+        files = {
+            name: f"sha1:{parse_checksum(page)}"
+            for name in _list_files(root, package)
+            if (page := read_page(where / f"{name}.sha1")) is not None
+        }
+        if not files:
+            return None
+        return Published(
+            files=files, complete=is_complete(package, files), url=where.as_uri() + "/"
+        )
+
+
+def _list_files(root: Path, package: Package) -> list[str]:
+    return [
+        name
+        for name in durable.names(root / version_directory(package))
+        if name.startswith(prefix(package)) and not is_checksum(name)
+    ]
+
+
+def _make_checksums(root: Path, path: PurePosixPath) -> Iterator[tuple[PurePosixPath, bytes]]:
+    with durable.reading(root / path) as file:
+        found = digests(file, *ALGORITHMS)
+    for algorithm, value in found.items():
+        yield path.with_name(f"{path.name}.{algorithm}"), value.encode()
+
+
+def _read_or_make_metadata(root: Path, package: Package) -> bytes:
+    """The page as it is, unless versions have come or gone since it was written."""
+    home = root / artifact_directory(package)
+    artifact = group_and_artifact(package)[1]
+    found = {
+        version
+        for version in durable.directories(home)
+        if durable.is_file(home / version / f"{artifact}-{version}.pom")
+    } | {package.version}
+    page = read_page(home / METADATA)
+    with contextlib.suppress(ValueError):
+        if page is not None and set(list_versions(page)) == found:
+            return page
+    return make_metadata(package, found, now=datetime.now(UTC))

@@ -1,4 +1,5 @@
-"""One POM as it is written: nothing inherited, no expression resolved.
+"""One POM as it is written, without inheritance and expressions: read, checked, pinned on request,
+and filled in where it leaves coordinates open.
 
 https://maven.apache.org/ref/3.9.9/maven-model/maven.html
 """
@@ -7,18 +8,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
+from xml.sax.saxutils import escape
 
-from releasekit.ecosystems.maven.document import read_document
-from releasekit.errors import ManifestError
+from releasekit.ecosystems.maven import versions
+from releasekit.ecosystems.maven.document import parse_document, read_document
+from releasekit.errors import ManifestError, PlanError
+from releasekit.problems import Problem
+from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.config.values import PinMode
+    from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.ecosystems.maven.document import Element
 
-# What a reference is for; "managed" says which version others would get, "import" brings a BOM.
+
+# What a reference is for; "managed" gives others their version, "import" brings a BOM.
 Use = Literal["dependency", "managed", "import", "plugin", "managed plugin"]
+# https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
+CI_FRIENDLY: Final = ("revision", "sha1", "changelist")
 _BY_DEFAULT: Final = "activeByDefault"
 _COORDINATES: Final = (
     *("groupId", "artifactId", "version"),
@@ -28,10 +38,10 @@ _COORDINATES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Coordinates as they stand in a POM; empty where it leaves them open.
+    """Coordinates as a POM has them; empty where it leaves them open.
 
-    `span` holds the offsets of the version in the file, in bytes. `needed` is False for what users
-    of the package never resolve: optional, provided and test dependencies.
+    `span` holds the offsets of the version in the file, in bytes. `needed` is False for those that
+    users of the package never resolve: optional, provided and test dependencies.
     """
 
     use: Use
@@ -44,7 +54,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
-    """`relative_path` is where Maven looks first; empty for one that is only on a registry."""
+    """Maven looks at `relative_path` first, which is empty for a parent that a registry has."""
 
     group: str
     artifact: str
@@ -54,10 +64,10 @@ class Parent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pom:
-    """`spans` are the offsets of what coordinates hold, by their path, in bytes.
+    """`spans` are the offsets of the coordinates in the file, by their path, in bytes.
 
-    `skip` is what the deploy plugin's configuration says about itself; `skip_inherited` whether
-    that holds for the modules below too.
+    `skip` is the value in the configuration of the deploy plugin; `skip_inherited` is whether the
+    modules below inherit it.
     """
 
     path: Path
@@ -75,21 +85,20 @@ class Pom:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Which POM of the workspace this is, whatever else of it has been changed."""
+        """The group and the artifact, which tell the POMs of a workspace apart."""
         return self.group or (self.parent.group if self.parent else ""), self.artifact
 
 
 def read_pom(path: Path) -> Pom:
-    """Raises ConfigError naming the file for what is no POM."""
+    """Raises ConfigError naming a file that is not a POM."""
     return parse_pom(read_document(path), path)
 
 
 def parse_pom(root: Element, path: Path) -> Pom:
-    """The POM in the XML of a file."""
     if root.tag != "project":
         raise ManifestError(f"{path}: not a POM: its root is <{root.tag}>, not <project>")
     artifact = root.value("artifactId")
-    parent = _parent(root)
+    parent = _parse_parent(root)
     for tag, value in (
         ("artifactId", artifact),
         ("groupId", root.value("groupId") or (parent and parent.group)),
@@ -97,8 +106,8 @@ def parse_pom(root: Element, path: Path) -> Pom:
     ):
         if not value:
             raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
-    layers = list(_layers(root))
-    skip, inherited = _skip(layers)
+    layers = list(_find_layers(root))
+    skip, inherited = _find_skip(layers)
     return Pom(
         path=path,
         group=root.value("groupId"),
@@ -115,7 +124,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
         modules=tuple(
             filter(None, (module.text.strip() for module in root.all("modules", "module")))
         ),
-        references=tuple(_references(root)),
+        references=tuple(_parse_references(root)),
         skip=skip,
         skip_inherited=inherited,
         spans={
@@ -126,7 +135,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
     )
 
 
-def _parent(root: Element) -> Parent | None:
+def _parse_parent(root: Element) -> Parent | None:
     found = root.child("parent")
     if found is None:
         return None
@@ -139,10 +148,10 @@ def _parent(root: Element) -> Parent | None:
     )
 
 
-def _layers(root: Element) -> Iterator[Element]:
-    """The POM, and its profiles that are active by default: they are unless another profile of the
-    same POM is, so a POM where another could be active by itself has none. Modules and dependencies
-    that a profile adds stay out: releases turn such profiles off.
+def _find_layers(root: Element) -> Iterator[Element]:
+    """The POM, and its profiles that are active by default, if no other profile of the same POM can
+    be active by itself and so turn them off. Modules and dependencies of profiles do not count:
+    releases turn such profiles off.
 
     https://maven.apache.org/guides/introduction/introduction-to-profiles.html
     """
@@ -153,7 +162,7 @@ def _layers(root: Element) -> Iterator[Element]:
         yield from default
 
 
-def _references(root: Element) -> Iterator[Reference]:
+def _parse_references(root: Element) -> Iterator[Reference]:
     for element in root.all("dependencies", "dependency"):
         hidden = element.value("scope") in {"test", "provided", "system"}
         optional = element.value("optional") == "true"
@@ -184,8 +193,9 @@ def _reference(element: Element, use: Use, *, needed: bool) -> Reference:
     )
 
 
-def _skip(layers: Sequence[Element]) -> tuple[str, bool]:
-    """What the POM's own configuration of the deploy plugin says, the last layer's first.
+def _find_skip(layers: Sequence[Element]) -> tuple[str, bool]:
+    """`skip` in the configuration of the deploy plugin, and whether modules below inherit it; the
+    last layer wins.
 
     https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html#skip
     """
@@ -197,3 +207,53 @@ def _skip(layers: Sequence[Element]) -> tuple[str, bool]:
             if plugin.value("artifactId") == "maven-deploy-plugin" and skip:
                 return skip, plugin.value("inherited") != "false"
     return "", True
+
+
+def pin_versions(
+    manifest: str, project: PomProject, planned: Mapping[str, str], mode: PinMode = "auto"
+) -> str:
+    """The manifest of `project`, with ranges of in-repo packages made exact if `mode` says so; a
+    reference without a version gets an exact one from a parent.
+
+    A range that excludes the planned version stays, for a version on the registry. Raises PlanError
+    for an invalid range.
+    """
+    if mode == "none":
+        return manifest
+    data = manifest.encode()
+    edits: list[tuple[tuple[int, int], bytes]] = []
+    for reference in parse_pom(parse_document(data), project.pom.path).references:
+        name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+        wanted = project.resolve(reference.version)
+        if name in planned and name != project.name and versions.is_range(wanted):
+            try:
+                held = versions.contains(wanted, planned[name])
+            except ValueError as error:
+                raise PlanError(
+                    f"maven:{project.name}: {reference.artifact}: {error}",
+                    problem=Problem.CANNOT_PIN,
+                ) from error
+            if held and mode == "exact" and wanted != f"[{planned[name]}]":
+                edits.append((reference.span, escape(planned[name]).encode()))
+    return spliced(data, edits).decode()
+
+
+def fill_in_pom(data: bytes, project: PomProject) -> bytes:
+    """The POM of `project` for readers without the workspace: coordinates without expressions, and
+    with the properties that are set from outside.
+
+    Maven deploys POMs as they are: if the parent of one has the version ${revision}, its users look
+    for a version with that name.
+    """
+    for name in (*CI_FRIENDLY, *project.overrides):
+        value = project.resolve(f"${{{name}}}")
+        if "${" not in value:
+            data = data.replace(f"${{{name}}}".encode(), escape(value).encode())
+    read = parse_pom(parse_document(data), project.pom.path)
+    model = project.model()
+    edits = [
+        ((start, end), escape(model[path]).encode())
+        for path, (start, end) in read.spans.items()
+        if b"${" in data[start:end] and "${" not in model[path]
+    ]
+    return spliced(data, edits)

@@ -1,4 +1,5 @@
-"""Maven Central by its portal: one bundle for a whole release, checked and then published.
+"""Maven Central by its portal: one bundle for a whole release, which the portal checks, and which
+it, this run or a person then publishes.
 
 https://central.sonatype.org/publish/publish-portal-api/ and
 https://central.sonatype.org/publish/publish-portal-upload/
@@ -9,49 +10,132 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 import zipfile
-from dataclasses import replace
-from typing import IO, TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.aio import growing_pauses, uncancellable
 from releasekit.ecosystems.maven import layout
-from releasekit.ecosystems.maven.access import ANSWERS, Reader
-from releasekit.ecosystems.maven.deployment_record import Deployment, DeploymentRecord
-from releasekit.ecosystems.maven.deployments import Deployments
+from releasekit.ecosystems.maven.deployments import Deployments, is_deployment_id
+from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
 from releasekit.ecosystems.shared.server import Server
-from releasekit.errors import PackageError, Rejected
+from releasekit.errors import Denied, PackageError, Rejected
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
-from releasekit.model import Action
+from releasekit.model import Action, Staged
 from releasekit.problems import Problem
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import PurePosixPath
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path, PurePosixPath
 
     from releasekit.config.config import Config
-    from releasekit.config.values import Url
+    from releasekit.config.values import StageMode, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.deployments import State, Status
-    from releasekit.model import Artifact, Package, PlannedPackage
+    from releasekit.model import Artifact, Package, PackageId, PlannedPackage
+
 
 CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
 _LONGEST_PAUSE_S: Final = 10.0
-# Those that the portal wants of each file, and none of its signature: each is one file more of
-# those that an organisation has. https://central.sonatype.org/publish/requirements/ and
+# The portal wants these of each file, and none of a signature. Each counts as one of the files
+# that an organisation may publish. https://central.sonatype.org/publish/requirements/ and
 # https://central.sonatype.org/publish/reducing-publishing-usage/
 CHECKSUMS: Final = ("md5", "sha1")
-# About so many, as a mean of three months, since October 2026.
+# About this many, as a mean of three months, since October 2026.
 # https://central.sonatype.org/publish/maven-central-publishing-limits/
 FILES_IN_A_MONTH: Final = 1_000
 # POM, jar, sources and documentation; each with its signature and checksums.
 # https://central.sonatype.org/publish/requirements/
 _FILES: Final = 4
 _ENTRIES: Final = 2 + len(CHECKSUMS)
+# https://central.sonatype.org/publish/publish-portal-api/#uploading-a-deployment-bundle
+MAX_BYTES: Final = 1024**3
+# The earliest time of a zip, so that the same release makes the same bundle.
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+_CHUNK: Final = 1024 * 1024
+RECORD_NAME: Final = "maven-deployment.json"
+_MAX_RECORD_BYTES: Final = 1024 * 1024
+# Releases that wait, and those that were published meanwhile.
+_KEPT: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedDeployment:
+    """`release` is the digest of all files, and `packages` are the digests of the files of each
+    package, by its id. The portal publishes `automatic` ones by itself.
+    """
+
+    id: str
+    release: str
+    automatic: bool = False
+    packages: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentRecord:
+    """The deployments of the portal at the URL `portal`, in the state directory: the portal finds a
+    deployment by its id alone, and does not tell which one a release has.
+    """
+
+    directory: Path
+    portal: str
+
+    def find_last(
+        self, is_wanted: Callable[[RecordedDeployment], bool]
+    ) -> RecordedDeployment | None:
+        return next(filter(is_wanted, reversed(self._read())), None)
+
+    def add(self, deployment: RecordedDeployment) -> None:
+        rows = [
+            {
+                "deployment": each.id,
+                "release": each.release,
+                "automatic": each.automatic,
+                "packages": dict(each.packages),
+            }
+            for each in [*self._read(), deployment][-_KEPT:]
+        ]
+        record = {"portal": self.portal, "deployments": rows}
+        durable.replace(self.directory / RECORD_NAME, json.dumps(record).encode() + b"\n")
+
+    def _read(self) -> list[RecordedDeployment]:
+        """Empty for a file that is not a record, and for the record of another portal."""
+        path = self.directory / RECORD_NAME
+        try:
+            record = parse_json(durable.read_file(path, max_bytes=_MAX_RECORD_BYTES))
+        except (OSError, ValueError):
+            return []
+        if not isinstance(record, dict) or record.get("portal") != self.portal:
+            return []
+        # The record of an earlier version is that of one deployment.
+        rows = record.get("deployments", [record]) or []
+        found = [_parse_row(row) for row in rows if isinstance(row, dict)]
+        return [each for each in found if is_deployment_id(each.id)]
+
+
+def _parse_row(row: dict[str, Any]) -> RecordedDeployment:
+    packages = row.get("packages")
+    return RecordedDeployment(
+        id=str(row.get("deployment") or ""),
+        release=str(row.get("release")),
+        automatic=row.get("automatic") is True,
+        packages=packages if isinstance(packages, dict) else {},
+    )
+
+
+def open_public_reader(options: Options, config: Config, services: Services) -> RepositoryReader:
+    """Of the repository where releases become visible; it gets none of the portal's credentials."""
+    where = require_safe(
+        options.repository or REPOSITORY, name="[maven] repository", insecure=config.insecure_hosts
+    )
+    return RepositoryReader(Server(where, ANSWERS, config, services), None, config.state_directory)
 
 
 class Portal:
@@ -73,18 +157,11 @@ class Portal:
         self._automatic = options.publishing == "automatic"
         self._state = config.state_directory
         self._first_pause_s = first_pause_s
-        where = require_safe(
-            options.repository or REPOSITORY,
-            name="[maven] repository",
-            insecure=config.insecure_hosts,
-        )
-        # It is public, and the credentials are not for it.
-        repository = Server(where, ANSWERS, config, services)
-        reader = Reader(repository, None, config.state_directory)
+        reader = open_public_reader(options, config, services)
         self.lookup, self.is_new = reader.lookup, reader.is_new
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """What a release takes of the files that Maven Central counts."""
+        """How many of the files that Maven Central counts a release takes."""
         sent = [each.package for each in packages if each.action in {Action.PUBLISH, Action.UPLOAD}]
         files = sum(1 if each.packaging == "pom" else _FILES for each in sent)
         if not sent or self.url.rstrip("/") != CENTRAL:
@@ -98,75 +175,76 @@ class Portal:
         await self.deploy({package: artifacts})
 
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
-        """Upload one bundle, have it checked, publish it; a later call continues an unfinished one.
+        """Upload one bundle, await its checks, publish it; a later call continues an earlier one.
 
-        Unless publishing is automatic, nothing is published before all of it has been checked, and
-        then by one request: a bundle whose answer was lost stays unpublished and does no harm.
+        Unless publishing is automatic, one request publishes all of it after the checks: a bundle
+        whose answer was lost stays unpublished and does no harm.
         """
-        begun = await self.begun(release, automatic=self._automatic)
+        begun = await self.begin(release, automatic=self._automatic)
         enough: tuple[State, ...] = () if begun.automatic else ("VALIDATED",)
-        found, state = await self.settled(begun, *enough)
+        found, state = await self.wait_for(begun, *enough)
         if state == "VALIDATED":
             await self.deployments.publish(found.id)
-            await self.settled(found)
+            await self.wait_for(found)
 
-    async def begun(
+    async def begin(
         self, release: Mapping[Package, Sequence[Artifact]], *, automatic: bool
-    ) -> Deployment:
-        """The deployment that an earlier call has made of this release, or one that is being
-        published with more than it, whose files appear one after the other; or else a new one.
+    ) -> RecordedDeployment:
+        """The deployment that an earlier call made of this release; or one that holds more and is
+        being published, since its files appear one after the other; else a new one.
         """
-        digest = release_digest(release)
+        digest = digest_release(release)
         packages = {
-            str(package.id): release_digest({package: artifacts})
+            str(package.id): digest_release({package: artifacts})
             for package, artifacts in release.items()
         }
-        known = self.record.of_release(digest) or self.record.around(packages)
+        known = self.record.find_last(lambda each: each.release == digest) or self.record.find_last(
+            lambda each: packages.items() <= each.packages.items()
+        )
         if known is not None:
             status = await self.deployments.status(known.id)
             state = "FAILED" if status is None else status.state
-            # One that only waits would publish more than was asked for.
+            # A larger one that only waits would publish more than this release.
             if state in {"PUBLISHING", "PUBLISHED"} or (
                 known.release == digest and state != "FAILED"
             ):
                 return known
         names = ", ".join(sorted(str(package.id) for package in release))
-        # A file without a name: what runs on of a build could change one between here and there.
+        # A file without a name: a process that a build left behind cannot change it.
         with durable.unnamed(self._state) as file:
             await uncancellable(asyncio.to_thread(write_bundle, file, release))
             file.seek(0)
             identifier = await self.deployments.upload(
                 file,
-                _name(digest),
+                _deployment_name(digest),
                 automatic=automatic,
                 what=f"the deployment of {one_line(names, 200)}",
             )
-        made = Deployment(
-            id=identifier,
-            release=digest,
-            automatic=automatic,
-            packages=packages,
+        made = RecordedDeployment(
+            id=identifier, release=digest, automatic=automatic, packages=packages
         )
         self.record.add(made)
         return made
 
-    async def settled(self, made: Deployment, *enough: State) -> tuple[Deployment, State]:
-        """Once it is being published, or is in one of these states; or, instead of it, the one that
-        has had the same files before.
+    async def wait_for(
+        self, made: RecordedDeployment, *enough: State
+    ) -> tuple[RecordedDeployment, State]:
+        """Until the portal publishes `made`, or it is in one of the states; an older deployment
+        with the same files takes its place.
 
-        Raises Rejected with the portal's own words; nothing can come of it then, and it is dropped.
+        Raises Rejected with the portal's words, after dropping the deployment.
         """
         pauses = growing_pauses(self._first_pause_s, _LONGEST_PAUSE_S)
         asked = made
         while True:
             status = await self.deployments.status(asked.id)
             if status is None or status.state == "FAILED":
-                twin = await self._twin(made, status) if asked is made else None
-                # What is left behind does no harm.
+                twin = await self._find_twin(made, status) if asked is made else None
+                # One that is left behind does no harm.
                 with contextlib.suppress(PackageError):
                     await self.deployments.drop(asked.id)
                 if twin is None:
-                    raise self._refused(status)
+                    raise self._make_rejection(status)
                 asked = twin
                 self.record.add(twin)
             elif status.state in {"PUBLISHING", "PUBLISHED", *enough}:
@@ -174,17 +252,19 @@ class Portal:
             else:
                 await asyncio.sleep(next(pauses))
 
-    async def _twin(self, failed: Deployment, status: Status | None) -> Deployment | None:
-        """Of the same files, where the answer to their upload was lost, or the record of it."""
+    async def _find_twin(
+        self, failed: RecordedDeployment, status: Status | None
+    ) -> RecordedDeployment | None:
+        """The deployment of the same files whose upload lost its answer, or its record."""
         if status is None or len(status.elsewhere) != 1:
             return None
         (identifier,) = status.elsewhere
-        there = await self.deployments.status(identifier)
-        if there is None or there.state == "FAILED" or there.name != _name(failed.release):
+        twin, name = await self.deployments.status(identifier), _deployment_name(failed.release)
+        if twin is None or twin.state == "FAILED" or twin.name != name:
             return None
         return replace(failed, id=identifier)
 
-    def _refused(self, status: Status | None) -> Rejected:
+    def _make_rejection(self, status: Status | None) -> Rejected:
         hint = (
             "Central wants sources, javadoc and signatures: [maven] sources, javadoc and sign = "
             "true. https://central.sonatype.org/publish/requirements/"
@@ -200,47 +280,40 @@ class Portal:
         )
 
 
-def _name(release: str) -> str:
-    """By which a deployment is known at the portal, the same for the same files."""
+def _deployment_name(release: str) -> str:
+    """The name of a deployment at the portal, the same for the same files."""
     return f"releasekit-{release[:16]}"
 
 
-# https://central.sonatype.org/publish/publish-portal-api/#uploading-a-deployment-bundle
-MAX_BYTES: Final = 1024**3
-# The same release makes the same bundle: the earliest time a zip can tell.
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-_CHUNK: Final = 1024 * 1024
-
-
-def release_digest(release: Mapping[Package, Sequence[Artifact]]) -> str:
-    """What tells one release from another, whoever bundles it."""
-    lines = [f"{artifact.sha256}  {path}\n" for path, artifact in _files(release)]
+def digest_release(release: Mapping[Package, Sequence[Artifact]]) -> str:
+    """The digest of the paths and bytes of all files."""
+    lines = [f"{artifact.sha256}  {path}\n" for path, artifact in _sort_files(release)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def write_bundle(into: IO[bytes], release: Mapping[Package, Sequence[Artifact]]) -> None:
-    """Put the release with its checksums into a new zip; raises PackageError when it is too large,
-    or a file is not what was built. Blocks.
+    """Put the release with its checksums into a new zip; raises PackageError if it is too large, or
+    a file is not as it was built. Blocks.
     """
-    size = sum(artifact.size for _, artifact in _files(release))
+    size = sum(artifact.size for _, artifact in _sort_files(release))
     if size > MAX_BYTES:
         raise PackageError(
             f"maven: the release has {size} bytes, and a bundle takes {MAX_BYTES}",
             hint="Publish it in parts, with `packages`.",
             problem=Problem.REFUSED,
         )
-    # Jars are compressed as they are.
+    # Jars are compressed already.
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED) as bundle:
-        for location, artifact in _files(release):
-            with open_artifact(artifact) as file, bundle.open(_entry(location), "w") as entry:
+        for location, artifact in _sort_files(release):
+            with open_artifact(artifact) as file, bundle.open(_make_entry(location), "w") as entry:
                 while chunk := file.read(_CHUNK):
                     entry.write(chunk)
             for algorithm in CHECKSUMS if layout.has_checksums(location.name) else ():
                 beside = location.with_name(f"{location.name}.{algorithm}")
-                bundle.writestr(_entry(beside), artifact.digests[algorithm])
+                bundle.writestr(_make_entry(beside), artifact.digests[algorithm])
 
 
-def _files(
+def _sort_files(
     release: Mapping[Package, Sequence[Artifact]],
 ) -> Iterator[tuple[PurePosixPath, Artifact]]:
     for package in sorted(release, key=lambda package: package.id):
@@ -248,5 +321,42 @@ def _files(
             yield layout.path_for(package, artifact.filename), artifact
 
 
-def _entry(path: PurePosixPath) -> zipfile.ZipInfo:
+def _make_entry(path: PurePosixPath) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(str(path), _EPOCH)
+
+
+@dataclass(frozen=True, slots=True)
+class PortalStaging:
+    """Implements `interface.Staging`: a release that was checked (USER_MANAGED) waits for a person.
+
+    Every user who may upload may also publish, so that `auto` publishes.
+    https://central.sonatype.org/publish/publish-portal-api/#uploading-a-deployment-bundle
+    """
+
+    portal: Portal
+    mode: StageMode
+
+    async def stage(
+        self, release: Mapping[Package, Sequence[Artifact]]
+    ) -> Mapping[PackageId, Staged]:
+        """The whole release is one deployment, with one id."""
+        begun = await self.portal.begin(release, automatic=False)
+        waits, _ = await self.portal.wait_for(begun, "VALIDATED")
+        return {package.id: self._at(waits.id) for package in release}
+
+    async def staged(self, package: Package, artifacts: Sequence[Artifact]) -> Staged | None:
+        """A deployment that is being published counts as staged until it is visible."""
+        digest = digest_release({package: artifacts})
+        known = self.portal.record.find_last(
+            lambda each: each.packages.get(str(package.id)) == digest
+        )
+        if known is None:
+            # The portal finds no deployment by a version; only the state directory has the id.
+            raise Denied(f"{package}: no deployment of {self.portal.url} is on record for it")
+        status = await self.portal.deployments.status(known.id)
+        if status is None or status.state == "FAILED":
+            return None
+        return self._at(known.id)
+
+    def _at(self, identifier: str) -> Staged:
+        return Staged(id=identifier, url=self.portal.deployments.page)

@@ -1,4 +1,4 @@
-"""Files of Maven packages that were built elsewhere: POMs, jars and the like.
+"""Files of Maven packages that another job built: POMs, jars and others.
 
 https://maven.apache.org/repository/layout.html
 """
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Built, Into
-    from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
-    from releasekit.ecosystems.maven.pom import Pom
+    from releasekit.ecosystems.maven.target import MavenWorkspace
     from releasekit.model import Package
 
-# Written by maven-archiver, a directory for each package that went into the file.
+# maven-archiver writes a directory for each package in the file.
 # https://maven.apache.org/shared/maven-archiver/#pom-properties-content
 _PROPERTIES: Final = "/pom.properties"
 _ARCHIVER: Final = "META-INF/maven/"
@@ -34,8 +33,8 @@ _MAX_PROPERTIES_BYTES: Final = 64 * 1024
 
 
 class MavenFiles:
-    """Implements `interface.Prebuilt`: a release has a POM, what its packaging asks for, and what
-    is attached.
+    """Implements `interface.Prebuilt`: a release has a POM, the main artifact of its packaging, and
+    attached files.
     """
 
     algorithms = layout.ALGORITHMS
@@ -45,29 +44,29 @@ class MavenFiles:
 
     def contained(self, file: IO[bytes], path: Path) -> Contained:
         if path.suffix == ".pom":
-            return self._of_pom(file, path)
+            return self._read_pom(file, path)
         inside: list[tuple[str, str]] = []
         if path.suffix != ".module":
             try:
-                inside = list(_coordinates(file))
+                inside = list(_read_coordinates(file))
             except BAD_ZIP as error:
                 raise PackageError(
                     f"{path}: not a readable archive ({error})", problem=Problem.NOT_A_PACKAGE
                 ) from error
-        # A jar may hold others', so the name decides which of them it is.
+        # A jar may hold the coordinates of others, too; its name decides.
         for name, version in inside:
             if path.name.startswith(f"{name.partition(':')[2]}-{version}"):
                 return Contained(name=name, version=version)
-        return self._named_so(path)
+        return self._match_name(path)
 
     def admits(self, requirement: str, version: str) -> bool:
-        """What is no range is only preferred: as for what is built, it is left alone."""
+        """A version that is not a range is only a preference, as it is for built packages."""
         return not versions.is_range(requirement) or versions.contains(requirement, version)
 
     async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
-        return await self._workspace.completed(packages, into)
+        return await self._workspace.complete(packages, into)
 
-    def _of_pom(self, file: IO[bytes], path: Path) -> Contained:
+    def _read_pom(self, file: IO[bytes], path: Path) -> Contained:
         try:
             pom = parse_pom(parse_document(file.read(MAX_BYTES + 1)), path)
         except (ValueError, ConfigError) as error:
@@ -90,19 +89,16 @@ class MavenFiles:
                 f"{pom.artifact}-{version}.pom",
                 problem=Problem.NOT_A_PACKAGE,
             )
-        needs = tuple(self._needs(pom))
+        here = {package.id.name for package in self._workspace.packages}
+        needs = tuple(
+            Dependency(on=PackageId(ECOSYSTEM, name), requirement=reference.version)
+            for reference in pom.references
+            if reference.needed and (name := f"{reference.group}:{reference.artifact}") in here
+        )
         return Contained(name=f"{group}:{pom.artifact}", version=version, dependencies=needs)
 
-    def _needs(self, pom: Pom) -> Iterator[Dependency]:
-        here = {package.id.name for package in self._workspace.packages}
-        for reference in pom.references:
-            name = f"{reference.group}:{reference.artifact}"
-            if reference.needed and name in here:
-                on = PackageId(ECOSYSTEM, name)
-                yield Dependency(on=on, requirement=reference.version)
-
-    def _named_so(self, path: Path) -> Contained:
-        """By its name alone, and the directories where a repository would hold it."""
+    def _match_name(self, path: Path) -> Contained:
+        """By the name of the file, and the directories in which a repository has it."""
         fitting = [
             package
             for package in self._workspace.packages
@@ -124,13 +120,14 @@ class MavenFiles:
         return Contained(name=fitting[0].id.name, version=fitting[0].version)
 
 
-def _coordinates(file: IO[bytes]) -> Iterator[tuple[str, str]]:
-    """Name and version of every package that says it is in an archive."""
+def _read_coordinates(file: IO[bytes]) -> Iterator[tuple[str, str]]:
+    """Name and version in each pom.properties of an archive."""
     with opened_zip(file) as archive:
         for entry in archive.infolist():
             if entry.filename.startswith(_ARCHIVER) and entry.filename.endswith(_PROPERTIES):
                 with opened_entry(archive, entry) as member:
                     text = member.read(_MAX_PROPERTIES_BYTES).decode("latin-1")
                 pairs = (line.partition("=") for line in text.splitlines())
-                said = {key.strip(): value.strip() for key, _, value in pairs}
-                yield f"{said.get('groupId')}:{said.get('artifactId')}", said.get("version", "")
+                properties = {key.strip(): value.strip() for key, _, value in pairs}
+                name = f"{properties.get('groupId')}:{properties.get('artifactId')}"
+                yield name, properties.get("version", "")

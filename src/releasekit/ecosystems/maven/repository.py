@@ -1,4 +1,5 @@
-"""A Maven repository: files and their checksums go in by PUT, and come out by GET.
+"""A Maven repository: files and their checksums go in by PUT and come out by GET, one by one, since
+repositories have no listing in common.
 
 https://maven.apache.org/repository/layout.html
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import io
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,21 +16,34 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.maven import PROOF, layout, metadata
-from releasekit.ecosystems.maven.access import ANSWERS, Reader, login_for
-from releasekit.ecosystems.maven.collections import make_collections
-from releasekit.ecosystems.shared.answers import all_stored
+from releasekit.aio import gather_all
+from releasekit.ecosystems.maven import PROOF, Inputs, layout
+from releasekit.ecosystems.maven.document import MAX_BYTES
+from releasekit.ecosystems.shared.answers import Answers, all_stored, hints_by_status
+from releasekit.ecosystems.shared.artifacts import MAX_BYTES as MAX_BUILT_BYTES
 from releasekit.ecosystems.shared.artifacts import digests
-from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT, Server
-from releasekit.errors import Rejected, Transient
+from releasekit.ecosystems.shared.login import explain_unnamed, pair
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, UPLOAD_TIMEOUT, Server
+from releasekit.errors import MissingCredentials, Rejected, Transient
+from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.origins import require_safe
 from releasekit.http.remedies import PASSING
+from releasekit.model import Published
 from releasekit.problems import Problem
+from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-    from pathlib import PurePosixPath
+    from collections.abc import (
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Coroutine,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
+    from pathlib import Path, PurePosixPath
 
     import httpx
 
@@ -37,8 +52,49 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
     from releasekit.host.artifact_reader import ArtifactReader
-    from releasekit.model import Artifact, Package, PackageId, Published
+    from releasekit.http.credentials import Credentials, Secret
+    from releasekit.model import Artifact, Package, PackageId
 
+
+ANSWERS: Final = Answers(
+    # GitHub Packages and GitLab answer 409 for a file that they have; `_put` tells WebDAV's other
+    # meaning of 409 apart. A server that heeds If-None-Match answers 412.
+    # https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
+    taken=frozenset({409, 412}),
+    exists=(
+        # https://github.com/sonatype/nexus-public (StorageFacet, "write policy")
+        (400, "updating asset"),
+        # https://jfrog.com/help/r/artifactory-how-to-resolve-403-forbidden-errors
+        (403, "overwrite"),
+        (403, "delete permission"),
+    ),
+    by_status=hints_by_status(
+        denied="Check `maven-username` and RELEASEKIT_MAVEN_PASSWORD (input `maven-password`), and "
+        "whether this user may deploy there.",
+        wrong_place="`maven-registry` is the address of a repository for releases, the one that "
+        "distributionManagement names, and not that of a group or a mirror.",
+    )
+    # https://www.rfc-editor.org/rfc/rfc4918#section-9.3.1
+    | {
+        409: "`maven-registry` has to be a directory of the WebDAV server that is there.",
+        # https://support.sonatype.com/hc/en-us/articles/213464668
+        400: "The usual causes are a repository for snapshots where releases are sent, and one "
+        "that takes no version twice: name the one for releases as `maven-registry`. "
+        "https://support.sonatype.com/hc/en-us/articles/213464668",
+        402: "A licence of the repository has run out (Nexus says so by 402): ask whoever runs it.",
+        413: "The file is larger than the repository takes, or a proxy in front of it, such as "
+        "nginx with its `client_max_body_size`: leave out what nobody needs, or have it raised.",
+        # https://github.com/orgs/community/discussions/26328
+        422: "On GitHub Packages an artifactId has no capital letters, and a version is never "
+        "replaced: "
+        "https://docs.github.com/packages/working-with-a-github-packages-registry/"
+        "working-with-the-apache-maven-registry",
+    },
+    reading="The repository is for those with a login only, for a plan as well: give "
+    "`maven-username` and RELEASEKIT_MAVEN_PASSWORD (input `maven-password`) of a user who may "
+    "read it.",
+    moved="maven-registry",
+)
 # https://nginx.org/en/docs/http/ngx_http_dav_module.html#create_full_put_path
 _NO_DIRECTORY: Final = (
     "nginx answers so where a directory is missing: set `create_full_put_path on;` there. "
@@ -46,7 +102,172 @@ _NO_DIRECTORY: Final = (
 _ANSWERS: Final = replace(
     ANSWERS, by_status={**ANSWERS.by_status, 500: f"{_NO_DIRECTORY}Else: {PASSING}"}
 )
+_ABSENT: Final = frozenset({404, 410})
+# 405 is the answer for a collection that exists. https://www.rfc-editor.org/rfc/rfc4918#section-9.3.1
+_EXISTING: Final = frozenset({HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.METHOD_NOT_ALLOWED})
+# The answers of servers without MKCOL.
+_NO_WEBDAV: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED})
 _CHUNK: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MavenLogin:
+    """A user and a password. They are sent only if there is a password, and only to a repository
+    that an input names.
+    """
+
+    registry: Url
+    username: str
+    password: Secret | None
+
+    def check(self) -> None:
+        """Raises MissingCredentials, or UnnamedRegistry; no network."""
+        if self.password and (error := explain_unnamed("maven", self.registry)):
+            raise error
+        values = {
+            "RELEASEKIT_MAVEN_USERNAME": self.username,
+            "RELEASEKIT_MAVEN_PASSWORD": self.password,
+        }
+        missing = [name for name, value in values.items() if not value]
+        if missing:
+            raise MissingCredentials(
+                f"maven: no credentials for {self.registry}: {' and '.join(missing)} "
+                f"{'is' if len(missing) == 1 else 'are'} not set",
+                hint="Set them to a user and its password, or to the two halves of a token "
+                "(inputs `maven-username` and `maven-password`); settings.xml is not read.",
+            )
+
+    def header(self, scheme: str = "Basic") -> dict[str, str]:
+        """The portal wants the same pair as Bearer."""
+        if self.password is None or explain_unnamed("maven", self.registry):
+            return {}
+        return {"Authorization": f"{scheme} {pair(self.username, self.password)}"}
+
+
+def make_login(config: Config, credentials: Credentials, registry: Url) -> MavenLogin:
+    username = config.own(Inputs).username
+    credentials.adopt_user(username)
+    return MavenLogin(registry, username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
+
+
+class RepositoryReader:
+    """Reads the repository at the URL of `server`; anonymously without a login."""
+
+    def __init__(self, server: Server, login: MavenLogin | None, state_directory: Path) -> None:
+        self._server = server
+        self._login = login
+        self._state = state_directory
+        self._new: dict[PackageId, bool] = {}
+
+    def is_new(self, package: PackageId) -> bool:
+        """Whether a package in `doubt` had no version at its first lookup."""
+        return self._new.get(package, False)
+
+    async def lookup(self, package: Package) -> Published | None:
+        """The POM, the main artifact, and the other files that this run or an earlier one built.
+
+        Without built files it is the POM, the main artifact, sources and documentation. Then the
+        POM decides, since clients find no version without it; the next upload finds what an earlier
+        one left of such a version.
+        """
+        where = built_directory(package, self._state)
+        ours = {name: where / name for name in durable.names(where)}
+        main = layout.main_names(package)
+        pom = layout.pom_name(package)
+        files: dict[str, str] = {}
+        if ours:
+            known = main if ours.keys().isdisjoint(main) else ()
+            names = dict.fromkeys((pom, *known, *ours), True)
+            files = await self._read_digests(package, names)
+            await asyncio.to_thread(_drop_unfinished, files, ours)
+        elif (page := await self.get(package, layout.version_directory(package) / pom)) is not None:
+            names = dict.fromkeys(main, True) | dict.fromkeys(layout.usual_names(package), False)
+            files = {pom: _sha256(page)} | await self._read_digests(package, names)
+        if not files:
+            if package.doubt and package.id not in self._new:
+                # Only a package in doubt costs this request.
+                metadata = layout.artifact_directory(package) / layout.METADATA
+                self._new[package.id] = await self.is_absent(metadata)
+            return None
+        complete = layout.is_complete(package, files)
+        url = f"{self._server.at(str(layout.version_directory(package)))}/"
+        return Published(files=files, complete=complete, url=url)
+
+    async def find_held(self, package: Package, names: Iterable[str]) -> dict[str, str]:
+        """The digests of the files that exist; each that does not costs one request."""
+
+        async def digest_of(name: str) -> str:
+            if await self.is_absent(layout.version_directory(package) / name):
+                return ""
+            return await self._read_digest(package, name, whole=True)
+
+        return await _gather_digests(names, digest_of)
+
+    async def _read_digests(self, package: Package, names: Mapping[str, bool]) -> dict[str, str]:
+        """As `find_held`, but each file that has a checksum costs one request. `names` say whether
+        a file without a checksum is read whole; otherwise it counts as absent.
+        """
+        return await _gather_digests(
+            names, lambda name: self._read_digest(package, name, whole=names[name])
+        )
+
+    async def get(
+        self, package: Package, path: PurePosixPath, *, max_bytes: int = MAX_BYTES
+    ) -> bytes | None:
+        """The bytes of a file; None if it does not exist. Raises Transient, Denied, Rejected."""
+        url = self._server.at(str(path))
+        response = await self._server.read(url, self._headers(), max_bytes=max_bytes)
+        if response.status_code in _ABSENT:
+            return None
+        return self._server.explain(response, f"{package}: {url}").content
+
+    async def is_absent(self, path: PurePosixPath) -> bool:
+        response = await self._server.read(
+            self._server.at(str(path)), self._headers(), method="HEAD"
+        )
+        return response.status_code in _ABSENT
+
+    def _headers(self) -> dict[str, str]:
+        # The repository may be private. A cache on the way would hide a new file.
+        login = self._login.header() if self._login else {}
+        return {**login, "Cache-Control": "no-cache, max-age=0"}
+
+    async def _read_digest(self, package: Package, name: str, *, whole: bool) -> str:
+        """The digest in the checksum file, else of the bytes of the file; empty without a file."""
+        path = layout.version_directory(package) / name
+        if layout.has_checksums(name):
+            page = await self.get(package, path.with_name(f"{name}.sha1"))
+            if page is not None:
+                try:
+                    return f"sha1:{layout.parse_checksum(page)}"
+                except ValueError as error:
+                    raise Transient(
+                        f"{package}: {name}.sha1 on {self._server.url} is {error}",
+                        problem=Problem.STRANGE_ANSWER,
+                    ) from error
+        data = await self.get(package, path, max_bytes=MAX_FILE_BYTES) if whole else None
+        return "" if data is None else await asyncio.to_thread(_sha256, data)
+
+
+def _sha256(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+async def _gather_digests(
+    names: Iterable[str], digest_of: Callable[[str], Awaitable[str]]
+) -> dict[str, str]:
+    names = tuple(names)
+    digests = await gather_all(map(digest_of, names))
+    return {name: digest for name, digest in zip(names, digests, strict=True) if digest}
+
+
+def _drop_unfinished(files: dict[str, str], ours: Mapping[str, Path]) -> None:
+    """Drop files that we built and that lack a checksum: their upload never ended. Blocks."""
+    for name, path in ours.items():
+        if layout.has_checksums(name) and files.get(name, "").startswith("sha256:"):
+            digest = durable.sha256_of(path, max_bytes=MAX_BUILT_BYTES)
+            if files[name] == f"sha256:{digest}":
+                del files[name]
 
 
 class Repository:
@@ -58,41 +279,43 @@ class Repository:
         url = require_safe(registry.text, name="maven-registry", insecure=config.insecure_hosts)
         self._server = Server(url, _ANSWERS, config, services)
         self.url = str(self._server.url)
-        self._login = login_for(config, services.credentials, registry)
+        self._login = make_login(config, services.credentials, registry)
         self.check_credentials = self._login.check
-        self._reader = Reader(self._server, self._login, config.state_directory)
+        self._reader = RepositoryReader(self._server, self._login, config.state_directory)
         self.is_new = self._reader.is_new
         self._checksums = options.checksums
         self._looks_first = not options.immutable
-        # A package takes one upload slot and has many files: with as many requests as slots there
-        # are never more than `concurrency` uploads under way.
+        # A package takes one upload slot and has many files: as many requests as slots keep the
+        # uploads under way below `concurrency`.
         self._slots = asyncio.Semaphore(config.concurrency)
-        # What this run has written into its maven-metadata.xml.
+        # Packages whose version this run has written into their maven-metadata.xml.
         self._listed: set[PackageId] = set()
 
     async def lookup(self, package: Package) -> Published | None:
-        """As the reader's; whether the metadata lists the version is asked, too: servers that make
-        checksums themselves prove nothing by those of the POM.
+        """As the reader's, and whether the metadata lists the version: the checksums of the POM
+        prove nothing where the server makes them.
         """
         found = await self._reader.lookup(package)
         if found is None or not found.complete or package.id in self._listed:
             return found
         page = await self._reader.get(package, layout.artifact_directory(package) / layout.METADATA)
         with contextlib.suppress(ValueError):
-            if page and package.version in await asyncio.to_thread(metadata.listed_versions, page):
+            if page and package.version in await asyncio.to_thread(layout.list_versions, page):
                 return found
         return replace(found, lacks=f"{layout.METADATA} does not list it")
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        """The POM is the last of the files to be sent, and its checksums come last of all, after
-        the metadata: they prove that the rest is there, wherever an upload was interrupted.
+        """Send the POM as the last file, then the metadata, and the POM's checksums at the end:
+        they prove that the rest exists, wherever an upload was interrupted.
 
-        What is there already is not sent again, because a plain file server would replace it; and
-        beside other bytes, nothing is sent at all, or no POM where only the server looks first.
+        A file that exists is not sent again, because a plain file server would replace it. If one
+        has other bytes, nothing is sent; for an `immutable` repository, which does the comparing,
+        the POM is not sent.
         """
         held: Mapping[str, str] = {}
         if self._looks_first:
-            held = await self._reader.held(package, [artifact.filename for artifact in artifacts])
+            names = [artifact.filename for artifact in artifacts]
+            held = await self._reader.find_held(package, names)
         for artifact in artifacts:
             self._refuse_others(package, artifact, held.get(artifact.filename))
         new = [artifact for artifact in artifacts if artifact.filename not in held]
@@ -107,25 +330,31 @@ class Repository:
         if pom is None:
             await all_stored(beside)
             return
-        listed = _Listed(layout.artifact_directory(package) / layout.METADATA)
+        listed = layout.artifact_directory(package) / layout.METADATA
+        page: bytes | None = None
+
+        async def read_metadata() -> None:
+            nonlocal page
+            page = await self._reader.get(package, listed)
+
         storing = [self._store(package, pom)] if pom in new else []
-        await all_stored([*beside, *storing, self._read(package, listed)])
-        await self._list(package, listed)
+        await all_stored([*beside, *storing, read_metadata()])
+        await self._list_version(package, listed, page)
         await self._put_checksums(package, layout.path_for(package, name), pom.digests)
 
     def _refuse_others(self, package: Package, artifact: Artifact, held: str | None) -> None:
-        """`held` is the digest of what is there under its name."""
+        """`held` is the digest of the file of this name in the repository."""
         algorithm, _, digest = (held or "").partition(":")
         if held and artifact.digests.get(algorithm) != digest:
             raise Rejected(f"{package}: {self.url} holds {artifact.filename} with {held}")
 
     async def _store(self, package: Package, artifact: Artifact) -> None:
-        """Raises Rejected where other bytes came meanwhile."""
+        """Raises Rejected if other bytes were stored meanwhile."""
         name = artifact.filename
         with open_artifact(artifact) as file:
             stored = await self._put(package, layout.path_for(package, name), file)
         if not stored:
-            held = await self._reader.held(package, [name])
+            held = await self._reader.find_held(package, [name])
             if name not in held:
                 raise Transient(
                     f"{package}: {self.url} says that it has {name}, and does not show it",
@@ -133,37 +362,32 @@ class Repository:
                 )
             self._refuse_others(package, artifact, held[name])
 
-    async def _read(self, package: Package, listed: _Listed) -> None:
-        listed.page = await self._reader.get(package, listed.path)
-
-    async def _list(self, package: Package, listed: _Listed) -> None:
-        """Merge this version into the artifact's maven-metadata.xml."""
+    async def _list_version(
+        self, package: Package, path: PurePosixPath, known: bytes | None
+    ) -> None:
+        """Merge this version into the artifact's maven-metadata.xml, which was read as `known`."""
         try:
-            # In a thread, because the page lists every version there has ever been.
+            # In a thread, because the page lists all versions that ever were.
             page = await asyncio.to_thread(
-                metadata.merged_page, listed.page, package, now=datetime.now(UTC)
+                layout.add_version, known, package, now=datetime.now(UTC)
             )
         except ValueError as error:
             raise Rejected(
-                f"{package}: {self.url}{listed.path} is no metadata of Maven ({error})",
+                f"{package}: {self.url}{path} is no metadata of Maven ({error})",
                 hint="Repair or delete that file: releases have to be added to it.",
                 problem=Problem.STRANGE_ANSWER,
             ) from error
-        # Even if it names the version already: the run that wrote it may have got no further.
-        shown = page or listed.page or b""
-        sums = digests(io.BytesIO(shown), *self._checksums)
-        # At once: whichever came first, they would not match until the other is there.
-        storing = [] if page is None else [self._put(package, listed.path, page, replace=True)]
-        await all_stored([*storing, self._put_checksums(package, listed.path, sums)])
+        # Also for a page that lists the version: the run that wrote it may have ended there.
+        sums = digests(io.BytesIO(page or known or b""), *self._checksums)
+        # In parallel: page and checksums do not match until both are stored.
+        storing = [] if page is None else [self._put(package, path, page, replace=True)]
+        await all_stored([*storing, self._put_checksums(package, path, sums)])
         self._listed.add(package.id)
 
     async def _put_checksums(
         self, package: Package, path: PurePosixPath, digests: Mapping[str, str]
     ) -> None:
-        """sha1 comes last, to prove that the others are there; Maven and Gradle look for it first.
-
-        https://maven.apache.org/resolver/about-checksums.html
-        """
+        """sha1 comes last, which proves that the others exist; clients look for it first."""
 
         def put(name: str) -> Coroutine[None, None, bool]:
             page = digests[name].encode()
@@ -180,15 +404,15 @@ class Repository:
         *,
         replace: bool = False,
     ) -> bool:
-        """Whether this request stored it."""
+        """Whether this request stored the file."""
         what = f"{package}: {path.name}"
         make_request = partial(self._request, path, body, replace=replace)
         async with self._slots:
             response = await self._server.send_paced(make_request)
             if response.status_code == HTTPStatus.CONFLICT and await self._reader.is_absent(path):
-                # Nothing is in the way of it: a WebDAV server wants its directory first.
+                # No file is in the way: a WebDAV server wants the directory first.
                 # https://www.rfc-editor.org/rfc/rfc4918#section-9.7.1
-                if await make_collections(
+                if await _make_collections(
                     self._server, path.parent, headers=self._login.header(), what=what
                 ):
                     response = await self._server.send_paced(make_request)
@@ -215,15 +439,43 @@ class Repository:
         )
 
 
+async def _make_collections(
+    server: Server, directory: PurePosixPath, *, headers: Mapping[str, str], what: str
+) -> bool:
+    """Make the collections of WebDAV that `directory` lacks, below the address of the server.
+
+    Whether it may exist now: False for a server without WebDAV. Raises Transient, Denied or
+    Rejected.
+    """
+
+    async def status_of(collection: PurePosixPath, *, orphaned: bool) -> int:
+        # Some servers take a name without the slash for a file.
+        url = server.at(f"{collection}/")
+        response = await server.send(server.http.build_request("MKCOL", url, headers=headers))
+        # 409: the collection above is missing too.
+        known = {*_EXISTING, *_NO_WEBDAV} | ({HTTPStatus.CONFLICT} if orphaned else set())
+        if response.status_code not in known:
+            server.explain(response, f"{what}: MKCOL {url}")
+        return response.status_code
+
+    *above, top = [directory, *directory.parents][: len(directory.parts)]
+    missing = []
+    for collection in above:
+        status = await status_of(collection, orphaned=True)
+        if status in _NO_WEBDAV:
+            return False
+        if status in _EXISTING:
+            break
+        missing.append(collection)
+    else:
+        missing.append(top)
+    for collection in reversed(missing):
+        if await status_of(collection, orphaned=False) in _NO_WEBDAV:
+            return False
+    return True
+
+
 async def _chunks(file: ArtifactReader) -> AsyncIterator[bytes]:
     file.seek(0)
     while chunk := await asyncio.to_thread(file.read, _CHUNK):
         yield chunk
-
-
-@dataclass(slots=True)
-class _Listed:
-    """The metadata of an artifact, as it was read last."""
-
-    path: PurePosixPath
-    page: bytes | None = None

@@ -1,13 +1,12 @@
-"""What a POM says of the directories it lists as its modules."""
+"""Which directories a POM lists as modules, and whether a directory is a package to publish."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.maven import Options
-from releasekit.ecosystems.maven.discover import unpublishable
+from releasekit.ecosystems.maven.discover import find_pom, load_projects, unpublishable
 from releasekit.ecosystems.maven.pom import read_pom
-from releasekit.ecosystems.maven.workspace import load_projects, pom_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +19,7 @@ def workspace_at(directory: Path) -> Membership | None:
     modules = read_pom(path).modules if path.is_file() else ()
     if not modules:
         return None
-    poms = [pom_at(directory / module) for module in modules]
+    poms = [find_pom(directory / module) for module in modules]
     listed = {pom.resolve().parent for pom in poms if pom is not None}
 
     def standing(below: Path) -> Standing:
@@ -30,16 +29,16 @@ def workspace_at(directory: Path) -> Membership | None:
 
 
 def publishable_at(directory: Path) -> bool:
-    """As its files and the parents above it have it, within the repository."""
+    """By its POM and the parents above it, within the repository."""
     path = (directory / "pom.xml").resolve()
-    outermost = _outermost(path.parent)
+    outermost = _find_outermost(path.parent)
     where = path.parent.relative_to(outermost).as_posix()
     projects = load_projects(outermost, Options(reactors=(where,)))
     return any(each.pom.path == path and not unpublishable(each) for each in projects)
 
 
-def _outermost(directory: Path) -> Path:
-    """The highest directory of the repository that has a POM; without a repository, this one."""
+def _find_outermost(directory: Path) -> Path:
+    """The highest directory of the repository with a POM; without a repository, this one."""
     found = directory
     for above in (directory, *directory.parents):
         found = above if (above / "pom.xml").is_file() else found

@@ -1,4 +1,4 @@
-"""Detached OpenPGP signatures by the user's gpg, which holds the keys.
+"""Detached OpenPGP signatures, by the gpg and the keys of the user.
 
 https://central.sonatype.org/publish/requirements/gpg/
 """
@@ -36,12 +36,13 @@ _CHUNK: Final = 1024 * 1024
 
 
 def check_gpg(processes: Processes) -> bool:
-    """Whether there is a gpg; raises PathError where a build could change it or what it obeys. It
-    runs outside of the sandbox: it writes to its home, and the agent that it may start serves
-    others too.
+    """Whether there is a gpg; raises PathError if a build could change its keys or settings.
+
+    It runs outside of the sandbox, because it writes to its home and may start an agent that serves
+    other programs, too.
     """
     found = processes.outside("gpg")
-    for place in _read_by_gpg(_settings(processes), processes.environment):
+    for place in _find_gpg_files(_pass_gnupg_home(processes), processes.environment):
         if processes.sandbox.can_change(place):
             raise PathError(
                 f"gpg reads {visible(clip(str(place), MAX_PLACE))}, where builds can write",
@@ -51,8 +52,8 @@ def check_gpg(processes: Processes) -> bool:
     return found is not None
 
 
-def _read_by_gpg(settings: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[Path]:
-    """Where gpg keeps keys and settings, and what lies there, of which each may be a link."""
+def _find_gpg_files(settings: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[Path]:
+    """The directory of keys and settings, and the files in it, each of which may be a link."""
     default = Path(environment.get("HOME") or Path.home(), ".gnupg")
     home = Path(settings.get("GNUPGHOME") or default)
     if not home.is_absolute():  # gpg would expand ~, and take the rest from where it runs
@@ -64,12 +65,12 @@ def _read_by_gpg(settings: Mapping[str, str], environment: Mapping[str, str]) ->
         yield from home.iterdir()
 
 
-def _settings(processes: Processes) -> dict[str, str]:
+def _pass_gnupg_home(processes: Processes) -> dict[str, str]:
     return processes.passing(["GNUPGHOME"])
 
 
-class Signer:
-    """`key` is True for gpg's default key. gpg signs one file a process."""
+class GpgSigner:
+    """`key` is True for gpg's default key. Each process of gpg signs one file."""
 
     def __init__(self, processes: Processes, key: bool | str, *, concurrency: int) -> None:
         self._processes = processes
@@ -77,7 +78,7 @@ class Signer:
         self._slots = asyncio.Semaphore(concurrency)
 
     async def sign(self, package: Package, artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
-        """`artifacts` and their signatures; raises BuildFailed. What is signed already stays."""
+        """`artifacts` with a signature for each that has none; raises BuildFailed."""
         names = {artifact.filename for artifact in artifacts}
         unsigned = [
             artifact
@@ -109,7 +110,7 @@ class Signer:
     async def _sign(self, artifact: Artifact) -> Artifact:
         signature = artifact.path.with_name(artifact.filename + SUFFIX)
         user = ["--local-user", self._key] if isinstance(self._key, str) else []
-        # Neither from the file nor to it: a build can put another one there, or a link.
+        # By stdin and stdout: a build can put another file or a link into the place of either.
         argv = ["gpg", "--batch", "--armor", *user, "--output", "-", "--detach-sign", "-"]
         async with self._slots:
             with durable.unnamed(Path(tempfile.gettempdir())) as copy:
@@ -117,20 +118,20 @@ class Signer:
                 done = await self._processes.run(
                     argv,
                     cwd=Path(os.sep),
-                    env=_settings(self._processes),
+                    env=_pass_gnupg_home(self._processes),
                     stdin=copy.fileno(),
                     outside=True,
                     timeout_s=60,
                 )
         data = done.stdout.encode()
         write_new(signature, data)
-        # Of what gpg has said, not of what is there by now.
+        # Of the bytes from gpg: a build may have changed the file.
         made = digests(io.BytesIO(data), *layout.ALGORITHMS)
         return Artifact(path=signature, size=len(data), digests=made)
 
 
 def _copy(artifact: Artifact, into: IO[bytes]) -> None:
-    """The bytes that were built; raises ChangedMeanwhile for any others."""
+    """Copy the bytes that were built; raises ChangedMeanwhile for others."""
     with open_artifact(artifact) as source:
         shutil.copyfileobj(source, into, _CHUNK)
     into.seek(0)

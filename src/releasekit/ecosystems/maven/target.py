@@ -1,30 +1,159 @@
-"""Maven packages, repositories, and the Central Portal."""
+"""Maven packages: discovery, pins and builds, and the registry that they go to."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from releasekit.aio import Resource, gather_all
 from releasekit.ecosystems.interface import Discovery, Services, Target
-from releasekit.ecosystems.maven.directory_layout import MavenDirectory
-from releasekit.ecosystems.maven.ecosystem import Maven
+from releasekit.ecosystems.maven import discover, mvn
+from releasekit.ecosystems.maven.build import Builder, RunningBuild, overlay_prebuilt
+from releasekit.ecosystems.maven.discover import load_projects
+from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.history import packs, version_at
-from releasekit.ecosystems.maven.portal import CENTRAL, Portal
+from releasekit.ecosystems.maven.layout import MavenDirectory, is_complete, usual_names
+from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
+from releasekit.ecosystems.maven.portal import CENTRAL, Portal, PortalStaging
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
-from releasekit.ecosystems.maven.staging import PortalStaging
-from releasekit.errors import ConfigError
+from releasekit.ecosystems.maven.signing import GpgSigner
+from releasekit.ecosystems.shared.packages import batched, unique_by_name
+from releasekit.errors import BuildFailed, ConfigError
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Registry, Staging
+    from releasekit.ecosystems.interface import Built, Into, Registry, Staging
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.ecosystem import MavenWorkspace
-    from releasekit.model import PackageId
+    from releasekit.ecosystems.maven.discover import PomProject
+    from releasekit.model import Package, PackageId
+
+
+class Maven(Resource):
+    """Implements `interface.Ecosystem`; its group has a task for each reactor in the making."""
+
+    def __init__(self, config: Config, options: Options, services: Services) -> None:
+        super().__init__(together=True)
+        self.config = config
+        self.options = options
+        self.services = services
+
+    async def discover(self, root: Path) -> MavenWorkspace:
+        found = await asyncio.to_thread(load_projects, root, self.options)
+        projects, twins = unique_by_name(
+            found, cure="take its reactor out of maven.reactors", private=discover.unpublishable
+        )
+        return MavenWorkspace(
+            packages=tuple(discover.make_packages(projects, twins)),
+            projects=projects,
+            root=root,
+            maven=self,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MavenWorkspace:
+    """Implements `interface.Workspace`; `projects` are all, by name, published or not."""
+
+    packages: tuple[Package, ...]
+    projects: Mapping[str, PomProject]
+    root: Path
+    maven: Maven
+    running: dict[Path, RunningBuild] = field(default_factory=dict, compare=False)
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        key = parse_pom(parse_document(manifest.encode()), self.root / "pom.xml").key
+        by_key = {project.pom.key: project for project in self.projects.values()}
+        return pin_versions(manifest, by_key[key], versions, self.maven.config.pin)
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """One for each reactor."""
+        return batched(packages, lambda package: self.projects[package.id.name].top)
+
+    def singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """Each package alone, although one mvn builds a reactor: it deploys them one by one.
+
+        Pinned manifests stay pinned for the build of a whole batch, and with one slot mvn would run
+        beside the work on each package; there the batches stay.
+        """
+        config, group = self.maven.config, self.maven.group
+        if config.pin == "exact" or config.build_concurrency == 1 or not group.is_open:
+            return self.batches(packages)
+        for batch in self.batches(packages):
+            wanted = [each for each in batch if not each.prebuilt or self._lacks_files(each)]
+            if len(wanted) > 1:
+                builder = self._make_builder(wanted)
+                self.running[builder.top] = RunningBuild(builder, wanted, group)
+        return [[package] for package in packages]
+
+    def missing_tool(self, packages: Sequence[Package]) -> ConfigError | None:
+        services = self.maven.services
+        return mvn.missing_tool(
+            packages, self.maven.options, services.processes, services.environment
+        )
+
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        return await self._sign(packages, await self._build(packages, into))
+
+    async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        """Lay the prebuilt files out; Maven builds the packages that lack any."""
+        lacking = [package for package in packages if self._lacks_files(package)]
+        built = await self._build(lacking, into) if lacking else {}
+        for package in packages:
+            made = built.get(package.id, ())
+            if not isinstance(made, BuildFailed):
+                built[package.id] = await asyncio.to_thread(
+                    overlay_prebuilt, package, into(package), made
+                )
+        return await self._sign(packages, built)
+
+    def _lacks_files(self, package: Package) -> bool:
+        options, names = self.maven.options, {each.filename for each in package.prebuilt}
+        sources, javadoc = usual_names(package) or ("", "")
+        wanted = {sources} if options.sources else set()
+        wanted |= {javadoc} if options.javadoc else set()
+        return not is_complete(package, names) or not wanted - {""} <= names
+
+    async def _build(self, packages: Sequence[Package], into: Into) -> dict[PackageId, Built]:
+        builder = self._make_builder(packages)
+        running = self.running.get(builder.top)
+        try:
+            if running is not None and len(packages) == 1 and running.has(packages[0]):
+                return {packages[0].id: await running.take(packages[0], into)}
+            return await builder.build(packages, into)
+        except BuildFailed as error:
+            return {package.id: error for package in packages}
+
+    def _make_builder(self, packages: Sequence[Package]) -> Builder:
+        maven, top = self.maven, self.projects[packages[0].id.name].top
+        return Builder(self.root, top, self.projects, maven.config, maven.options, maven.services)
+
+    async def _sign(
+        self, packages: Sequence[Package], built: Mapping[PackageId, Built]
+    ) -> Mapping[PackageId, Built]:
+        config, options, services = self.maven.config, self.maven.options, self.maven.services
+        if not options.sign:
+            return built
+        signer = GpgSigner(services.processes, options.sign, concurrency=config.build_concurrency)
+
+        async def sign(package: Package) -> Built:
+            each = built[package.id]
+            if isinstance(each, BuildFailed):
+                return each
+            try:
+                return await signer.sign(package, each)
+            except BuildFailed as error:
+                return error
+
+        signed = await gather_all(map(sign, packages))
+        return {package.id: each for package, each in zip(packages, signed, strict=True)}
 
 
 def layout(_config: Config, _options: Options) -> Layout:
@@ -37,7 +166,7 @@ def target(
     """Raises ConfigError for a registry that cannot be used."""
     ecosystem = Maven(config, options, services)
     if directory is not None:
-        return Discovery.joining(ecosystem, directory, _joined)
+        return Discovery.joining(ecosystem, directory, _make_target)
     registry = config.registry_url("maven", default=CENTRAL)
     is_central = registry.text.rstrip("/") == CENTRAL
     if options.api == "portal" or (options.api == "auto" and is_central):
@@ -46,7 +175,7 @@ def target(
         return Discovery.joining(
             ecosystem,
             portal,
-            partial(_joined, portal=portal, staging=staging, is_new=portal.is_new),
+            partial(_make_target, portal=portal, staging=staging, is_new=portal.is_new),
         )
     if options.stage == "always":
         raise ConfigError(
@@ -55,10 +184,10 @@ def target(
             problem=Problem.REGISTRY_SETTINGS,
         )
     repository = Repository(registry, options, config=config, services=services)
-    return Discovery.joining(ecosystem, repository, partial(_joined, is_new=repository.is_new))
+    return Discovery.joining(ecosystem, repository, partial(_make_target, is_new=repository.is_new))
 
 
-def _joined(
+def _make_target(
     found: MavenWorkspace,
     there: Registry,
     portal: Portal | None = None,
@@ -72,7 +201,7 @@ def _joined(
         prebuilt=MavenFiles(found),
         staging=staging,
         is_new=is_new,
-        # One upload waits for all builds anyway.
+        # The one upload to a portal waits for all builds.
         singly=found.singly if portal is None else None,
         plan_notes=portal.plan_notes if portal else None,
         missing_tool=found.missing_tool,

@@ -23,7 +23,7 @@ _INTERVAL: Final = re.compile(r"\s*([\[(])([^,\[\]()]*)(?:(,)([^,\[\]()]*))?([\]
 
 # A number, or a qualifier with its rank and its name.
 Item = tuple[int, int, str]
-# With the separator before it: in 1-1 the second 1 counts for less than in 1.1.
+# An item after its separator: in 1-1 the second 1 counts for less than in 1.1.
 Token = tuple[str, Item]
 
 
@@ -37,18 +37,18 @@ def is_range(version: str) -> bool:
 
 
 def contains(requirement: str, version: str) -> bool:
-    """Whether a range holds a version. Raises ValueError for what is no range."""
+    """Whether a range holds a version. Raises ValueError for an invalid range."""
     text, position, found = requirement.strip(), 0, False
     while position < len(text):
         match = _INTERVAL.match(text, position)
         if match is None:
             raise ValueError(f"{requirement!r} is no version range")
-        found = found or _holds(match, version)
+        found = found or _is_inside(match, version)
         position = match.end()
     return found
 
 
-def _holds(interval: re.Match[str], version: str) -> bool:
+def _is_inside(interval: re.Match[str], version: str) -> bool:
     opening, low, comma, high, closing = (each.strip() for each in interval.groups(default=""))
     if not comma:
         return compare(version, low) == 0
@@ -58,25 +58,25 @@ def _holds(interval: re.Match[str], version: str) -> bool:
 
 def compare(one: str, other: str) -> int:
     """-1, 0 or 1."""
-    return _compare(_tokens(one), _tokens(other))
+    return _compare(_tokenize(one), _tokenize(other))
 
 
-def in_order(versions: Iterable[str]) -> list[str]:
+def sort_versions(versions: Iterable[str]) -> list[str]:
     key = cmp_to_key(_compare)
-    return sorted(versions, key=lambda version: key(_tokens(version)))
+    return sorted(versions, key=lambda version: key(_tokenize(version)))
 
 
 def _compare(left: list[Token], right: list[Token]) -> int:
     for number in range(max(len(left), len(right))):
-        a = left[number] if number < len(left) else _padding(right[number])
-        b = right[number] if number < len(right) else _padding(left[number])
+        a = left[number] if number < len(left) else _make_padding(right[number])
+        b = right[number] if number < len(right) else _make_padding(left[number])
         if _rank(a) != _rank(b):
             return 1 if _rank(a) > _rank(b) else -1
     return 0
 
 
-def _padding(beside: Token) -> Token:
-    """What a version that has ended is compared as, beside this token of the longer one."""
+def _make_padding(beside: Token) -> Token:
+    """The token of a version that has ended, beside this one of the longer version."""
     separator, (kind, _, _) = beside
     return separator, (1, 0, "") if kind == 1 else (0, _RELEASE, "")
 
@@ -89,7 +89,7 @@ def _rank(token: Token) -> tuple[int, Item]:
     return 0, item
 
 
-def _tokens(version: str) -> list[Token]:
+def _tokenize(version: str) -> list[Token]:
     found: list[Token] = []
     separator, before = ".", ""
     for text in _TOKEN.findall(version.lower()):
@@ -100,14 +100,14 @@ def _tokens(version: str) -> list[Token]:
             continue
         if before and before.isdecimal() != text.isdecimal():
             if before in _SHORT:  # a1, b1 and m1 are alpha-1 and so on; a alone is not
-                found[-1] = (found[-1][0], _item(_SHORT[before]))
+                found[-1] = (found[-1][0], _make_item(_SHORT[before]))
             separator = "-"  # so is the change from digits to letters and back
-        found.append((separator, _item(text)))
+        found.append((separator, _make_item(text)))
         before = text
-    return _trimmed(found)
+    return _trim(found)
 
 
-def _item(text: str) -> Item:
+def _make_item(text: str) -> Item:
     if text.isdecimal():
         return 1, int(text[:100]), ""
     name = _ALIASES.get(text, text)
@@ -116,8 +116,8 @@ def _item(text: str) -> Item:
     return 0, len(_QUALIFIERS), name
 
 
-def _trimmed(tokens: list[Token]) -> list[Token]:
-    """Without the zeros and release words at the end and before each hyphen: 1.0.0-x is 1-x."""
+def _trim(tokens: list[Token]) -> list[Token]:
+    """Drop the zeros and release words at the end and before each hyphen: 1.0.0-x is 1-x."""
     kept: list[Token] = []
     for token in tokens:
         if token[0] == "-" or token[1][0] == 0:
