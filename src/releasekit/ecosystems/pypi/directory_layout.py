@@ -77,14 +77,14 @@ class SimpleDirectory:
         """https://packaging.python.org/en/latest/specifications/index-hosted-attestations/"""
         attested = {"publisher": bundle.publisher(), "attestations": [bundle.pep740()]}
         document = {"version": 1, "attestation_bundles": [attested]}
-        return _files_of(package) / f"{filename}{_PROVENANCE}", json.dumps(
-            document
-        ).encode() + b"\n"
+        text = json.dumps(document)
+        return _files_of(package) / f"{filename}{_PROVENANCE}", text.encode() + b"\n"
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         name, simple = package.id.name, PurePosixPath("simple")
         known = _read_entries(root / simple / name / "index.json")
         entries: list[FileEntry] = []
+        versions: set[str] = set()
         here = root / _files_of(package)
         there = frozenset(durable.names(here))
         for path in [here / name for name in sorted(there)]:
@@ -97,16 +97,15 @@ class SimpleDirectory:
                 if "core-metadata" in entry:
                     yield _files_of(package) / f"{path.name}.metadata", metadata
             entries.append(self._with_provenance(package, entry, there))
-        document = {"name": name, "versions": _list_versions(entries), "files": entries}
+            versions.add(str(release[1]))
+        document = {"name": name, "versions": sorted(versions), "files": entries}
         yield simple / name / "index.json", _make_json(document)
-        yield (
-            simple / name / "index.html",
-            _make_page(f"Links for {name}", map(_make_link, entries)),
-        )
+        links = map(_make_link, entries)
+        yield simple / name / "index.html", _make_page(f"Links for {name}", links)
         projects = durable.directories(root / simple)
         yield simple / "index.json", _make_json({"projects": [{"name": each} for each in projects]})
-        links = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
-        yield simple / "index.html", _make_page("Simple index", links)
+        tops = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
+        yield simple / "index.html", _make_page("Simple index", tops)
 
     def _with_provenance(
         self, package: Package, entry: FileEntry, there: Collection[str]
@@ -160,11 +159,6 @@ def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
     if is_wheel:
         entry["core-metadata"] = {"sha256": hashlib.sha256(metadata).hexdigest()}
     return entry, metadata
-
-
-def _list_versions(entries: Iterable[FileEntry]) -> list[str]:
-    releases = (simple_index.parse_filename(str(entry["filename"])) for entry in entries)
-    return sorted({str(release[1]) for release in releases if release})
 
 
 def _make_json(document: Mapping[str, object]) -> bytes:

@@ -25,7 +25,7 @@ from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.pypi import Options
@@ -92,7 +92,7 @@ def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options
         path: manifest.read_uv_sources(manifest.read_pyproject(path), path)
         for path in find_top_manifests(root, options)
     }
-    excluded: frozenset[str] | None = None
+    members: set[str] | None = None
     for project in by_name.values():
         if project.unpublishable:
             continue
@@ -104,9 +104,9 @@ def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options
             path, sources = next((each for each in places if name in each[1]), places[0])
             for source in sources.get(name, ()):
                 if source.get("workspace") is True and name not in by_name:
-                    if excluded is None:
-                        excluded = frozenset(_read_names(root, replace(options, exclude=())))
-                    if name not in excluded:
+                    if members is None:
+                        members = _read_names(root, replace(options, exclude=()))
+                    if name not in members:
                         raise _no_source(
                             f"{path}: tool.uv.sources.{name} is {{ workspace = true }}, and no "
                             "member of the workspace has that name",
@@ -121,11 +121,13 @@ def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options
                     )
 
 
-def _read_names(root: Path, options: Options) -> Iterator[str]:
+def _read_names(root: Path, options: Options) -> set[str]:
     """The names of all members."""
+    names = set()
     for path in find_workspace_manifests(root, options):
         name = checked_table(manifest.read_pyproject(path), "project", path=path).get("name")
-        yield canonicalize_name(str(name))
+        names.add(str(canonicalize_name(str(name))))
+    return names
 
 
 def _no_source(message: str, cure: str) -> ConfigError:
@@ -233,8 +235,8 @@ def make_packages(
 def _list_edges(project: PyProject, by_name: Mapping[str, PyProject]) -> list[Dependency]:
     """The project's in-repo edges, in the order of its manifest.
 
-    An extra that names the project itself is no edge. What a build requirement needs at run time is
-    needed for the build. Extras are soft: where a framework's extra names a plugin that needs the
+    An extra that names the project itself makes no edge. A build needs what its requirements need
+    at run time. Extras are soft: where a framework's extra names a plugin that needs the
     framework, the plugin goes last, as only the framework works without the other.
     """
     edges = [

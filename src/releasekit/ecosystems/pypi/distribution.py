@@ -382,10 +382,6 @@ def check_metadata(text: bytes) -> Iterator[PackageWarning]:
     except ExceptionGroup as group:
         for error in group.exceptions:
             yield _invalid(f"its metadata is invalid: {error}")
-    yield from _check_description(raw)
-
-
-def _check_description(raw: RawMetadata) -> Iterator[PackageWarning]:
     # setuptools wrote UNKNOWN where there was none.
     if raw.get("description", "").strip() in {"", "UNKNOWN"}:
         yield PackageWarning(

@@ -169,7 +169,7 @@ def _find_wheel_names(tool: Mapping[str, object]) -> Iterator[str]:
     for *keys, last in _OF_WHEELS:
         value = functools.reduce(table_in, keys, tool).get(last)
         for each in value if isinstance(value, list) else [value]:
-            # Of poetry, with a format of its own.
+            # An entry of Poetry with a format is for the sdist or the wheel alone.
             name = each.get("include") if isinstance(each, dict) and "format" not in each else each
             if isinstance(name, str):
                 yield name.replace(".", "/") if keys[0] in _DOTTED else name.removeprefix("./")

@@ -175,7 +175,16 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
             "versions and dependencies are read from: move them there, as Poetry 2 has them",
         )
     metadata = checked_table(document, "project", path=path)
-    name = _read_name(metadata, path)
+    name = metadata.get("name")
+    if not isinstance(name, str):
+        raise ManifestError(f"{path}: project.name is missing", hint='Write name = "…".')
+    try:
+        name = canonicalize_name(name if len(name) <= MAX_NAME_CHARS else "", validate=True)
+    except InvalidName as error:
+        raise ManifestError(
+            f"{path}: project.name is {name!r}",
+            hint="Use letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
+        ) from error
     dynamic = frozenset(read_strings(metadata, "dynamic", path=path, where="project.dynamic"))
     unpublishable = _explain_unpublishable(document, path)
     return PyProject(
@@ -280,19 +289,6 @@ def normalize_version(text: str, *, path: Path) -> str:
         raise ManifestError(
             f"{path}: project.version is {text!r}",
             hint='Write a version as PEP 440 has it: version = "1.2.3".',
-        ) from error
-
-
-def _read_name(metadata: Mapping[str, object], path: Path) -> str:
-    name = metadata.get("name")
-    if not isinstance(name, str):
-        raise ManifestError(f"{path}: project.name is missing", hint='Write name = "…".')
-    try:
-        return canonicalize_name(name if len(name) <= MAX_NAME_CHARS else "", validate=True)
-    except InvalidName as error:
-        raise ManifestError(
-            f"{path}: project.name is {name!r}",
-            hint="Use letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
         ) from error
 
 

@@ -401,7 +401,7 @@ class IndexAttesting:
         """About the name of the upload, which PyPI compares as it parses file names:
         https://github.com/pypi/warehouse/issues/18128
         """
-        from releasekit.provenance.statement import Subject, publish  # noqa: PLC0415 - likewise
+        from releasekit.provenance.statement import Subject, publish  # noqa: PLC0415 - only to sign
 
         return publish(Subject(name=artifact.filename, digests={"sha256": artifact.sha256}))
 

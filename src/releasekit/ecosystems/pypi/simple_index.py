@@ -148,19 +148,16 @@ def _parse_json(body: bytes) -> Iterator[ListedFile]:
 
 
 def _parse_html(body: bytes) -> Iterator[ListedFile]:
-    for target in _find_links(_decode(body)):
+    # Piece by piece, so that other threads can run.
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pieces = (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+    text = "".join([*map(decoder.decode, pieces), decoder.decode(b"", final=True)])
+    for target in _find_links(text):
         # The text of a link is for people; a client downloads its target.
         parts = urlsplit(target)
         algorithm, separator, value = parts.fragment.partition("=")
         filename = unquote(parts.path).rpartition("/")[2]
         yield ListedFile(filename, _find_digest({algorithm: value}) if separator else "")
-
-
-def _decode(body: bytes) -> str:
-    """Piece by piece, so that other threads can run."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    pieces = (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
-    return "".join([*map(decoder.decode, pieces), decoder.decode(b"", final=True)])
 
 
 def _find_links(text: str) -> Iterator[str]:
