@@ -1,5 +1,6 @@
-"""What one comparator of a range holds, such as `^1.2` or `>=1.0.0-rc.1`. npm and cargo mean the
-same by it, but for prereleases of shortened versions; how they combine comparators differs.
+"""The versions that one comparator of a range holds, such as `^1.2` or `>=1.0.0-rc.1`. npm and
+cargo agree on it, except for prereleases of shortened versions; they combine comparators
+differently.
 
 https://github.com/npm/node-semver#ranges and https://docs.rs/semver/latest/semver/enum.Op.html
 """
@@ -27,7 +28,7 @@ _LOWEST: Final = Version((0, 0, 0), (0,))
 
 @dataclass(frozen=True, slots=True)
 class Comparator:
-    """`numbers` are those before the first that is missing: `1.2` stands for every 1.2.x."""
+    """`numbers` end before the first that is missing: `1.2` stands for every 1.2.x."""
 
     operator: str
     numbers: tuple[int, ...]
@@ -59,7 +60,7 @@ class Comparator:
     def high(self) -> Version | None:
         """The first version above all that it holds."""
         if not self.numbers:
-            # "*", and what an operator makes of it: everything, or nothing at all.
+            # "*" with an operator holds everything, or nothing.
             return _LOWEST if self.operator in {"<", ">"} else None
         match self.operator:
             case ">" | ">=":
@@ -101,8 +102,8 @@ def satisfied(
     *,
     skips: Callable[[Comparator, Version], bool],
 ) -> bool:
-    """Whether all of them hold it. A prerelease is wanted where one of them names a prerelease of
-    the same release, and none `skips` it.
+    """Whether all of them hold it. A prerelease fits if one of them names a prerelease of the same
+    release, and none `skips` it.
 
     https://github.com/npm/node-semver#prerelease-tags and
     https://docs.rs/semver/latest/semver/struct.VersionReq.html#method.matches

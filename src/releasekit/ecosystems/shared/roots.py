@@ -1,4 +1,4 @@
-"""The roots of workspaces below the root that a run is about, as options name them."""
+"""The roots of workspaces that options name, below the root of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions as semver has them, parsed and ordered; ranges differ from one ecosystem to the next.
+"""Versions of semver, parsed and ordered; ranges differ between ecosystems.
 
 https://semver.org/
 """
@@ -34,7 +34,7 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ValueError for what is no version."""
+        """Raises ValueError for an invalid version."""
         found = _VERSION.fullmatch(text) if len(text) <= MAX_CHARS else None
         if found is None:
             raise ValueError(f"{text[:MAX_CHARS]!r} is not a version")
@@ -54,6 +54,6 @@ class Version:
 
 
 def identifiers(text: str | None) -> tuple[int | str, ...]:
-    """Of a prerelease, in the order they count; none for None."""
+    """The identifiers of a prerelease, in their order; empty for None."""
     words = text.split(".") if text else []
     return tuple(int(word) if word.isdigit() else word for word in words)
