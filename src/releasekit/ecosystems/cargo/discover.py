@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.ecosystems.cargo.requirement import Requirement
+from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.ecosystems.shared.packages import unique_by_name
-from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.graph import rings, stuck
 from releasekit.host.files import inside

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, satisfied
+from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, satisfied
 
 if TYPE_CHECKING:
     from releasekit.ecosystems.shared.semver import Version

@@ -14,8 +14,7 @@ from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.manifest import MANIFEST
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
-from releasekit.ecosystems.shared.globs import Glob
-from releasekit.ecosystems.shared.roots import named_roots
+from releasekit.ecosystems.shared.globs import Glob, named_roots
 from releasekit.errors import MembersError
 from releasekit.host.files import inside
 

@@ -1,4 +1,4 @@
-"""The directories that the globs of a workspace name, all inside of the workspace."""
+"""The directories that globs of a workspace, or options, name, all inside of the workspace."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.errors import MembersError
+from releasekit.host.files import inside, is_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+
 
 MAX_VISITED: Final = 100_000
 MAX_MEMBERS: Final = 10_000
@@ -125,3 +127,22 @@ class Search:
                 following = [(glob, used) for glob, used in steps if used]
                 if following and entry.name not in self.skipped:
                     pending.append((Path(entry.path), depth + 1, following))
+
+
+def named_roots(
+    root: Path, names: Iterable[str], manifests: Sequence[str], *, where: str
+) -> list[Path]:
+    """The roots of workspaces below `root` that the option at `where` names, resolved.
+
+    Raises ConfigError for one that leads out of `root`, or has none of `manifests`.
+    """
+    found = []
+    for name in names:
+        directory = inside(root, root / name, where=f"{where}: {name!r}")
+        if not any(is_file(directory / manifest) for manifest in manifests):
+            raise MembersError(
+                f"{where}: {name!r} has no {' or '.join(manifests)}",
+                hint="Remove the entry, or correct the path.",
+            )
+        found.append(directory)
+    return found
