@@ -175,14 +175,14 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
             "versions and dependencies are read from: move them there, as Poetry 2 has them",
         )
     metadata = checked_table(document, "project", path=path)
-    name = metadata.get("name")
-    if not isinstance(name, str):
+    given = metadata.get("name")
+    if not isinstance(given, str):
         raise ManifestError(f"{path}: project.name is missing", hint='Write name = "…".')
     try:
-        name = canonicalize_name(name if len(name) <= MAX_NAME_CHARS else "", validate=True)
+        name = canonicalize_name(given if len(given) <= MAX_NAME_CHARS else "", validate=True)
     except InvalidName as error:
         raise ManifestError(
-            f"{path}: project.name is {name!r}",
+            f"{path}: project.name is {given!r}",
             hint="Use letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
         ) from error
     dynamic = frozenset(read_strings(metadata, "dynamic", path=path, where="project.dynamic"))
