@@ -97,7 +97,7 @@ PARSERS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
     "TOML": (parse_toml, '[ ] [[ ]] { } = . a "a" """ \' 0x 1e9 1979-05-27 \\u \n # inf'),
     "a requirement": (_requirement, "a [x] >= == ~= 1.0 , ; python_version or and ( ) @ file: '3'"),
     "a version of PEP 440": (
-        lambda text: pypi_manifest.canonical_version(text, path=_HERE),
+        lambda text: pypi_manifest.normalize_version(text, path=_HERE),
         "1 . ! + a b rc dev post - _ 0",
     ),
     "package.json": (
@@ -152,7 +152,7 @@ PARSERS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
         '{ } [ ] : , "files" "filename" "hashes" "sha256" "a-1.0.tar.gz" "url" null 1',
     ),
     "a file name of Python": (
-        simple_index.release_of,
+        simple_index.parse_filename,
         "a - 1.0 .tar.gz .whl py3 none any _ ! + .zip",
     ),
     "words of a page": (words_of_page, "< > </ <script> </script> <!-- --> & &lt; <p> a"),

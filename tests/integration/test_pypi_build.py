@@ -21,7 +21,7 @@ import fakes
 from integration.tools import require_tool
 from raising import raises
 from releasekit.ecosystems.pypi import Options
-from releasekit.ecosystems.pypi.ecosystem import PyPI
+from releasekit.ecosystems.pypi.target import PyPI
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.model import DependencyKind, Package
@@ -32,7 +32,7 @@ from releasekit.state.directory import built_directory
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
+    from releasekit.ecosystems.pypi.target import PyPIWorkspace
     from releasekit.model import Artifact
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "polyglot"

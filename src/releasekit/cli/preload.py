@@ -64,4 +64,4 @@ def load_everything(config: Config, *, signs: bool) -> None:
     if releases:
         import_module("releasekit.report.page.assets").policy()
     if "pypi" in (config.ecosystems or config.known_ecosystems):
-        import_module("releasekit.ecosystems.pypi.build").tags_here()
+        import_module("releasekit.ecosystems.pypi.build").list_tags()

@@ -56,7 +56,7 @@ Description-Content-Type: text/markdown
 
 def form_of(artifact: Artifact) -> Form:
     with open_artifact(artifact) as file:
-        form = distribution.form_of(file)
+        form = distribution.make_form(file)
         assert file.read() == artifact.path.read_bytes()
     return form
 
@@ -249,7 +249,7 @@ def test_files_tell_what_no_hook_has_to_be_asked(tmp_path: Path) -> None:
     distributions.wheel(tmp_path, both, requires=["whole"])
     distributions.wheel(tmp_path, distributions.package("unasked", "1.2"))
     dist = [Dist(tmp_path, "dist")]
-    told = distribution.metadata_told(dist, {*infos, "both"})
+    told = distribution.read_dist_metadata(dist, {*infos, "both"})
     assert told.keys() == {"whole", "both"}
     assert "Requires-Dist: whole" in told["both"]
-    assert distribution.metadata_told([Dist(tmp_path, "dist", owner="npm")], {"whole"}) == {}
+    assert distribution.read_dist_metadata([Dist(tmp_path, "dist", owner="npm")], {"whole"}) == {}

@@ -24,10 +24,9 @@ from processes import ended
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.pypi import Options, environment
-from releasekit.ecosystems.pypi.ecosystem import PyPI
 from releasekit.ecosystems.pypi.environment import Installer, Requirements
-from releasekit.ecosystems.pypi.manifest import Limits
-from releasekit.ecosystems.pypi.prebuilt import PythonFiles
+from releasekit.ecosystems.pypi.manifest import BuildLimits
+from releasekit.ecosystems.pypi.target import PyPI, PythonFiles
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
@@ -37,7 +36,7 @@ from releasekit.state.directory import built_directory
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
+    from releasekit.ecosystems.pypi.target import PyPIWorkspace
     from releasekit.model import Artifact
 
 BACKEND = """\
@@ -780,7 +779,7 @@ def test_a_worker_that_cannot_start_fails_the_package(
 def test_environments_are_made_by_uv_or_else_by_venv_and_pip(
     monkeypatch: pytest.MonkeyPatch, installer: Installer, with_pip: str, create: str, install: str
 ) -> None:
-    monkeypatch.setattr(environment, "python_with_pip", lambda: with_pip)
+    monkeypatch.setattr(environment, "find_python_with_pip", lambda: with_pip)
     monkeypatch.setattr(sys, "executable", "PYTHON")
     commands = installer.commands(Path("/e"))
     assert [" ".join(argv) for argv in commands] == [create, install]
@@ -811,10 +810,10 @@ def test_environments_differ_by_their_limits() -> None:
     keys = {
         Requirements.parse(["a"], {}, limits).key()
         for limits in (
-            Limits(),
-            Limits(constraints=("a<2",)),
-            Limits(newest=("--exclude-newer=1 day",)),
-            Limits(place="other/uv.toml"),
+            BuildLimits(),
+            BuildLimits(constraints=("a<2",)),
+            BuildLimits(newest=("--exclude-newer=1 day",)),
+            BuildLimits(place="other/uv.toml"),
         )
     }
     assert len(keys) == 3

@@ -8,9 +8,9 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.pypi import Options, discover, manifest, roots
-from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
+from releasekit.ecosystems.pypi.discover import check_sources
 from releasekit.ecosystems.pypi.manifest import BuildSystem, PyProject
-from releasekit.ecosystems.pypi.sources import check_sources
+from releasekit.ecosystems.pypi.target import PyPIWorkspace
 from releasekit.errors import ConfigError, Cycle, PlanError
 from releasekit.model import Action
 from releasekit.plan.order import in_order
@@ -40,8 +40,8 @@ def write(root: Path, files: Mapping[str, str]) -> Path:
 
 
 def found(root: Path, **options: tuple[str, ...]) -> dict[str, Package]:
-    projects = discover.projects(root, Options(**options))  # type: ignore[arg-type]
-    return {it.id.name: it for it in discover.packages(*projects)}
+    projects = discover.read_projects(root, Options(**options))  # type: ignore[arg-type]
+    return {it.id.name: it for it in discover.make_packages(*projects)}
 
 
 def edges(package: Package) -> list[tuple[str, str, str]]:
@@ -97,8 +97,8 @@ def test_a_requirement_that_excludes_the_workspaces_version_leads_out_of_it(
             "web": project("web", f"dependencies = [{needs}]") + f"\n[tool.uv.sources]\n{own}",
         },
     )
-    projects, _ = discover.projects(root, Options())
-    web = discover.settled(projects["web"], projects)
+    projects, _ = discover.read_projects(root, Options())
+    web = discover.with_elsewhere(projects["web"], projects)
     assert [need.text for need in web.elsewhere] == ["acme-core>=2"]
     assert len([need for need in web.requirements if need.name == "acme-core"]) == 1
 
@@ -119,8 +119,8 @@ def test_a_plan_says_what_pins_add(tmp_path: Path, pins: PinMode) -> None:
             "web": project("web", 'dependencies = ["core"]'),
         },
     )
-    projects, twins = discover.projects(root, Options())
-    packages = tuple(discover.packages(projects, twins))
+    projects, twins = discover.read_projects(root, Options())
+    packages = tuple(discover.make_packages(projects, twins))
     nothing = cast("Any", None)  # is built
     workspace = PyPIWorkspace(
         packages=packages, projects=projects, pins=pins, builder=nothing, wheels=nothing
@@ -146,21 +146,23 @@ def test_what_is_between_two_tags_is_of_another_release(
         "free": project("free", 'dependencies = ["acme-core"]'),
     }
     root = write(tmp_path, {".": "[tool.uv.workspace]\nmembers = ['*']\n", **computed})
-    found, _ = discover.projects(root, Options())
+    found, _ = discover.read_projects(root, Options())
     found = {**found, "acme-core": replace(found["acme-core"], version=core)}
-    named = {each.name: each for each in discover.between_tags([*found.values()], lambda _: True)}
+    named = {
+        each.name: each for each in discover.mark_between_tags([*found.values()], lambda _: True)
+    }
     assert bool(named["acme-core"].unpublishable) is left_out
     assert not named["web"].unpublishable
-    web = discover.settled(named["web"], named)
+    web = discover.with_elsewhere(named["web"], named)
     assert bool(web.elsewhere) is left_out
-    free = discover.settled(named["free"], named)
-    (told,) = [each for each in discover.packages({"free": free}) if each.id.name == "free"]
+    free = discover.with_elsewhere(named["free"], named)
+    (told,) = [each for each in discover.make_packages({"free": free}) if each.id.name == "free"]
     # Whatever version they get is one that it asks for.
     assert [(need.on.name, need.requirement) for need in told.elsewhere] == (
         [("acme-core", "")] if left_out else []
     )
     alone = [found["acme-core"]]
-    assert discover.between_tags(alone, lambda _: True) == alone
+    assert discover.mark_between_tags(alone, lambda _: True) == alone
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_what_a_run_leaves_out_keeps_no_nightly_back(
     computed = read(project("core"), tmp_path)
     core = replace(computed, version="2.1.dev3", dynamic=frozenset({"version"}))
     example = read(project("example"), tmp_path)
-    told, _ = discover.between_tags([core, example], lambda each: each.name in run)
+    told, _ = discover.mark_between_tags([core, example], lambda each: each.name in run)
     assert (not told.unpublishable) is is_published
 
 
@@ -190,7 +192,7 @@ def test_what_an_example_asks_for_is_no_error(tmp_path: Path) -> None:
             "b": project("b", private).replace('"hatchling"', '"a"', 1),
         },
     )
-    projects, _ = discover.projects(root, Options(packages=("*",)))
+    projects, _ = discover.read_projects(root, Options(packages=("*",)))
     discover.check_build_order(projects)
     assert [need.text for need in projects["a"].requirements if need.name == "core"] == ["core"]
 
@@ -373,7 +375,7 @@ def test_limits_stand_where_uv_looks_for_them(tmp_path: Path) -> None:
     )
     (root / "m" / "b" / "uv.toml").write_text("exclude-newer = '2020-01-01'")
     (root / "third" / "uv.toml").write_text("exclude-newer-package = { x = '1 day', y = false }")
-    read, _ = discover.projects(root, Options(packages=("other/*", "third")))
+    read, _ = discover.read_projects(root, Options(packages=("other/*", "third")))
     assert {name: each.limits.constraints for name, each in read.items()} == {
         "m-a": ("top",),
         "m-b": ("top",),
@@ -538,7 +540,7 @@ def test_build_requirements_that_form_a_cycle_are_refused(tmp_path: Path) -> Non
             for name, needs in {"a": "b", "b": "c", "c": "a"}.items()
         },
     )
-    by_name, _ = discover.projects(root, Options(packages=("*",)))
+    by_name, _ = discover.read_projects(root, Options(packages=("*",)))
     with pytest.raises(PlanError, match=r"build-system.requires form a cycle: (\w) -> .* -> \1"):
         discover.check_build_order(by_name)
 
@@ -648,7 +650,7 @@ def test_what_poetry_alone_understands_is_named(tmp_path: Path, table: str, is_n
 def refused_source(root: Path, **options: tuple[str, ...]) -> str:
     given = Options(**options)  # type: ignore[arg-type]
     try:
-        check_sources(discover.projects(root, given)[0], root, given)
+        check_sources(discover.read_projects(root, given)[0], root, given)
     except ConfigError as error:
         return str(error)
     return ""

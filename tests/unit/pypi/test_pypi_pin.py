@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from releasekit.ecosystems.pypi.pin import pin
+from releasekit.ecosystems.pypi.manifest import pin
 
 if TYPE_CHECKING:
     from releasekit.config.values import PinMode

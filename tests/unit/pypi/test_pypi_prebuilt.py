@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import distributions
-from releasekit.ecosystems.pypi.build import installable
-from releasekit.ecosystems.pypi.prebuilt import PythonFiles
+from releasekit.ecosystems.pypi.build import is_installable
+from releasekit.ecosystems.pypi.target import PythonFiles
 from releasekit.errors import PackageError
 from releasekit.model import DependencyKind
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Contained
-    from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
+    from releasekit.ecosystems.pypi.target import PyPIWorkspace
     from releasekit.model import Package
 
 CORE = distributions.package("acme-core", "1.0")
@@ -113,4 +113,4 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_which_wheels_can_be_installed_here(wheel: str, fits: bool) -> None:
-    assert installable(wheel) is fits
+    assert is_installable(wheel) is fits

@@ -14,7 +14,7 @@ import registries
 from releasekit.config.values import Url
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi import Inputs
-from releasekit.ecosystems.pypi.registry import PackageIndex, derived_index
+from releasekit.ecosystems.pypi.registry import PackageIndex, derive_index
 from releasekit.errors import (
     ConfigError,
     MissingCredentials,
@@ -101,7 +101,7 @@ def page() -> httpx.Response:
     ],
 )
 def test_the_index_is_derived_from_the_upload_url(registry: str, index: str) -> None:
-    assert derived_index(registry) == index
+    assert derive_index(registry) == index
 
 
 def test_pypi_is_the_default_and_gets_no_credentials_for_reading() -> None:

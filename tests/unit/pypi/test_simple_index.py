@@ -8,7 +8,12 @@ import pytest
 from packaging.version import Version
 
 import distributions
-from releasekit.ecosystems.pypi.simple_index import Listed, parse_page, published, release_of
+from releasekit.ecosystems.pypi.simple_index import (
+    ListedFile,
+    find_published,
+    parse_filename,
+    parse_page,
+)
 from releasekit.errors import Rejected
 
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -30,12 +35,12 @@ def test_json_pages_are_read() -> None:
         {"filename": "a-6.tar.gz", "hashes": {"sha256": AB * 9, "sha1": "xy" * 20, "crc": "ab"}},
     )
     assert tuple(parse_page(body, f"{JSON}; charset=utf-8")) == (
-        Listed("a-1.tar.gz", f"sha256:{AB}"),
-        Listed("a-2.tar.gz", f"blake2b:{'ef' * 64}"),
-        Listed("a-3.tar.gz", ""),
-        Listed("a-4.tar.gz", ""),
-        Listed("a-5.tar.gz", ""),
-        Listed("a-6.tar.gz", ""),
+        ListedFile("a-1.tar.gz", f"sha256:{AB}"),
+        ListedFile("a-2.tar.gz", f"blake2b:{'ef' * 64}"),
+        ListedFile("a-3.tar.gz", ""),
+        ListedFile("a-4.tar.gz", ""),
+        ListedFile("a-5.tar.gz", ""),
+        ListedFile("a-6.tar.gz", ""),
     )
 
 
@@ -46,11 +51,11 @@ def test_html_pages_are_read(kind: str) -> None:
     <A HREF="https://files.example/x/a-2.whl?sig=1#md5={AB[:32]}" data-yanked="">a</A>
     <a href="a-3.tar.gz">a</a><a href="a-4.tar.gz#egg">a</a><a href="/">up</a></body></html>"""
     assert tuple(parse_page(body.encode(), kind)) == (
-        Listed("a-1+2.tar.gz", f"sha256:{AB}"),
-        Listed("a-2.whl", f"md5:{AB[:32]}"),
-        Listed("a-3.tar.gz", ""),
-        Listed("a-4.tar.gz", ""),
-        Listed("", ""),
+        ListedFile("a-1+2.tar.gz", f"sha256:{AB}"),
+        ListedFile("a-2.whl", f"md5:{AB[:32]}"),
+        ListedFile("a-3.tar.gz", ""),
+        ListedFile("a-4.tar.gz", ""),
+        ListedFile("", ""),
     )
 
 
@@ -145,11 +150,11 @@ def test_anything_else_is_no_page(body: bytes, kind: str) -> None:
     ],
 )
 def test_names_tell_what_a_file_is(filename: str, release: object) -> None:
-    assert release_of(filename) == release
+    assert parse_filename(filename) == release
 
 
-def listed(*names: str) -> list[Listed]:
-    return [Listed(name, f"sha256:{AB}") for name in names]
+def listed(*names: str) -> list[ListedFile]:
+    return [ListedFile(name, f"sha256:{AB}") for name in names]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +169,9 @@ def listed(*names: str) -> list[Listed]:
 def test_a_version_is_complete_with_a_source_and_a_wheel(names: list[str], complete: bool) -> None:
     """R21"""
     others = listed("acme_core-1.0.1.tar.gz", "acme_core_x-1.0.0.tar.gz", "index.html")
-    found = published([*listed(*names), *others], PACKAGE, url="https://index.example/acme-core/")
+    found = find_published(
+        [*listed(*names), *others], PACKAGE, url="https://index.example/acme-core/"
+    )
     assert found is not None
     assert dict(found.files) == dict.fromkeys(names, f"sha256:{AB}")
     assert found.complete is complete
@@ -172,11 +179,13 @@ def test_a_version_is_complete_with_a_source_and_a_wheel(names: list[str], compl
 
 
 def test_a_version_without_files_is_absent() -> None:
-    assert published(listed("acme_core-1.0.0.post1.tar.gz"), PACKAGE, url="") is None
-    assert published([], PACKAGE, url="") is None
+    assert find_published(listed("acme_core-1.0.0.post1.tar.gz"), PACKAGE, url="") is None
+    assert find_published([], PACKAGE, url="") is None
 
 
 def test_a_file_without_a_digest_is_no_verdict() -> None:
     """R16"""
     with pytest.raises(Rejected, match=r"pypi:acme-core 1.0.0: .*acme_core-1.0.0.tar.gz without"):
-        published([Listed("acme_core-1.0.0.tar.gz", "")], PACKAGE, url="https://index.example/")
+        find_published(
+            [ListedFile("acme_core-1.0.0.tar.gz", "")], PACKAGE, url="https://index.example/"
+        )

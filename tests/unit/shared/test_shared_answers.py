@@ -8,7 +8,7 @@ from releasekit.ecosystems.go.proxy import ANSWERS as GO
 from releasekit.ecosystems.maven.repository import ANSWERS as MAVEN
 from releasekit.ecosystems.npm.answers import ANSWERS as NPM
 from releasekit.ecosystems.npm.answers import STAGE_ANSWERS as NPM_STAGED
-from releasekit.ecosystems.pypi.answers import ANSWERS as PYPI
+from releasekit.ecosystems.pypi.registry import ANSWERS as PYPI
 from releasekit.ecosystems.shared.answers import Answers, most_telling
 from releasekit.errors import (
     CircuitOpen,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.ecosystems.cargo.requirements import Requirement
 from releasekit.ecosystems.cargo.roots import MANIFEST
+from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.ecosystems.shared.packages import unique_by_name
-from releasekit.ecosystems.shared.roots import named_roots
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import CommandFailed, ConfigError, Unreadable
 from releasekit.graph import rings, stuck

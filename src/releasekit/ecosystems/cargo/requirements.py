@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import conflict
-from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, satisfied
-from releasekit.ecosystems.shared.semver import Version
+from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, Version, satisfied
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
 from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at

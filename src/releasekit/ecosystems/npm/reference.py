@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, Self
 
-from releasekit.ecosystems.shared.ranges import PARTIAL, Comparator, satisfied
+from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, satisfied
 
 if TYPE_CHECKING:
     from releasekit.ecosystems.shared.semver import Version

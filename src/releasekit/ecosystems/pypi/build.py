@@ -1,5 +1,5 @@
-"""Building one package: its sdist, the wheel of that sdist, and their digests; and wheels of a
-workspace's own packages, for the builds that need them installed.
+"""Builds one package: its sdist, the wheel of that sdist, and their digests; and the wheels of
+in-repo packages that other builds need installed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from packaging.tags import sys_tags
 
-from releasekit.ecosystems.pypi.discover import build_closure, is_draft
-from releasekit.ecosystems.pypi.distribution import unusual
+from releasekit.ecosystems.pypi.discover import list_build_needs
+from releasekit.ecosystems.pypi.distribution import explain_unparsable
 from releasekit.ecosystems.pypi.environment import Requirements
-from releasekit.ecosystems.pypi.simple_index import release_of
+from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed
 from releasekit.host import durable
@@ -45,9 +45,9 @@ DIGESTS: Final = ("sha256", "blake2b_256")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Builder:
-    """What the builds of a run share.
+    """Builds the packages of a run.
 
-    `state` is the state directory, which no sdist should hold. `scratch` is outside the workspace.
+    `state` is the state directory, which sdists leave out. `scratch` is outside the workspace.
     `environment` is added to that of every hook.
     """
 
@@ -66,58 +66,65 @@ class Builder:
         wheels: Mapping[str, Path],
         given: Sequence[Artifact] = (),
     ) -> tuple[Artifact, ...]:
-        """The project's sdist and wheel, in `into`, which holds nothing else afterwards. What is
-        `given` takes their place: no wheel is built beside others, and one of a given sdist.
+        """The project's sdist and wheel, in `into`, which holds nothing else afterwards. Files that
+        are `given` replace them: beside given wheels, no wheel is built; with a given sdist, the
+        wheel is built from it.
 
-        `wheels` are the in-repo packages its build needs. Raises BuildFailed, also when what was
-        built has another name or version than the project.
+        `wheels` are the in-repo packages that its build needs. Raises BuildFailed, also when a
+        built file has another name or version than the project.
         """
         log = self.logs.fresh("build", PackageId("pypi", project.name))
         async with artifacts.staged_aside(into) as partial:
             names = await asyncio.to_thread(artifacts.placed, given, partial)
             sdists = [name for name in names if not name.endswith(".whl")]
             built = [name for name in names if name.endswith(".whl")]
-            request = self._request("sdist", project, into=partial)
-            request |= {"environment": {**self.environment, **_version_of_commit(project)}}
+            request = self._make_request("sdist", project, into=partial)
+            request |= {"environment": {**self.environment, **_keep_version(project)}}
             answer: dict[str, Any] = {}
             if not sdists:
                 request |= {"alone": bool(built)}
-                answer = await self._answer(request, project=project, wheels=wheels, log=log)
+                answer = await self._ask(request, project=project, wheels=wheels, log=log)
             sdist = "".join(sdists) or str(answer.get("sdist", ""))
             if not built and "wheel" not in answer:
                 request |= {"operation": "wheel", "source": str(partial / sdist)}
-                answer = await self._answer(request, project=project, wheels=wheels, log=log)
+                answer = await self._ask(request, project=project, wheels=wheels, log=log)
             if not sdists:
-                _check(sdist, "sdist", project)
+                _check_name(sdist, "sdist", project)
             if not built:
                 built = [str(answer.get("wheel", ""))]
-                _check(built[0], "bdist_wheel", project)
+                _check_name(built[0], "bdist_wheel", project)
             for name in (sdist, *built):
-                _check_made(partial / name, project)
+                # A backend may leave anything there: to open a pipe would wait for ever.
+                if not durable.is_file(partial / name):
+                    raise BuildFailed(
+                        f"pypi:{project.name}: the build said that it had made {name}, and there "
+                        "is no such file",
+                        problem=Problem.BUILT_OTHERWISE,
+                    )
         made = (into / name for name in (sdist, *built))
         return await asyncio.to_thread(
             lambda: tuple(artifacts.digested(path, *DIGESTS) for path in made)
         )
 
     async def metadata(self, project: PyProject, *, wheels: Mapping[str, Path]) -> str:
-        """The METADATA its build backend computes for the tree as it is; raises BuildFailed."""
+        """The METADATA that its build backend computes for the present tree; raises BuildFailed."""
         log = self.logs.fresh("metadata", PackageId("pypi", project.name))
-        request = self._request("metadata", project, into=self.scratch)
-        answer = await self._answer(request, project=project, wheels=wheels, log=log)
+        request = self._make_request("metadata", project, into=self.scratch)
+        answer = await self._ask(request, project=project, wheels=wheels, log=log)
         text = str(answer.get("metadata", ""))
-        if reason := unusual(text.encode()):
+        if reason := explain_unparsable(text.encode()):
             raise BuildFailed(
                 f"pypi:{project.name}: its METADATA {reason}", problem=Problem.NOT_A_PACKAGE
             )
         return text
 
-    def _request(self, operation: str, project: PyProject, *, into: Path) -> dict[str, object]:
-        """What a build worker is asked. `hidden` are names of directories that a backend which can
-        be told so leaves out, wherever they are.
+    def _make_request(self, operation: str, project: PyProject, *, into: Path) -> dict[str, object]:
+        """A request to a build worker. `hidden` are names of directories that a backend leaves out
+        at any depth, if it can.
         """
         source = project.manifest.parent
         state = within(self.state, source)
-        # Such a name may be that of sources too, but not at the top, nor with a dot.
+        # Only a name at the top and with a dot is surely not that of sources.
         hidden = {NAME, *([state] if state.startswith(".") and "/" not in state else [])}
         return {
             "operation": operation,
@@ -131,7 +138,7 @@ class Builder:
             "hidden": sorted(hidden),
         }
 
-    async def _answer(
+    async def _ask(
         self,
         request: Mapping[str, object],
         *,
@@ -139,7 +146,7 @@ class Builder:
         wheels: Mapping[str, Path],
         log: Log,
     ) -> dict[str, Any]:
-        """What a worker answers once its environment holds all that the build backend asks for."""
+        """The answer of a worker, once its environment holds all that the backend requires."""
         installed: tuple[str, ...] = ()
         what = f"pypi:{project.name}: its {request['operation']}"
         try:
@@ -154,7 +161,7 @@ class Builder:
                     return answer
                 more = answer["requires"]
                 if not (isinstance(more, list) and len(more) <= MAX_REQUIREMENTS):
-                    raise BuildFailed(  # noqa: TRY301 (as an answer of the worker that fails)
+                    raise BuildFailed(  # noqa: TRY301 (handled as a failed answer)
                         "the build backend asks for no list of packages",
                         problem=Problem.BUILD_REQUIREMENTS,
                     )
@@ -167,14 +174,14 @@ class Builder:
         )
 
 
-def _version_of_commit(project: PyProject) -> dict[str, str]:
-    """What keeps the planned version while pinned manifests make the tree differ from its commit:
-    both backends drop GIT_INDEX_FILE, as all that begins with GIT_.
+def _keep_version(project: PyProject) -> dict[str, str]:
+    """Variables that keep the planned version, although pinned manifests make the tree differ from
+    its commit: both backends drop GIT_INDEX_FILE, as all variables that begin with GIT_.
 
     https://setuptools-scm.readthedocs.io/en/latest/overrides/
     https://backend.pdm-project.org/metadata/#dynamic-version-from-scm
     """
-    if "version" not in project.dynamic or not project.version or is_draft(project):
+    if "version" not in project.dynamic or not project.version or project.is_draft:
         return {}
     return {
         "SETUPTOOLS_SCM_PRETEND_METADATA": "{dirty=false}",
@@ -182,8 +189,8 @@ def _version_of_commit(project: PyProject) -> dict[str, str]:
     }
 
 
-def _check(filename: str, kind: str, project: PyProject) -> None:
-    release = None if {"/", "\0"} & {*filename} else release_of(filename)
+def _check_name(filename: str, kind: str, project: PyProject) -> None:
+    release = None if {"/", "\0"} & {*filename} else parse_filename(filename)
     if release is None or release[2] != kind:
         what = "a wheel" if kind == "bdist_wheel" else "a source distribution"
         raise BuildFailed(
@@ -201,20 +208,10 @@ def _check(filename: str, kind: str, project: PyProject) -> None:
         )
 
 
-def _check_made(path: Path, project: PyProject) -> None:
-    """A backend names a file, and leaves there what it likes: to open a pipe waits for ever."""
-    if not durable.is_file(path):
-        raise BuildFailed(
-            f"pypi:{project.name}: the build said that it had made {path.name}, and there is no "
-            "such file",
-            problem=Problem.BUILT_OTHERWISE,
-        )
-
-
 class InRepoWheels:
-    """Those of one workspace, each made once: what this run has built of a package, or an earlier
-    one, or else a build that is never published, as the package may be on its registry already, or
-    be planned for later.
+    """The wheels of one workspace, each made once: one that this or an earlier run has built, or
+    else one that is never published, as the package may be on its registry already, or be planned
+    for later.
     """
 
     def __init__(self, builder: Callable[[], Awaitable[Builder]]) -> None:
@@ -222,35 +219,35 @@ class InRepoWheels:
         self._wheels: dict[str, Path] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def built(self, name: str, wheels: Iterable[Path]) -> None:
-        """Of several, for machines of any kind, one that can be installed on this one."""
+    def add(self, name: str, wheels: Iterable[Path]) -> None:
+        """Of wheels for several kinds of machines, keep one that this machine can install."""
         self._wheels.pop(name, None)
         for wheel in wheels:
-            if installable(wheel.name):
+            if is_installable(wheel.name):
                 self._wheels[name] = wheel
 
-    async def needed_by(
+    async def collect_for(
         self, project: PyProject, projects: Projects, earlier: Earlier = None
     ) -> dict[str, Path]:
         """What its build environment needs of `projects`, all of the workspace. `earlier` tells
-        where an earlier run would have put what it built of a package.
+        where an earlier run would have put the built files of a package.
         """
-        closure = build_closure(project, projects)
-        return {name: await self._wheel(name, projects, earlier) for name in closure}
+        closure = list_build_needs(project, projects)
+        return {name: await self._get_wheel(name, projects, earlier) for name in closure}
 
-    async def _wheel(self, name: str, projects: Projects, earlier: Earlier) -> Path:
+    async def _get_wheel(self, name: str, projects: Projects, earlier: Earlier) -> Path:
         if name not in self._wheels and earlier is not None:
             found = earlier(name)
             names = [each for each in durable.names(found) if each.endswith(".whl")]
-            self.built(name, [found / each for each in names])
+            self.add(name, [found / each for each in names])
         if name in self._wheels:
             return self._wheels[name]
-        # Before its own turn, so that nobody has the turns of two wheels.
-        wheels = await self.needed_by(projects[name], projects, earlier)
+        # Before its own turn, so that a task never holds the turns of two wheels.
+        wheels = await self.collect_for(projects[name], projects, earlier)
         builder = await self._builder()
         async with turn(Kind.WHEEL, name, self._locks[name]):
             if name not in self._wheels:
-                # A new one: another workspace may have a package of the same name.
+                # A new directory: another workspace may have a package of the same name.
                 directory = await asyncio.to_thread(
                     durable.make_scratch, builder.scratch, "in-repo-"
                 )
@@ -259,18 +256,18 @@ class InRepoWheels:
             return self._wheels[name]
 
 
-def installable(wheel: str) -> bool:
-    """Whether a wheel of this name fits this Python on this machine, which builds run on too."""
+def is_installable(wheel: str) -> bool:
+    """Whether a wheel of this name fits this Python on this machine, where builds run too."""
     interpreters, abis, platforms = (
         part.split(".") for part in wheel.removesuffix(".whl").split("-")[-3:]
     )
     return any(
         interpreter in interpreters and abi in abis and platform in platforms
-        for interpreter, abi, platform in tags_here()
+        for interpreter, abi, platform in list_tags()
     )
 
 
 @cache
-def tags_here() -> tuple[tuple[str, str, str], ...]:
-    """What wheels fit: a thousand tags, which take 10 ms to make, once."""
+def list_tags() -> tuple[tuple[str, str, str], ...]:
+    """The tags of wheels that fit here: a thousand, cached, as they take 10 ms to make."""
     return tuple((tag.interpreter, tag.abi, tag.platform) for tag in sys_tags())

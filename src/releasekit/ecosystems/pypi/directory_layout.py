@@ -1,7 +1,7 @@
 """A package index as plain files: `simple/NAME/index.html` (PEP 503), `index.json` (PEP 691).
 
 pip and uv install from it through any static web server; core metadata lies beside the wheels
-(PEP 658), and what says where a file comes from beside that (PEP 740).
+(PEP 658), and the provenance of a file beside that (PEP 740).
 https://packaging.python.org/en/latest/specifications/simple-repository-api/
 """
 
@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from releasekit.ecosystems.directory import page_there
 from releasekit.ecosystems.pypi import simple_index
-from releasekit.ecosystems.pypi.distribution import metadata_of
+from releasekit.ecosystems.pypi.distribution import read_metadata
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError
 from releasekit.host import durable
@@ -56,20 +56,20 @@ FileEntry = dict[str, Any]
 class SimpleDirectory:
     """Implements `directory.Layout`.
 
-    `url` is where the directory will be served. The address of an attestation has to be absolute,
-    and one that is not keeps clients from reading the whole page
-    (https://github.com/jwodder/pypi-simple): without `url`, it only lies beside its file.
+    `url` is where the directory will be served. The address of an attestation must be absolute:
+    clients reject the whole page otherwise (https://github.com/jwodder/pypi-simple). Without `url`,
+    the page does not name the attestation beside its file.
     """
 
     def __init__(self, url: str = "") -> None:
         self._url = url.rstrip("/")
 
     def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
-        release = simple_index.release_of(filename)
+        release = simple_index.parse_filename(filename)
         wanted = (package.id.name, Version(package.version))
         if release is None or release[:2] != wanted or PurePosixPath(filename).name != filename:
             return None
-        return _files(package) / filename
+        return _files_of(package) / filename
 
     def attestation(
         self, package: Package, filename: str, bundle: Bundle
@@ -77,58 +77,64 @@ class SimpleDirectory:
         """https://packaging.python.org/en/latest/specifications/index-hosted-attestations/"""
         attested = {"publisher": bundle.publisher(), "attestations": [bundle.pep740()]}
         document = {"version": 1, "attestation_bundles": [attested]}
-        return _files(package) / f"{filename}{_PROVENANCE}", json.dumps(document).encode() + b"\n"
+        text = json.dumps(document)
+        return _files_of(package) / f"{filename}{_PROVENANCE}", text.encode() + b"\n"
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         name, simple = package.id.name, PurePosixPath("simple")
-        known = _known_entries(root / simple / name / "index.json")
+        known = _read_entries(root / simple / name / "index.json")
         entries: list[FileEntry] = []
-        here = root / _files(package)
+        versions: set[str] = set()
+        here = root / _files_of(package)
         there = frozenset(durable.names(here))
         for path in [here / name for name in sorted(there)]:
-            release = simple_index.release_of(path.name)
+            release = simple_index.parse_filename(path.name)
             if release is None:
                 continue
             entry = known.get(path.name)
             if entry is None:
                 entry, metadata = _describe(path, is_wheel=release[2] == "bdist_wheel")
                 if "core-metadata" in entry:
-                    yield _files(package) / f"{path.name}.metadata", metadata
-            entries.append(self._attested(package, entry, there))
-        document = {"name": name, "versions": _versions(entries), "files": entries}
-        yield simple / name / "index.json", _json(document)
-        yield simple / name / "index.html", _html(f"Links for {name}", map(_link, entries))
+                    yield _files_of(package) / f"{path.name}.metadata", metadata
+            entries.append(self._with_provenance(package, entry, there))
+            versions.add(str(release[1]))
+        document = {"name": name, "versions": sorted(versions), "files": entries}
+        yield simple / name / "index.json", _make_json(document)
+        links = map(_make_link, entries)
+        yield simple / name / "index.html", _make_page(f"Links for {name}", links)
         projects = durable.directories(root / simple)
-        yield simple / "index.json", _json({"projects": [{"name": each} for each in projects]})
-        links = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
-        yield simple / "index.html", _html("Simple index", links)
+        yield simple / "index.json", _make_json({"projects": [{"name": each} for each in projects]})
+        tops = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
+        yield simple / "index.html", _make_page("Simple index", tops)
 
-    def _attested(self, package: Package, entry: FileEntry, there: Collection[str]) -> FileEntry:
-        """Where the directory is served may have changed since the page was written."""
+    def _with_provenance(
+        self, package: Package, entry: FileEntry, there: Collection[str]
+    ) -> FileEntry:
+        """The address of the directory may have changed since the page was written."""
         name = f"{entry['filename']}{_PROVENANCE}"
         entry = {key: value for key, value in entry.items() if key != "provenance"}
         if not self._url or name not in there:
             return entry
-        return {**entry, "provenance": f"{self._url}/{_files(package)}/{quote(name)}"}
+        return {**entry, "provenance": f"{self._url}/{_files_of(package)}/{quote(name)}"}
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
         listed = simple_index.parse_page(page_there(page), "text/html")
-        return simple_index.published(listed, package, url=page.parent.as_uri() + "/")
+        return simple_index.find_published(listed, package, url=page.parent.as_uri() + "/")
 
 
-def _files(package: Package) -> PurePosixPath:
+def _files_of(package: Package) -> PurePosixPath:
     return PurePosixPath("files", package.id.name)
 
 
-def _known_entries(page: Path) -> dict[str, FileEntry]:
-    """The entries of the page as it is, so that no file is hashed twice."""
+def _read_entries(page: Path) -> dict[str, FileEntry]:
+    """The entries of the present page, so that no file is hashed twice."""
     try:
         document = parse_json(page_there(page), max_bytes=None)
         return {
             entry["filename"]: entry
             for entry in document["files"]
-            if isinstance(entry["hashes"]["sha256"], str) and _link(entry)
+            if isinstance(entry["hashes"]["sha256"], str) and _make_link(entry)
         }
     except (FileNotFoundError, ValueError, LookupError, TypeError):
         return {}
@@ -144,9 +150,9 @@ def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
         }
         file.seek(0)
         try:
-            metadata = metadata_of(file, path.name)
+            metadata = read_metadata(file, path.name)
         except PackageError:
-            # Whoever put it there, it is served as it is.
+            # It is served as it is.
             return entry, b""
     if requires := parse_email(metadata)[0].get("requires_python"):
         entry["requires-python"] = requires
@@ -155,30 +161,25 @@ def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
     return entry, metadata
 
 
-def _versions(entries: Iterable[FileEntry]) -> list[str]:
-    releases = (simple_index.release_of(str(entry["filename"])) for entry in entries)
-    return sorted({str(release[1]) for release in releases if release})
-
-
-def _json(document: Mapping[str, object]) -> bytes:
+def _make_json(document: Mapping[str, object]) -> bytes:
     return json.dumps({"meta": _META, **document}, indent=1).encode() + b"\n"
 
 
-def _html(title: str, links: Iterable[str]) -> bytes:
+def _make_page(title: str, links: Iterable[str]) -> bytes:
     body = "\n".join(f"    {link}<br>" for link in links)
     return _PAGE.format(title=html.escape(title), links=body).encode()
 
 
-def _link(entry: FileEntry) -> str:
-    attributes = [f'href="{html.escape(str(entry["url"]))}#{_fragment(entry["hashes"])}"']
+def _make_link(entry: FileEntry) -> str:
+    attributes = [f'href="{html.escape(str(entry["url"]))}#{_format_digest(entry["hashes"])}"']
     if requires := entry.get("requires-python"):
         attributes.append(f'data-requires-python="{html.escape(str(requires))}"')
     if metadata := entry.get("core-metadata"):
-        attributes.append(f'data-core-metadata="{_fragment(metadata)}"')
+        attributes.append(f'data-core-metadata="{_format_digest(metadata)}"')
     if provenance := entry.get("provenance"):
         attributes.append(f'data-provenance="{html.escape(str(provenance))}"')
     return f"<a {' '.join(attributes)}>{html.escape(str(entry['filename']))}</a>"
 
 
-def _fragment(hashes: Mapping[str, object]) -> str:
+def _format_digest(hashes: Mapping[str, object]) -> str:
     return f"sha256={html.escape(str(hashes['sha256']))}"

@@ -1,4 +1,5 @@
-"""What the upload form says about a file: its core metadata, read without unpacking anything.
+"""What a built file says of itself: its core metadata, read without unpacking anything; and what is
+wrong with it that an index takes all the same, or refuses too late.
 
 https://packaging.python.org/en/latest/specifications/core-metadata/
 """
@@ -8,14 +9,22 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from itertools import islice
 from typing import IO, TYPE_CHECKING, Final, cast
 
-from packaging.metadata import RawMetadata, parse_email
+from packaging.metadata import Metadata, RawMetadata, parse_email
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from releasekit.ecosystems.dist_files import below
-from releasekit.ecosystems.pypi.manifest import MAX_REQUIREMENT_CHARS
-from releasekit.ecosystems.pypi.simple_index import release_of
+from releasekit.ecosystems.pypi.manifest import (
+    MANIFEST,
+    MAX_REQUIREMENT_CHARS,
+    is_exact,
+    is_requirement,
+)
+from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared.archives import (
     BAD_ZIP,
     MAX_UNPACKED_BYTES,
@@ -26,14 +35,18 @@ from releasekit.ecosystems.shared.archives import (
 )
 from releasekit.errors import PackageError
 from releasekit.host import durable
+from releasekit.host.artifact_reader import open_artifact
+from releasekit.http.client import one_line
+from releasekit.model import PackageWarning, WarningName
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from releasekit.config.values import Dist
     from releasekit.host.artifact_reader import ArtifactReader
+    from releasekit.model import Artifact, Package
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
 
@@ -42,13 +55,13 @@ _MAX_HEADERS: Final = 200
 _MAX_HEADER_LINES: Final = 20_000
 _MAX_LINES: Final = 200_000
 _MAX_MARKS: Final = 100
-# The headers that are parsed further, which takes the square of the length of one at worst, and
-# what all of them may have together.
+# The headers that are parsed further, which takes up to the square of the length of one, and the
+# limit of all of them together.
 _PARSED: Final = frozenset(
     {b"description-content-type", b"license-expression", b"requires-dist", b"requires-python"}
 )
 _MAX_PARSED_BYTES: Final = 1024 * 1024
-# Of a mail in parts, or in a code.
+# Only a mail in parts, or encoded, has these.
 _ENCODING: Final = frozenset({b"content-type", b"content-transfer-encoding"})
 _UNREADABLE: Final = (*BAD_ZIP, BadArchive, OSError)
 
@@ -65,13 +78,13 @@ _FORM_NAMES: Final = {
 }
 
 
-def form_of(contents: ArtifactReader) -> Form:
+def make_form(contents: ArtifactReader) -> Form:
     """Every field of the upload form but the file itself; blocks while it reads and hashes.
 
-    Raises PackageError for a file that is no wheel and no sdist, or not what was built.
+    Raises PackageError for a file that is neither wheel nor sdist, or not what was built.
     """
     filename = contents.artifact.filename
-    release = release_of(filename)
+    release = parse_filename(filename)
     if release is None:
         raise PackageError(
             f"{filename}: neither a wheel nor a source distribution (.tar.gz)",
@@ -80,7 +93,7 @@ def form_of(contents: ArtifactReader) -> Form:
     filetype = release[2]
     blake2 = contents.digest("blake2_256")
     with contents.raw() as file:
-        text = metadata_of(file, filename)
+        text = read_metadata(file, filename)
     raw, _ = parse_email(text)
     if not (raw.get("metadata_version") and raw.get("name") and raw.get("version")):
         raise PackageError(
@@ -92,36 +105,29 @@ def form_of(contents: ArtifactReader) -> Form:
         "protocol_version": "1",
         **_metadata_fields(raw),
         "filetype": filetype,
-        "pyversion": _python_tag(filename) if filetype == "bdist_wheel" else "source",
+        # Of a wheel, the first part of the compatibility tag in its name: "py2.py3", "cp312".
+        "pyversion": filename.split("-")[-3] if filetype == "bdist_wheel" else "source",
         "sha256_digest": contents.artifact.sha256,
         "blake2_256_digest": blake2,
     }
 
 
-def names_in(file: IO[bytes], filename: str) -> list[str]:
-    """What a wheel holds; raises PackageError for what is no wheel. Blocks."""
-    try:
-        with opened_zip(file) as archive:
-            return archive.namelist()
-    except _UNREADABLE as error:
-        raise unreadable(filename, error) from error
-
-
-def unreadable(filename: str, error: Exception) -> PackageError:
+def _unreadable(filename: str, error: Exception) -> PackageError:
     return PackageError(
         f"{filename}: not a readable archive ({error})", problem=Problem.NOT_A_PACKAGE
     )
 
 
-def metadata_of(file: IO[bytes], filename: str) -> bytes:
+def read_metadata(file: IO[bytes], filename: str) -> bytes:
     """METADATA of a wheel, PKG-INFO of a source distribution; blocks.
 
     Raises PackageError for a file that has none, or too much of it.
     """
+    read = _read_wheel if filename.endswith(".whl") else _read_sdist
     try:
-        text = _of_wheel(file) if filename.endswith(".whl") else _of_sdist(file)
+        text = read(file)
     except _UNREADABLE as error:
-        raise unreadable(filename, error) from error
+        raise _unreadable(filename, error) from error
     if text is None:
         raise PackageError(
             f"{filename}: an archive without core metadata", problem=Problem.NOT_A_PACKAGE
@@ -130,16 +136,16 @@ def metadata_of(file: IO[bytes], filename: str) -> bytes:
         raise PackageError(
             f"{filename}: metadata over {MAX_METADATA_BYTES} bytes", problem=Problem.NOT_A_PACKAGE
         )
-    if reason := unusual(text):
+    if reason := explain_unparsable(text):
         raise PackageError(f"{filename}: its metadata {reason}", problem=Problem.NOT_A_PACKAGE)
     return text
 
 
-def metadata_told(dist: Sequence[Dist], wanted: AbstractSet[str]) -> dict[str, str]:
-    """By name, the metadata of those `wanted` that files in `dist` tell all of, so that no build
-    hook has to be asked; blocks. What is wrong with such a file is said when it is taken.
+def read_dist_metadata(dist: Sequence[Dist], wanted: AbstractSet[str]) -> dict[str, str]:
+    """By name, the metadata of those `wanted` that files in `dist` tell completely, so that no
+    build hook has to be asked; blocks. An error in such a file is reported when it is taken.
 
-    An sdist tells what is not Dynamic there, from version 2.2 of its metadata on.
+    An sdist tells the fields that it does not list as Dynamic, from metadata version 2.2 on.
     https://packaging.python.org/en/latest/specifications/core-metadata/#dynamic-multiple-use
     """
     paths = [
@@ -148,30 +154,30 @@ def metadata_told(dist: Sequence[Dist], wanted: AbstractSet[str]) -> dict[str, s
         if place.owner.partition(":")[0] in {"", "pypi"}
         for path in below(place)
     ]
-    told: dict[str, str] = {}
-    # The wheel's has it all.
+    found: dict[str, str] = {}
+    # A wheel comes last: its metadata is complete.
     for path in sorted(paths, key=lambda path: (path.suffix == ".whl", path)):
-        name, *_ = release_of(path.name) or ("",)
+        name, *_ = parse_filename(path.name) or ("",)
         if name in wanted:
             with suppress(OSError, PackageError, ValueError):
                 with (
                     durable.opened(path, os.O_RDONLY) as descriptor,
                     open(descriptor, "rb", closefd=False) as file,
                 ):
-                    text = metadata_of(file, str(path))
+                    text = read_metadata(file, str(path))
                 raw, _ = parse_email(text)
-                left = {each.lower() for each in raw.get("dynamic", [])}
-                complete = not left & {"version", "requires-dist", "provides-extra"} and Version(
+                dynamic = {each.lower() for each in raw.get("dynamic", [])}
+                complete = not dynamic & {"version", "requires-dist", "provides-extra"} and Version(
                     raw.get("metadata_version", "0")
                 ) >= Version("2.2")
                 if complete or path.suffix == ".whl":
-                    told[name] = text.decode("utf-8", "replace")
-    return told
+                    found[name] = text.decode("utf-8", "replace")
+    return found
 
 
-def unusual(text: bytes) -> str:
-    """What the parsers of `packaging` and `email` would take minutes or gigabytes for, or not
-    survive; empty for what they can read.
+def explain_unparsable(text: bytes) -> str:
+    """Why the parsers of `packaging` and `email` would take minutes or gigabytes for it, or crash;
+    empty for what they can read.
     """
     if text.count(b"\n") + text.count(b"\r") > _MAX_LINES:
         return f"has more than {_MAX_LINES} lines"
@@ -210,27 +216,22 @@ def _metadata_fields(raw: RawMetadata) -> Form:
             fields[name] = value
         else:
             fields[_FORM_NAMES.get(name, name)] = cast("list[str]", value)
-    if older_than_2_4(raw["metadata_version"]):
+    if _is_older_than_2_4(raw["metadata_version"]):
         # setuptools wrote License-File before the standard had it; PyPI refuses the combination.
         # https://github.com/pypa/twine/blob/main/twine/package.py
         fields.pop("license_file", None)
     return fields
 
 
-def older_than_2_4(metadata_version: str) -> bool:
-    """Also False for what is no version."""
+def _is_older_than_2_4(metadata_version: str) -> bool:
+    """False for an invalid version."""
     try:
         return Version(metadata_version) < Version("2.4")
     except ValueError:  # InvalidVersion is one, and so is a number of thousands of digits
         return False
 
 
-def _python_tag(filename: str) -> str:
-    """The first part of the compatibility tag as the filename has it: "py2.py3", "cp312"."""
-    return filename.removesuffix(".whl").split("-")[-3]
-
-
-def _of_wheel(file: IO[bytes]) -> bytes | None:
+def _read_wheel(file: IO[bytes]) -> bytes | None:
     with opened_zip(file) as archive:
         for entry in archive.infolist():
             directory, _, name = entry.filename.partition("/")
@@ -240,10 +241,159 @@ def _of_wheel(file: IO[bytes]) -> bytes | None:
     return None
 
 
-def _of_sdist(file: IO[bytes]) -> bytes | None:
+def _read_sdist(file: IO[bytes]) -> bytes | None:
     with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
         for member in members:
             directory, _, name = member.name.removeprefix("./").partition("/")
             if name == "PKG-INFO" and directory:
                 return member.read(MAX_METADATA_BYTES + 1)
     return None
+
+
+# A wheel that was built on a Linux and never repaired says only that. The two that PyPI takes are
+# from before there was a standard for them.
+# https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
+# https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
+_PLAIN_LINUX: Final = re.compile(r"linux_(?!armv[67]l$).+")
+_MAX_DIRECTORIES: Final = 100_000
+_NO_MODULES: Final = re.compile(
+    r"(?:^|/)(?:\.[^/]*|build|dist|docs?|examples?|node_modules|scripts|tests?)/"
+    r"|(?:^|/)(?:conf|conftest|noxfile|setup|tasks)\.py$"
+)
+
+
+def find_warnings(
+    package: Package, artifacts: Sequence[Artifact], *, on_pypi: bool
+) -> Iterator[PackageWarning]:
+    """Check what `twine check` does without a renderer, the core metadata, and the index's rules
+    for platform tags; blocks. https://twine.readthedocs.io/en/stable/#twine-check
+
+    `on_pypi` says that the files go to pypi.org or test.pypi.org. Raises PackageError for a file
+    that cannot be read, or belongs to another package.
+    """
+    for artifact in artifacts:
+        if artifact.filename.endswith(".whl"):
+            yield from _check_tags(artifact, on_pypi=on_pypi)
+            yield from _check_contents(package, artifact)
+    texts = [_open_metadata(artifact) for artifact in artifacts]
+    for artifact, text in zip(artifacts, texts, strict=True):
+        _check_name(package, artifact, text)
+    # The metadata of all files is the same.
+    for text in texts[:1]:
+        yield from check_metadata(text)
+
+
+def find_pinned_apart(artifacts: Sequence[Artifact], versions: Mapping[str, str]) -> list[str]:
+    """The packages that users of these need in exactly one version, and in another than that of
+    `versions`; none where the files cannot be read. Blocks.
+    """
+    try:
+        text = _open_metadata(artifacts[0])  # that of all files
+    except PackageError:
+        return []
+    raw, _ = parse_email(text)
+    found: dict[str, None] = {}
+    for wanted in map(Requirement, filter(is_requirement, raw.get("requires_dist", []))):
+        version = versions.get(canonicalize_name(wanted.name), "")
+        apart = version and not wanted.specifier.contains(version, prereleases=True)
+        if apart and is_exact(wanted) and "extra" not in str(wanted.marker):
+            found[canonicalize_name(wanted.name)] = None
+    return [*found]
+
+
+def _open_metadata(artifact: Artifact) -> bytes:
+    with open_artifact(artifact) as opened, opened.raw() as file:
+        return read_metadata(file, artifact.filename)
+
+
+def _check_name(package: Package, artifact: Artifact, text: bytes) -> None:
+    """An index goes by the metadata of a file, not by its name."""
+    raw, _ = parse_email(text)
+    name, version = raw.get("name", ""), raw.get("version", "")
+    try:
+        same = (canonicalize_name(name), Version(version)) == (
+            package.id.name,
+            Version(package.version),
+        )
+    except ValueError:
+        same = False
+    if not same:
+        raise PackageError(
+            f"{artifact.filename}: its metadata is that of {one_line(f'{name} {version}', 100)!r}, "
+            f"not of {package.id.name} {package.version}",
+            hint="Have the build backend take name and version from one place.",
+            problem=Problem.NOT_A_PACKAGE,
+        )
+
+
+def _check_tags(artifact: Artifact, *, on_pypi: bool) -> Iterator[PackageWarning]:
+    tags = artifact.filename.removesuffix(".whl").split("-")[-1].split(".")
+    plain = [tag for tag in tags if _PLAIN_LINUX.fullmatch(tag)]
+    if plain:
+        consequence = (
+            "PyPI refuses it" if on_pypi else "it works only where the libraries are the same"
+        )
+        yield PackageWarning(
+            name=WarningName.PLATFORM_TAG,
+            message=f"{artifact.filename} has the platform tag {plain[0]}, and {consequence}: "
+            "build it with cibuildwheel, or repair it with auditwheel",
+            error=on_pypi,
+        )
+
+
+def _check_contents(package: Package, artifact: Artifact) -> Iterator[PackageWarning]:
+    """A wheel without modules is intended where its sources have none either."""
+    with open_artifact(artifact) as opened, opened.raw() as file:
+        try:
+            with opened_zip(file) as archive:
+                names = archive.namelist()
+        except _UNREADABLE as error:
+            raise _unreadable(artifact.filename, error) from error
+    if all(".dist-info/" in name for name in names) and _has_modules(package):
+        yield PackageWarning(
+            name=WarningName.EMPTY_PACKAGE,
+            message=f"{artifact.filename} holds no modules, and {package.directory.name}/ does: "
+            "tell the build backend which packages to include",
+        )
+
+
+def _has_modules(package: Package) -> bool:
+    """Modules of another project further down do not count."""
+    for where, directories, files in islice(durable.walk(package.directory), _MAX_DIRECTORIES):
+        directories[:] = [
+            name
+            for name in directories
+            if not _NO_MODULES.search(f"{name}/") and not durable.is_file(where / name / MANIFEST)
+        ]
+        if any(name.endswith(".py") and not _NO_MODULES.search(name) for name in files):
+            return True
+    return False
+
+
+def check_metadata(text: bytes) -> Iterator[PackageWarning]:
+    """What is wrong with the metadata of a distribution."""
+    raw, unparsed = parse_email(text)
+    if _is_older_than_2_4(raw.get("metadata_version", "")):
+        raw.pop("license_files", None)  # it is not sent with the file either
+    for name in sorted(unparsed):
+        yield _invalid(f"its metadata has {name} twice, or not as text")
+    try:
+        Metadata.from_raw(raw, validate=True)
+    except ExceptionGroup as group:
+        for error in group.exceptions:
+            yield _invalid(f"its metadata is invalid: {error}")
+    # setuptools wrote UNKNOWN where there was none.
+    if raw.get("description", "").strip() in {"", "UNKNOWN"}:
+        yield PackageWarning(
+            name=WarningName.MISSING_README,
+            message="it has no description, so its page is empty: name a `readme`",
+        )
+    elif not raw.get("description_content_type"):
+        yield _invalid(
+            "nothing says what its description is written in, so it is shown as "
+            "reStructuredText: name a `readme` with a suffix"
+        )
+
+
+def _invalid(message: str) -> PackageWarning:
+    return PackageWarning(name=WarningName.INVALID_METADATA, message=message)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
+import site
 import sys
 import tempfile
 from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import Resource
 from releasekit.ecosystems.pypi import worker
-from releasekit.ecosystems.pypi.manifest import UNLIMITED, Limits
-from releasekit.ecosystems.pypi.pips import python_with_pip
+from releasekit.ecosystems.pypi.manifest import UNLIMITED, BuildLimits
 from releasekit.ecosystems.shared.artifacts import MAX_BYTES
 from releasekit.ecosystems.shared.jsonlines import conversation
 from releasekit.errors import BuildFailed, CommandFailed
@@ -36,8 +39,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.shared.jsonlines import Conversation
     from releasekit.host.process import Processes
 
-# Settings that make uv or pip install elsewhere than into the environment we name, and those that
-# `uv build` does not heed.
+# Settings that make uv or pip install elsewhere than into the given environment, and those that
+# `uv build` ignores.
 INTERFERING: Final = (
     "PIP_PREFIX", "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "PIP_ROOT", "PIP_TARGET", "PIP_USER",
     "UV_BUILD_CONSTRAINT", "UV_CONSTRAINT", "UV_OVERRIDE", "UV_PREFIX", "UV_PROJECT",
@@ -48,16 +51,19 @@ INSTALL_TIMEOUT_S: Final = 900.0
 _SHOWN: Final = 200
 # Of all requirements of one environment: `packaging` takes a tenth of a second for so many.
 _MAX_CHARS: Final = 32 * 1024
-# What pip has no name of its own for.
+# pip has no option for it.
 _FROM_STDIN: Final = ("--requirement", "/dev/stdin")
+# The first pip that installs into another environment.
+# https://pip.pypa.io/en/stable/news/#v22-3 (the `--python` option)
+_FIRST_FOR_OTHERS: Final = Version("22.3")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installer:
-    """What makes environments. `uv` is its path, empty where there is none: then venv and pip do.
+    """Makes environments with `uv`, its path, or, where that is empty, with venv and pip.
 
-    `index_url` and `find_links` come on top of what uv's or pip's own settings say; `pass_env`
-    names the variables that builds may see besides the usual ones.
+    `index_url` and `find_links` are added to the settings of uv or pip; `pass_env` names the
+    variables that builds may see besides the usual ones.
     """
 
     uv: str = ""
@@ -66,23 +72,24 @@ class Installer:
     pass_env: tuple[str, ...] = ()
 
     def requirements(self, wanted: Requirements) -> str:
-        """A requirements file. Index settings stand in it, since every process of the machine can
-        read a command line; and it is no file that a build could see coming, and link elsewhere.
+        """The text of a requirements file. It holds the index settings, because every process of
+        the machine can read a command line; it goes to stdin, because a build could replace a file
+        by a link.
         """
         options = [f"--index-url {self.index_url}"] if self.index_url else []
         options += [f"--find-links {link}" for link in self.find_links]
         return "".join(f"{line}\n" for line in [*options, *wanted.lines()])
 
     def commands(self, directory: Path) -> tuple[list[str], list[str]]:
-        """How to make the environment, also over a half made one, and how to fill it with the
-        requirements that come on stdin.
+        """The command that makes the environment, also over a half made one, and the one that
+        installs the requirements from stdin.
         """
         python, inside = sys.executable, str(_python(directory))
         if self.uv:
             create = [self.uv, "venv", "--no-project", "--clear", "--python", python]
             install = [self.uv, "pip", "install", "--python", inside, "--requirements", "-"]
-        elif with_pip := python_with_pip():
-            # To put one into each environment takes two seconds.
+        elif with_pip := find_python_with_pip():
+            # Installing a pip into each environment takes two seconds.
             create = [python, "-I", "-m", "venv", "--clear", "--without-pip"]
             install = [with_pip, "-I", "-m", "pip", "--python", inside, "install", *_FROM_STDIN]
         else:
@@ -91,21 +98,37 @@ class Installer:
         return [*create, str(directory)], install
 
 
+def find_python_with_pip() -> str:
+    """A Python whose pip can install into any environment: ours, or the one that our environment
+    was made from; empty where neither has such a pip.
+    """
+    if importlib.util.find_spec("pip"):
+        return sys.executable
+    base = str(getattr(sys, "_base_executable", ""))
+    places = site.getsitepackages([sys.base_prefix])
+    pip = next(iter(metadata.distributions(name="pip", path=places)), None)
+    try:
+        fits = pip is not None and Version(pip.version) >= _FIRST_FOR_OTHERS
+    except InvalidVersion:
+        return ""
+    return base if fits else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What an environment holds: normalised requirements, and wheels of in-repo packages by name
-    that take the place of any requirement on them.
+    """What an environment holds: normalised requirements, and by name the wheels of in-repo
+    packages, which replace any requirement on them.
     """
 
     texts: frozenset[str]
     wheels: Mapping[str, Path] = field(default_factory=dict)
-    limits: Limits = UNLIMITED
+    limits: BuildLimits = UNLIMITED
 
     @classmethod
     def parse(
-        cls, texts: Iterable[str], wheels: Mapping[str, Path], limits: Limits = UNLIMITED
+        cls, texts: Iterable[str], wheels: Mapping[str, Path], limits: BuildLimits = UNLIMITED
     ) -> Requirements:
-        """Raises BuildFailed for a text that is no requirement, and for too much of them."""
+        """Raises BuildFailed for an invalid requirement, and for too many characters."""
         texts = tuple(texts)
         if sum(map(len, texts)) > _MAX_CHARS:
             raise BuildFailed(
@@ -113,7 +136,7 @@ class Requirements:
                 f"{_MAX_CHARS} characters",
                 problem=Problem.BUILD_REQUIREMENTS,
             )
-        return cls(frozenset(filter(None, map(_normalised, texts))), wheels, limits)
+        return cls(frozenset(filter(None, map(_normalize, texts))), wheels, limits)
 
     def lines(self) -> list[str]:
         extras: defaultdict[str, set[str]] = defaultdict(set)
@@ -140,12 +163,12 @@ class Requirements:
         return digest.hexdigest()[:16]
 
 
-def _normalised(text: str) -> str:
-    """Canonical name, no marker; empty where the marker says that it is not wanted here."""
+def _normalize(text: str) -> str:
+    """Canonical name, no marker; empty where the marker excludes this environment."""
     try:
         requirement = Requirement(text)
         wanted = requirement.marker is None or requirement.marker.evaluate()
-    except (ValueError, RecursionError) as error:  # of packaging, which has one for each mistake
+    except (ValueError, RecursionError) as error:  # packaging has one for each mistake
         asked = visible(clip(text, _SHOWN))
         reason = clip(str(error), 2 * _SHOWN)
         raise BuildFailed(
@@ -156,7 +179,7 @@ def _normalised(text: str) -> str:
     requirement.marker = None
     requirement.name = canonicalize_name(requirement.name)
     line = str(requirement)
-    if len(line.splitlines()) > 1:  # of which the next would be a setting of uv's or pip's
+    if len(line.splitlines()) > 1:  # the second would be a setting of uv or pip
         raise BuildFailed(
             "the build backend asks for a package in several lines",
             problem=Problem.BUILD_REQUIREMENTS,
@@ -166,7 +189,7 @@ def _normalised(text: str) -> str:
 
 class Environments(Resource):
     """Makes environments below `scratch`, each at its first use, and starts their workers, which
-    end with it. The directories stay.
+    end with this object. The directories stay.
     """
 
     def __init__(self, installer: Installer, processes: Processes, scratch: Path) -> None:
@@ -200,7 +223,13 @@ class Environments(Resource):
                 try:
                     await self._make(directory, wanted)
                 except CommandFailed as error:
-                    self._broken[key] = _uninstallable(wanted, error)
+                    self._broken[key] = BuildFailed(
+                        f"the build requirements {', '.join(wanted.lines())} cannot be installed: "
+                        f"{cause_in(error.log) or error}",
+                        log=error.log,
+                        hint="Check their names and versions, and that the index can be reached.",
+                        problem=Problem.BUILD_REQUIREMENTS,
+                    )
                     raise self._broken[key] from error
             if key not in self._workers or self._workers[key].ended:
                 self._workers[key] = await self.group.enter(self._started(directory))
@@ -215,8 +244,7 @@ class Environments(Resource):
             cwd=self._scratch,
             env={
                 **self._processes.passing(self._installer.pass_env),
-                # Programs that are build requirements (cmake, ninja) are found as in any
-                # environment.
+                # For programs that are build requirements, such as cmake and ninja.
                 "PATH": f"{directory / 'bin'}:{path}" if path else str(directory / "bin"),
                 "VIRTUAL_ENV": str(directory),
                 "PYTHONDONTWRITEBYTECODE": "1",
@@ -232,25 +260,29 @@ class Environments(Resource):
                 hint="Install uv, or name one with `uv-path`.",
                 problem=Problem.BUILD_REQUIREMENTS,
             )
-        # The scratch directory is outside the workspace: nothing its [tool.uv] says, such as
-        # `required-version`, reaches these. https://docs.astral.sh/uv/concepts/configuration-files/
+        # The scratch directory is outside the workspace, so that its [tool.uv], as
+        # `required-version`, does not apply. https://docs.astral.sh/uv/concepts/configuration-files/
         run = partial(
             self._processes.run,
             cwd=self._scratch,
-            env={**dict.fromkeys(INTERFERING), **_constrained(environment)},
+            env={**dict.fromkeys(INTERFERING), **_resolve_constraints(environment)},
             timeout_s=INSTALL_TIMEOUT_S,
         )
         await run(create)
         if not wanted.lines():
             return
-        named = _places(environment.get("UV_BUILD_CONSTRAINT", "")) if self._installer.uv else []
+        named = (
+            _resolve_places(environment.get("UV_BUILD_CONSTRAINT", ""))
+            if self._installer.uv
+            else []
+        )
         install += limits.newest
         with ExitStack() as files:
             given = []
             for option in ("--constraints", "--build-constraints"):
                 install += [f"{option}={place}" for place in named]
                 if limits.constraints:
-                    # No build sees these coming either: they have no names.
+                    # They have no names, so that no build can replace them either.
                     file = files.enter_context(tempfile.TemporaryFile("w+"))
                     file.writelines(f"{line}\n" for line in limits.constraints)
                     file.seek(0)
@@ -259,31 +291,23 @@ class Environments(Resource):
             await run(install, stdin=self._installer.requirements(wanted), given=given)
 
 
-def _constrained(environment: Mapping[str, str]) -> dict[str, str]:
-    """What pip calls constraints, for it and the builds it starts, wherever they run. pip takes
-    URLs of files, and splits at spaces: https://pip.pypa.io/en/stable/user_guide/#constraints-files
+def _resolve_constraints(environment: Mapping[str, str]) -> dict[str, str]:
+    """Pip's variables for constraints, valid in any directory. pip takes URLs of files, and splits
+    at spaces: https://pip.pypa.io/en/stable/user_guide/#constraints-files
     """
     names = {"PIP_BUILD_CONSTRAINT", "PIP_CONSTRAINT"} & environment.keys()
-    return {name: " ".join(map(_url, _places(environment[name]))) for name in names}
+    return {
+        name: " ".join(
+            place if "://" in place else Path(place).as_uri()
+            for place in _resolve_places(environment[name])
+        )
+        for name in names
+    }
 
 
-def _url(place: str) -> str:
-    return place if "://" in place else Path(place).as_uri()
-
-
-def _places(named: str) -> list[str]:
-    """Files that the user has named, from where ReleaseKit was started."""
+def _resolve_places(named: str) -> list[str]:
+    """Files that the user names, relative to where ReleaseKit was started."""
     return [each if "://" in each else str(Path.cwd() / each) for each in named.split()]
-
-
-def _uninstallable(wanted: Requirements, error: CommandFailed) -> BuildFailed:
-    why = cause_in(error.log) or str(error)
-    return BuildFailed(
-        f"the build requirements {', '.join(wanted.lines())} cannot be installed: {why}",
-        log=error.log,
-        hint="Check their names and versions, and that the index can be reached.",
-        problem=Problem.BUILD_REQUIREMENTS,
-    )
 
 
 def _python(directory: Path) -> Path:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.shared.packed import Counts
     from releasekit.model import Package
 
-# Those that pack what is no Python, and make it of whatever they find.
+# Backends that pack other files than Python, and may take any file to make them.
 _COMPILING: Final = ("maturin", "mesonpy", "scikit_build_core", "setuptools_rust")
-# What tells these backends of files; other tables of theirs are about environments and versions.
+# The tables that tell these backends about files; their others are about environments.
 _OF_FILES: Final = (
     *(("flit",), ("hatch", "build"), ("hatch", "metadata"), ("hatch", "version"), ("pdm", "build")),
     *(("pdm", "version"), ("poetry",), ("setuptools",), ("uv", "build-backend")),
 )
-# What of them names packages and modules of a wheel, whatever these are called.
+# Of these, the keys that name packages and modules of a wheel.
 _OF_WHEELS: Final = (
     *(("hatch", "build", key) for key in ("include", "only-include", "packages")),
     *(
@@ -44,23 +44,23 @@ _ALWAYS: Final = re.compile(
     r"MANIFEST\.in|pyproject\.toml|setup\.(?:cfg|py)|(?:copying|licen[cs]e|notice|readme)(?:\..*)?",
     re.IGNORECASE,
 )
-# Those that look below src, where they are told nothing else and nothing at the top is called as
-# the project is. https://hatch.pypa.io/latest/plugins/builder/wheel/#default-file-selection,
+# Backends that look below src, unless they are told otherwise or something at the top has the name
+# of the project. https://hatch.pypa.io/latest/plugins/builder/wheel/#default-file-selection,
 # https://docs.astral.sh/uv/concepts/build-backend/#modules, https://flit.pypa.io/en/stable/,
 # https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#src-layout,
 # https://backend.pdm-project.org/build_config/, https://python-poetry.org/docs/pyproject/#packages
 _TAKING_SRC: Final = (
     *("flit", "hatchling", "pdm.backend", "poetry", "setuptools.build_meta", "uv_build"),
 )
-# Where setuptools may be told more.
+# Where setuptools may have more settings.
 _SETUP: Final = frozenset({"setup.cfg", "setup.py"})
-# As hatchling finds it where no pattern is written.
+# The default pattern of hatchling.
 # https://hatch.pypa.io/latest/plugins/version-source/regex/
 _HATCH: Final = re.compile(
     r"^(?:__version__|VERSION)(?: ?: ?str)? *= *['\"]v?([^'\"\n]+)['\"]",
     re.IGNORECASE | re.MULTILINE,
 )
-# Directories at the top that hold Python and are no packages.
+# Names at the top that hold Python and are not packages.
 # https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#flat-layout
 _RESERVED: Final = re.compile(
     r"(?:bin|ci|debian|documentation|exercises?|htmlcov|manpages|news|newsfragments|scripts|tasks"
@@ -69,7 +69,7 @@ _RESERVED: Final = re.compile(
 
 
 def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """As `interface.Target` has it; empty for one that only a build tells."""
+    """See `interface.Target`; empty where only a build computes it."""
     path = package.manifest
     data = read(path)
     try:
@@ -77,17 +77,17 @@ def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
         said = checked_table(document, "project", path=path)
         if canonicalize_name(str(said.get("name"))) != package.id.name:
             return ""
-        version = said.get("version") or _beside(document, path.parent, read)
-        return manifest.canonical_version(version, path=path) if isinstance(version, str) else ""
+        version = said.get("version") or _read_dynamic_version(document, path.parent, read)
+        return manifest.normalize_version(version, path=path) if isinstance(version, str) else ""
     except (ValueError, ConfigError):
         return ""
 
 
-def _beside(
+def _read_dynamic_version(
     document: Mapping[str, Any], directory: Path, read: Callable[[Path], bytes | None]
 ) -> str:
-    """In the file that setuptools or hatchling takes it from, where it is written down there; no
-    Python runs.
+    """The version in the file that setuptools or hatchling takes it from, if it is a literal there;
+    no Python runs.
 
     https://setuptools.pypa.io/en/latest/userguide/pyproject_config.html#dynamic-metadata
     """
@@ -112,7 +112,7 @@ def _beside(
 
 
 def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """As `interface.Target` has it: without what only those who work on it install.
+    """See `interface.Target`: without the groups that only its developers install.
 
     https://packaging.python.org/en/latest/specifications/dependency-groups/
     """
@@ -125,9 +125,9 @@ def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
 
 
 def packs(package: Package, tracked: Collection[str]) -> Counts:
-    """As `interface.Target` has it: of the wheel. What compiles, or runs hooks, may take all."""
+    """See `interface.Target`: of the wheel. A build that compiles, or runs hooks, may take all."""
     document = manifest.read_pyproject(package.manifest)
-    backend = manifest.build_system(document, package.manifest).backend
+    backend = manifest.read_build_system(document, package.manifest).backend
     tool = table_in(document, "tool")
     takes_all = (
         backend.startswith(_COMPILING)
@@ -137,7 +137,7 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     tables: list[object] = [functools.reduce(table_in, keys, tool) for keys in _OF_FILES]
     project = table_in(document, "project")
     tables += [project.get(key) for key in ("license", "license-files", "readme")]
-    said = {text.removeprefix("./").partition("/")[0] for text in _texts(tables)}
+    said = {text.removeprefix("./").partition("/")[0] for text in _find_texts(tables)}
     holding = {
         name.partition("/")[0]
         for name in tracked
@@ -151,7 +151,7 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
         holding = {"src"}
     named = spelled_out(
         f"{place}{name}{end}"
-        for name in (module, *_of_wheel(tool))
+        for name in (module, *_find_wheel_names(tool))
         for place in ("", "src/")
         for end in ("", ".py")
     )
@@ -165,19 +165,19 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     return counts
 
 
-def _of_wheel(tool: Mapping[str, object]) -> Iterator[str]:
+def _find_wheel_names(tool: Mapping[str, object]) -> Iterator[str]:
     for *keys, last in _OF_WHEELS:
         value = functools.reduce(table_in, keys, tool).get(last)
         for each in value if isinstance(value, list) else [value]:
-            # Of poetry, with a format of its own.
+            # An entry of Poetry with a format is for the sdist or the wheel alone.
             name = each.get("include") if isinstance(each, dict) and "format" not in each else each
             if isinstance(name, str):
                 yield name.replace(".", "/") if keys[0] in _DOTTED else name.removeprefix("./")
 
 
-def _texts(value: object) -> Iterator[str]:
+def _find_texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts(each)
+            yield from _find_texts(each)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.http.credentials import Secret
 
-# Any other index gets identities for its own host or origin: with one for another service it could
-# pass for this job there.
+# Any other index gets an identity for its own host or origin only: with one for another service it
+# could pose as this job there.
 _AUDIENCES: Final = {"upload.pypi.org": "pypi", "test.pypi.org": "testpypi"}
 # The user name that says "the password is an API token".
 # https://pypi.org/help/#apitoken
@@ -50,8 +50,8 @@ _REGISTER: Final = (
 )
 
 
-def login_for(config: Config, services: Services, registry: Url) -> login.Login:
-    """auto: the token if there is one, else this job's identity where PyPI knows what that is."""
+def make_login(config: Config, services: Services, registry: Url) -> login.Login:
+    """auto: the token if there is one, else this job's identity, for PyPI."""
     upload = httpx.URL(registry.text)
     trusting = login.is_trusting(config, known=upload.host in _AUDIENCES)
     exchange = IndexExchange(upload, config, services)
@@ -64,13 +64,13 @@ def login_for(config: Config, services: Services, registry: Url) -> login.Login:
     return login.choose_login(config, services, wanted, trusted=trusted)
 
 
-def user_of(config: Config, chosen: login.Login) -> str:
-    """Whose password the token is."""
+def get_user(config: Config, chosen: login.Login) -> str:
+    """The user name that goes with the token."""
     return config.own(Inputs).username if isinstance(chosen, login.Given) else _TOKEN_USER
 
 
 class IndexExchange(login.Exchange):
-    """With the index that takes uploads at `url`."""
+    """The token exchange of the index that takes uploads at `url`."""
 
     async def audience(self) -> str:
         response = await send(
@@ -127,9 +127,11 @@ class IndexExchange(login.Exchange):
         if "invalid-reuse-token" in codes:
             return Transient(what)
         if codes & {"invalid-publisher", "invalid-pending-publisher"}:
-            claims = _claims(token)
+            claims = _read_claims(token)
+            names = ("repository", "workflow_ref", "job_workflow_ref", "ref", "environment")
+            shown = ", ".join(f"{name} {claims[name]}" for name in names if name in claims)
             return Denied(
-                f"{what} [{_named(claims)}]", hint=self._advice(claims), problem=Problem.NOT_TRUSTED
+                f"{what} [{shown}]", hint=self._advise(claims), problem=Problem.NOT_TRUSTED
             )
         return Denied(
             what,
@@ -137,9 +139,9 @@ class IndexExchange(login.Exchange):
             problem=Problem.NOT_TRUSTED,
         )
 
-    def _advice(self, claims: Mapping[str, str]) -> str:
-        caller = _workflow(claims.get("workflow_ref", ""))
-        called = _workflow(claims.get("job_workflow_ref", ""))
+    def _advise(self, claims: Mapping[str, str]) -> str:
+        caller = _workflow_file(claims.get("workflow_ref", ""))
+        called = _workflow_file(claims.get("job_workflow_ref", ""))
         if caller and called and claims["workflow_ref"] != claims["job_workflow_ref"]:
             return _REUSABLE.format(called=called, caller=caller)
         owner, _, repository = claims.get("repository", "").partition("/")
@@ -153,8 +155,8 @@ class IndexExchange(login.Exchange):
         )
 
 
-def _claims(token: Secret) -> dict[str, str]:
-    """What the ID token says, unverified: for the message only."""
+def _read_claims(token: Secret) -> dict[str, str]:
+    """The claims of the ID token, unverified: for the message only."""
     payload = token.reveal().split(".")[1:2]
     try:
         document = parse_json(base64.urlsafe_b64decode("".join(payload) + "=="))
@@ -164,11 +166,6 @@ def _claims(token: Secret) -> dict[str, str]:
     return {key: one_line(value) for key, value in claims if isinstance(value, str)}
 
 
-def _named(claims: Mapping[str, str]) -> str:
-    names = ("repository", "workflow_ref", "job_workflow_ref", "ref", "environment")
-    return ", ".join(f"{name} {claims[name]}" for name in names if name in claims)
-
-
-def _workflow(ref: str) -> str:
+def _workflow_file(ref: str) -> str:
     """The file's name in a claim like "acme/mono/.github/workflows/release.yml@refs/tags/v1"."""
     return ref.partition("@")[0].rpartition("/")[2]

@@ -1,10 +1,14 @@
-"""One pyproject.toml, read: what it says of its package, before anyone asks a build hook."""
+"""One pyproject.toml: what it says of its package before a build hook is asked, and its in-repo
+requirements, pinned to the planned versions.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +16,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
-from releasekit.ecosystems.shared.documents import checked_table
+from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.errors import ManifestError
 from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind
+from releasekit.text import toml_text
 from releasekit.text.bounds import parse_toml
 from releasekit.text.escape import visible
 
@@ -23,9 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.config.values import PinMode
+    from releasekit.text.toml_text import Edit, Span, Where
+
     # By canonical name; several where markers tell them apart.
     Sources = Mapping[str, tuple[Mapping[str, object], ...]]
 
+ECOSYSTEM: Final = "pypi"
+MANIFEST: Final = "pyproject.toml"
 MAX_BYTES: Final = 1024 * 1024
 MAX_REQUIREMENTS: Final = 10_000
 # Files are named by both, and no file system takes more than 255 bytes for a name.
@@ -50,9 +60,9 @@ class BuildSystem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What `uv build` holds build requirements to besides themselves: the lines of a constraints
-    file, and uv's own options on how new they may be. `place` is the file that says so.
+class BuildLimits:
+    """What `uv build` limits build requirements by: the lines of a constraints file, and uv's
+    options on how new they may be. `place` is the file that says so.
     """
 
     place: str = ""
@@ -60,14 +70,14 @@ class Limits:
     newest: tuple[str, ...] = ()
 
 
-UNLIMITED: Final = Limits()
+UNLIMITED: Final = BuildLimits()
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """A requirement, where it stands and how it is spelled there.
+class DeclaredRequirement:
+    """A requirement, the field that holds it, and its text there.
 
-    `under` are the extras that ask for it, their names canonical.
+    `under` are the extras that ask for it, by canonical names.
     """
 
     kind: DependencyKind
@@ -91,23 +101,31 @@ class PyProject:
 
     `requirements` are those of `project.dependencies`, of the extras, and of the build system;
     `dynamic` are the fields a build hook fills in. `elsewhere` are requirements that exclude the
-    version this workspace has. What is `between_tags` has the version of a commit that none is
-    released from. `home` is the root of its workspace, `sources` where uv takes what from, and
-    `limits` what it builds with.
+    version of this workspace. A project `between_tags` has the version of a commit that is not
+    released. `home` is the root of its workspace, `sources` is where uv takes dependencies from,
+    and `limits` apply to its build requirements.
     """
 
     name: str
     version: str
     manifest: Path
     build_system: BuildSystem
-    requirements: tuple[Declared, ...]
+    requirements: tuple[DeclaredRequirement, ...]
     dynamic: frozenset[str]
     unpublishable: str
-    elsewhere: tuple[Declared, ...] = ()
+    elsewhere: tuple[DeclaredRequirement, ...] = ()
     between_tags: bool = False
     home: Path | None = None
     sources: Sources = field(default_factory=dict)
-    limits: Limits = UNLIMITED
+    limits: BuildLimits = UNLIMITED
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether a build computes its version, and that is a development or local one."""
+        if "version" not in self.dynamic or not self.version:
+            return False
+        version = Version(self.version)
+        return version.is_devrelease or bool(version.local)
 
 
 def read_pyproject(path: Path) -> dict[str, object]:
@@ -115,7 +133,9 @@ def read_pyproject(path: Path) -> dict[str, object]:
     return read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
 
 
-def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -> tuple[str, ...]:
+def read_strings(
+    parent: Mapping[str, object], key: str, *, path: Path, where: str
+) -> tuple[str, ...]:
     value = parent.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ManifestError(f"{path}: {where} is {value!r}", hint="Write a list of strings.")
@@ -123,25 +143,27 @@ def strings(parent: Mapping[str, object], key: str, *, path: Path, where: str) -
 
 
 def is_project(document: Mapping[str, object]) -> bool:
-    """Whether it is about a package; one that Poetry alone understands is never published."""
-    return "project" in document or _poetry_name(document) != ""
+    """Whether it describes a package; one that only Poetry understands is never published."""
+    return "project" in document or _read_poetry_name(document) != ""
 
 
-def _poetry_name(document: Mapping[str, object]) -> str:
+def is_managed(document: Mapping[str, object], path: Path) -> bool:
+    """https://docs.astral.sh/uv/reference/settings/#managed"""
+    return checked_table(document, "tool", "uv", path=path).get("managed") is not False
+
+
+def _read_poetry_name(document: Mapping[str, object]) -> str:
     """https://python-poetry.org/docs/pyproject/#package-mode"""
-    tool = document.get("tool")
-    poetry = tool.get("poetry") if isinstance(tool, dict) else None
-    if not isinstance(poetry, dict) or poetry.get("package-mode") is False:
-        return ""
-    name = poetry.get("name")
-    if not isinstance(name, str) or len(name) > MAX_NAME_CHARS:
+    poetry = table_in(table_in(document, "tool"), "poetry")
+    name = text_in(poetry, "name")
+    if poetry.get("package-mode") is False or len(name) > MAX_NAME_CHARS:
         return ""
     return name if is_normalized_name(canonicalize_name(name)) else ""
 
 
 def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
     """What the `[project]` and `[build-system]` tables say; raises ConfigError naming the key."""
-    if "project" not in document and (name := _poetry_name(document)):
+    if "project" not in document and (name := _read_poetry_name(document)):
         return PyProject(
             name=canonicalize_name(name),
             version="",
@@ -153,22 +175,31 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
             "versions and dependencies are read from: move them there, as Poetry 2 has them",
         )
     metadata = checked_table(document, "project", path=path)
-    name = _name(metadata, path)
-    dynamic = frozenset(strings(metadata, "dynamic", path=path, where="project.dynamic"))
-    unpublishable = _unpublishable(document, path)
+    given = metadata.get("name")
+    if not isinstance(given, str):
+        raise ManifestError(f"{path}: project.name is missing", hint='Write name = "…".')
+    try:
+        name = canonicalize_name(given if len(given) <= MAX_NAME_CHARS else "", validate=True)
+    except InvalidName as error:
+        raise ManifestError(
+            f"{path}: project.name is {given!r}",
+            hint="Use letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
+        ) from error
+    dynamic = frozenset(read_strings(metadata, "dynamic", path=path, where="project.dynamic"))
+    unpublishable = _explain_unpublishable(document, path)
     return PyProject(
         name=name,
-        version=_version(metadata, dynamic, path, required=not unpublishable),
+        version=_read_version(metadata, dynamic, path, required=not unpublishable),
         manifest=path,
-        build_system=build_system(document, path),
-        requirements=_requirements(document, path, lenient=bool(unpublishable)),
+        build_system=read_build_system(document, path),
+        requirements=_read_requirements(document, path, lenient=bool(unpublishable)),
         dynamic=dynamic,
         unpublishable=unpublishable,
-        sources=uv_sources(document, path),
+        sources=read_uv_sources(document, path),
     )
 
 
-def uv_sources(document: Mapping[str, object], path: Path) -> Sources:
+def read_uv_sources(document: Mapping[str, object], path: Path) -> Sources:
     """https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources"""
     found = {}
     for name, value in checked_table(document, "tool", "uv", "sources", path=path).items():
@@ -192,12 +223,12 @@ def with_computed_fields(project: PyProject, metadata: str) -> PyProject:
         field = "optional-dependencies" if extras else "dependencies"
         if field in project.dynamic:
             kind = DependencyKind.OPTIONAL if extras else DependencyKind.RUNTIME
-            declared.append(Declared(kind, text, wanted, extras))
-    version = project.version or canonical_version(fields.get("Version", ""), path=path)
+            declared.append(DeclaredRequirement(kind, text, wanted, extras))
+    version = project.version or normalize_version(fields.get("Version", ""), path=path)
     return replace(project, version=version, requirements=tuple(declared))
 
 
-def build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
+def read_build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
     """The `[build-system]` table with the defaults of PEP 517 and 518."""
     if "build-system" not in document:
         return BuildSystem()
@@ -209,11 +240,13 @@ def build_system(document: Mapping[str, object], path: Path) -> BuildSystem:
         raise ManifestError(
             f"{path}: build-system.requires is missing", hint="Name the build backend's package."
         )
-    requires = strings(given, "requires", path=path, where="build-system.requires")
+    requires = read_strings(given, "requires", path=path, where="build-system.requires")
     return BuildSystem(
         requires=requires,
         backend=backend,
-        backend_path=strings(given, "backend-path", path=path, where="build-system.backend-path"),
+        backend_path=read_strings(
+            given, "backend-path", path=path, where="build-system.backend-path"
+        ),
     )
 
 
@@ -225,6 +258,14 @@ def is_requirement(text: str) -> bool:
     except (InvalidRequirement, RecursionError):
         return False
     return True
+
+
+def is_exact(requirement: Requirement) -> bool:
+    """Whether it asks for one version only, as it is spelled."""
+    return any(
+        each.operator in {"==", "==="} and not each.version.endswith(".*")
+        for each in requirement.specifier
+    )
 
 
 def parse_requirement(text: str, *, path: Path, where: str) -> Requirement:
@@ -241,7 +282,7 @@ def parse_requirement(text: str, *, path: Path, where: str) -> Requirement:
         raise ManifestError(f"{path}: {where} holds {text!r}: {reason}") from error
 
 
-def canonical_version(text: str, *, path: Path) -> str:
+def normalize_version(text: str, *, path: Path) -> str:
     try:
         return str(Version(text if len(text) <= MAX_NAME_CHARS else ""))
     except InvalidVersion as error:
@@ -251,25 +292,12 @@ def canonical_version(text: str, *, path: Path) -> str:
         ) from error
 
 
-def _name(metadata: Mapping[str, object], path: Path) -> str:
-    name = metadata.get("name")
-    if not isinstance(name, str):
-        raise ManifestError(f"{path}: project.name is missing", hint='Write name = "…".')
-    try:
-        return canonicalize_name(name if len(name) <= MAX_NAME_CHARS else "", validate=True)
-    except InvalidName as error:
-        raise ManifestError(
-            f"{path}: project.name is {name!r}",
-            hint="Use letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
-        ) from error
-
-
-def _version(
+def _read_version(
     metadata: Mapping[str, object], dynamic: frozenset[str], path: Path, *, required: bool
 ) -> str:
     version = metadata.get("version")
     if isinstance(version, str):
-        return canonical_version(version, path=path)
+        return normalize_version(version, path=path)
     if version is None and ("version" in dynamic or not required):
         return ""
     raise ManifestError(
@@ -278,10 +306,10 @@ def _version(
     )
 
 
-def _requirements(
+def _read_requirements(
     document: Mapping[str, object], path: Path, *, lenient: bool
-) -> tuple[Declared, ...]:
-    """`lenient`: those that are none are left out."""
+) -> tuple[DeclaredRequirement, ...]:
+    """With `lenient`, invalid ones are left out."""
     metadata = checked_table(document, "project", path=path)
     extras = checked_table(document, "project", "optional-dependencies", path=path)
     declared = [
@@ -295,14 +323,14 @@ def _requirements(
         build = checked_table(document, "build-system", path=path)
         declared.append((DependencyKind.BUILD, build, "requires", "build-system.requires"))
     found = (
-        Declared(
+        DeclaredRequirement(
             kind,
             text,
             parse_requirement(text, path=path, where=where),
             frozenset({canonicalize_name(key)} if kind is DependencyKind.OPTIONAL else ()),
         )
         for kind, parent, key, where in declared
-        for text in strings(parent, key, path=path, where=where)
+        for text in read_strings(parent, key, path=path, where=where)
         if not lenient or is_requirement(text)
     )
     requirements = tuple(islice(found, MAX_REQUIREMENTS + 1))
@@ -311,7 +339,7 @@ def _requirements(
     return requirements
 
 
-def parse_limits(settings: Mapping[str, object], path: Path, where: str) -> Limits:
+def parse_limits(settings: Mapping[str, object], path: Path, where: str) -> BuildLimits:
     """`settings` are a uv.toml, or `tool.uv`, which is `where` then.
 
     https://docs.astral.sh/uv/reference/settings/#build-constraint-dependencies
@@ -330,12 +358,12 @@ def parse_limits(settings: Mapping[str, object], path: Path, where: str) -> Limi
     for name, until in checked_table(settings, "exclude-newer-package", path=path).items():
         date = "false" if until is False else until
         options.append(f"--exclude-newer-package={name}={date}")
-    constraints = tuple(_constraint(each, f"{path}: {key}") for each in value)
+    constraints = tuple(_parse_constraint(each, f"{path}: {key}") for each in value)
     place = str(path) if constraints or options else ""
-    return Limits(place=place, constraints=constraints, newest=tuple(options))
+    return BuildLimits(place=place, constraints=constraints, newest=tuple(options))
 
 
-def _constraint(entry: object, where: str) -> str:
+def _parse_constraint(entry: object, where: str) -> str:
     """A line of a constraints file. An entry may be a table with hashes, which uv verifies."""
     table: Mapping[str, Any] = entry if isinstance(entry, dict) else {"requirement": entry}
     text, hashes = table.get("requirement"), table.get("hashes", [])
@@ -351,12 +379,12 @@ def _constraint(entry: object, where: str) -> str:
     return " ".join([str(Requirement(text)), *(f"--hash={each}" for each in hashes)])
 
 
-def _unpublishable(document: Mapping[str, object], path: Path) -> str:
+def _explain_unpublishable(document: Mapping[str, object], path: Path) -> str:
     metadata = checked_table(document, "project", path=path)
     uv = checked_table(document, "tool", "uv", path=path)
     # PyPI refuses every classifier that begins so.
     # https://packaging.python.org/en/latest/guides/writing-pyproject-toml/#classifiers
-    for classifier in strings(metadata, "classifiers", path=path, where="project.classifiers"):
+    for classifier in read_strings(metadata, "classifiers", path=path, where="project.classifiers"):
         if classifier.startswith("Private ::"):
             return f"its classifier {classifier!r} says so"
     packaged = uv.get("package")
@@ -371,3 +399,63 @@ def _unpublishable(document: Mapping[str, object], path: Path) -> str:
     if packaged is None and "build-system" not in document:
         return "it has no [build-system], so it is not built as a package"
     return ""
+
+
+# The part of a requirement before its specifier.
+# https://packaging.python.org/en/latest/specifications/dependency-specifiers/
+_HEAD: Final = re.compile(r"\s*[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
+
+
+def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> str:
+    """`manifest` with its requirements on the packages in `versions` pinned as `mode` says.
+
+    Only requirement strings change, and none that excludes the planned version.
+    """
+    if mode == "none":
+        return manifest
+    document = toml_text.parse_toml(manifest)
+    own = canonicalize_name(document["project"]["name"])
+    edits: dict[Where, Edit] = {}
+    extras = toml_text.value_at(document, ("project", "optional-dependencies")) or {}
+    # Only these requirements end up in what is built.
+    for where in (
+        ("project", "dependencies"),
+        *(("project", "optional-dependencies", extra) for extra in extras),
+        ("build-system", "requires"),
+    ):
+        requirements = toml_text.value_at(document, where) or []
+        for index, text in enumerate(requirements):
+            wanted = Requirement(text)
+            name = canonicalize_name(wanted.name)
+            if name == own or name not in versions or wanted.url is not None:
+                continue
+            if not wanted.specifier.contains(versions[name], prereleases=True):
+                continue
+            exact = f"=={versions[name]}"
+            if not wanted.specifier or (mode == "exact" and str(wanted.specifier) != exact):
+                requirements[index] = _with_version(text, versions[name])
+                edits[*where, index] = partial(_replace_specifier, versions[name])
+    return (
+        toml_text.changed(manifest, edits, wanted=document, of=f"pypi:{own}") if edits else manifest
+    )
+
+
+def _replace_specifier(version: str, manifest: str, span: Span) -> tuple[Span, str]:
+    """The string literal with another specifier; its quotes and the rest stay as they are."""
+    literal = manifest[slice(*span)]
+    quote = literal[:3] if literal[:3] in {'"""', "'''"} else literal[0]
+    inner = literal[len(quote) : -len(quote)]
+    if quote[0] == '"' and "\\" in inner.partition(";")[0]:
+        # Escapes before the marker are rare: it is written anew, as JSON, which is TOML too.
+        text = _with_version(toml_text.parse_toml(f"text = {literal}")["text"], version)
+        return span, json.dumps(text, ensure_ascii=False)
+    return span, f"{quote}{_with_version(inner, version)}{quote}"
+
+
+def _with_version(requirement: str, version: str) -> str:
+    head = _HEAD.match(requirement)
+    if head is None:  # pragma: no cover - Requirement() accepted it
+        raise ValueError(requirement)
+    specifier, semicolon, marker = requirement[head.end() :].partition(";")
+    space = specifier[len(specifier.rstrip()) :]
+    return f"{head[0]}=={version}{space}{semicolon}{marker}"

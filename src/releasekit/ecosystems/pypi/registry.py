@@ -13,49 +13,158 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final, cast
 
-from releasekit.aio import uncancellable
+import httpx
+
+from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
-from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
-from releasekit.ecosystems.pypi.distribution import form_of
-from releasekit.ecosystems.pypi.sending import Gathered, first_alone, side_by_side
+from releasekit.ecosystems.pypi.distribution import make_form
+from releasekit.ecosystems.shared.answers import (
+    Answers,
+    all_stored,
+    hints_by_status,
+    most_telling,
+)
 from releasekit.ecosystems.shared.login import Trusted, pair
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
-from releasekit.errors import PlanError, Transient
+from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.http.client import message_of
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.model import Action
 from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import httpx
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.pypi.distribution import Form
-    from releasekit.ecosystems.pypi.sending import Send
     from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage, Published
     from releasekit.provenance.job import Job
 
+    # Sends one file; whether that stored it, as `Answers.accept` says.
+    Send = Callable[[], Awaitable[bool]]
 
 PYPI: Final = "https://upload.pypi.org/legacy/"
 _INDEXES: Final = {
     "https://upload.pypi.org/legacy/": "https://pypi.org/simple/",
     "https://test.pypi.org/legacy/": "https://test.pypi.org/simple/",
 }
-# Of a package, on average: the usual sdist and wheel.
+# Most packages have an sdist and a wheel.
 FILES_AT_ONCE: Final = 2
 # How long pypi.org and test.pypi.org take files for a version that has some.
 # https://blog.pypi.org/posts/2026-07-22-releases-now-reject-new-files-after-14-days/
 # https://github.com/pypi/warehouse/pull/19727
 CLOSED_AFTER: Final = timedelta(days=14)
+# The pieces of a body that are sent at once.
+_PIECE_BYTES: Final = 64 * 1024
 _SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
+
+# What an answer to an upload means; often the wording is the only signal. Each is from the source
+# of the server, or of twine.
+# https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
+_HINTS: Final = {
+    "previously used by a file that has since been deleted": (
+        "A filename is never taken twice, deleted or not: publish under another version."
+    ),
+    "Uploading new files to releases older than": (
+        "The release can no longer be completed: publish under another version."
+    ),
+    "Too many new projects created": (
+        "The registry limits how many projects one user creates in an hour. Run again later: "
+        "what is published stays. Projects that begin as a pending trusted publisher are not "
+        "limited: "
+        "https://docs.pypi.org/trusted-publishers/creating-a-project-through-oidc/"
+    ),
+    "Non-user identities cannot create new projects": (
+        "Add a pending trusted publisher for exactly this project name: "
+        "https://docs.pypi.org/trusted-publishers/creating-a-project-through-oidc/"
+    ),
+    "OIDC scoped token is not valid for project": (
+        "Add this workflow as a trusted publisher of this project too: "
+        "https://docs.pypi.org/trusted-publishers/adding-a-publisher/"
+    ),
+    "Invalid or non-existent authentication information": (
+        "RELEASEKIT_PYPI_TOKEN must hold the whole token, `pypi-` included, and one made on "
+        "this very registry: pypi.org and test.pypi.org do not share accounts."
+    ),
+    # https://github.com/pypi/warehouse/blob/main/warehouse/attestations/services.py
+    "only supported when using Trusted Publishing": (
+        "Register this workflow as a trusted publisher of the project and leave out `pypi-token`; "
+        "or set `attestations: off`. https://docs.pypi.org/trusted-publishers/adding-a-publisher/"
+    ),
+    "Attestations are not currently supported with": (
+        "PyPI takes attestations of GitHub's workflows, and none of this publisher: set "
+        "`attestations: off`."
+    ),
+    "Could not verify the uploaded artifact": (
+        "What was signed names another repository, workflow or file than PyPI expects: its trusted "
+        "publisher has to be exactly this repository and this workflow file, and no reusable "
+        "workflow. `attestations: off` publishes without."
+    ),
+    "Invalid attestations supplied": (
+        "Publish without them, by `attestations: off`, and report this: PyPI should take what is "
+        "sent."
+    ),
+    "File too large": (
+        "Leave out what nobody needs, or ask for a higher limit: "
+        "https://docs.pypi.org/project-management/storage-limits/"
+    ),
+    "Project size too large": (
+        "Delete files of old releases, or ask for a higher limit: "
+        "https://docs.pypi.org/project-management/storage-limits/"
+    ),
+    "too similar to an existing project": (
+        "Give the project another name: https://pypi.org/help/#project-name"
+    ),
+    "local versions": (
+        "A version with `+` in it never goes to a public index: leave out `+` and what follows. "
+        "https://packaging.python.org/en/latest/specifications/version-specifiers/"
+        "#local-version-identifiers"
+    ),
+    "failed to render": (
+        "Check the README with `twine check`, and that `readme` in pyproject.toml names its kind: "
+        "https://pypi.org/help/#description-content-type"
+    ),
+    # https://gitlab.com/gitlab-org/gitlab/-/issues/444304
+    "is too long (maximum is": "Shorten that field in pyproject.toml: this registry has a limit.",
+    "allowed to upload to project": (
+        "The token belongs to somebody who does not maintain this project, or is limited to "
+        "another one."
+    ),
+    "isn't allowed": "Give the project another name: https://pypi.org/help/#project-name",
+}
+ANSWERS: Final = Answers(
+    # https://github.com/pypa/twine/blob/main/twine/commands/upload.py (skip_upload)
+    exists=(
+        (400, "already exist"),  # PyPI, which says so by nothing else, and Google's registry
+        (400, "updating asset"),  # Nexus
+        (400, "already been taken"),  # GitLab
+        (403, "overwrite artifact"),  # Artifactory
+    ),
+    hints=_HINTS,
+    by_status=hints_by_status(
+        denied="Check RELEASEKIT_PYPI_TOKEN (input `pypi-token`), and `pypi-username` if the "
+        "registry wants a user and a password.",
+        wrong_place="`pypi-registry` is the address that takes uploads (https://HOST/legacy/ on "
+        "many servers), `pypi-index` the one that pip installs from.",
+    )
+    | {
+        400: "The usual causes are a field or classifier that the registry does not know, a "
+        "version with `+`, a name that is taken or forbidden, and a file that is too large. "
+        "https://packaging.python.org/en/latest/specifications/core-metadata/ and "
+        "https://docs.pypi.org/project-management/storage-limits/",
+    },
+    reading="The index is for those with a login only, for a plan as well: give a token that may "
+    "read it as RELEASEKIT_PYPI_TOKEN (input `pypi-token`), with `pypi-username` if the registry "
+    "wants a user and a password.",
+    moved="pypi-registry",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +176,36 @@ class Endpoints:
     index_given: bool
 
     @classmethod
-    def configured(cls, config: Config) -> Endpoints:
+    def from_config(cls, config: Config) -> Endpoints:
         """Raises ConfigError for a URL that cannot be used."""
         registry = config.registry_url("pypi", default=PYPI).text
         index = config.own(Inputs).index
         insecure = config.insecure_hosts
         upload = require_safe(registry, name="pypi-registry", insecure=insecure)
-        read = index or derived_index(registry)
+        read = index or derive_index(registry)
         return cls(upload, require_safe(read, name="pypi-index", insecure=insecure), bool(index))
 
 
-def derived_index(registry: str) -> str:
+def derive_index(registry: str) -> str:
     """The simple index that belongs to an upload URL."""
     address = registry.rstrip("/") + "/"
     return _INDEXES.get(address) or address.removesuffix("/legacy/").rstrip("/") + "/simple/"
 
 
 class PackageIndex:
-    """PyPI, or a server that speaks as it does. Implements `interface.Registry`."""
+    """PyPI, or a server with the same API. Implements `interface.Registry`."""
 
     def __init__(self, config: Config, services: Services) -> None:
-        self._endpoints = endpoints = Endpoints.configured(config)
+        self._endpoints = endpoints = Endpoints.from_config(config)
         self.url = str(endpoints.upload)
         self._server = Server(endpoints.upload, ANSWERS, config, services)
         self._index = Server(endpoints.index, ANSWERS, config, services)
         goes_to = config.registry_url("pypi", default=PYPI)
-        self._login = login.login_for(config, services, goes_to)
+        self._login = login.make_login(config, services, goes_to)
         self.check_credentials = self._login.check
-        self._user = login.user_of(config, self._login)
-        # A package takes one upload slot, and its files go out side by side; with one slot there
-        # is one request at a time.
+        self._user = login.get_user(config, self._login)
+        # A package takes one upload slot, and its files go out side by side; a concurrency of 1
+        # means one request at a time.
         self._one_by_one = config.concurrency == 1
         self._slots = asyncio.Semaphore(
             1 if self._one_by_one else FILES_AT_ONCE * config.concurrency
@@ -118,20 +227,18 @@ class PackageIndex:
         return package.name in self._unknown
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """Which versions pypi.org is known to complete no more. Raises PlanError for one that it is
-        known to refuse.
+        """The versions that pypi.org no longer takes files for. Raises PlanError for a version that
+        it refuses.
 
         https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
         """
         if not self.is_pypi:
             return ""
-        closed = [
-            f"{planned.package.id.name} {planned.package.version}"
-            for planned in packages
-            if planned.action in _SENT and _is_closed(planned.published)
-        ]
+        closed = []
         for planned in packages:
-            package = planned.package
+            package, since = planned.package, planned.published and planned.published.since
+            if since and planned.action in _SENT and datetime.now(UTC) - since > CLOSED_AFTER:
+                closed.append(f"{package.id.name} {package.version}")
             if planned.action is not Action.KEEP and "+" in package.version:
                 raise PlanError(
                     f"{package.manifest}: {package.id.name} {package.version} has a local version, "
@@ -151,23 +258,28 @@ class PackageIndex:
 
     async def lookup(self, package: Package) -> Published | None:
         asked = self._endpoints
-        response = await self._page(package, asked.index)
-        if response.status_code == 404 and _is_devpi(response) and not asked.index_given:
-            # Its index is not where others have theirs: https://devpi.net/docs/
+        response = await self._get_page(package, asked.index)
+        is_devpi = "X-DEVPI-API-VERSION" in response.headers
+        if response.status_code == 404 and is_devpi and not asked.index_given:
+            # It has its index at another path: https://devpi.net/docs/
             index = below(asked.upload, "+simple/")
             self._endpoints = replace(asked, index=index, index_given=True)
-            response = await self._page(package, index)
+            response = await self._get_page(package, index)
         if response.status_code == 404 or self._is_elsewhere(response):
             self._unknown.add(package.id.name)
             return None
         self._unknown.discard(package.id.name)
         what = f"{package}: {response.request.url}"
         self._index.explain(response, what)
+        kind, url = response.headers.get("Content-Type", ""), self._project_url(package)
+
+        def read() -> Published | None:
+            listed = simple_index.parse_page(response.content, kind)
+            return simple_index.find_published(listed, package, url=url)
+
         try:
             # Beside the loop: there are pages of a hundred thousand files.
-            return await asyncio.to_thread(
-                _published, response, package, url=self._project_url(package)
-            )
+            return await asyncio.to_thread(read)
         except ValueError as error:
             raise Transient(
                 f"{what}: not a page of a simple index ({error})", problem=Problem.STRANGE_ANSWER
@@ -177,26 +289,26 @@ class PackageIndex:
         token = await self._login.get(package)
         with contextlib.ExitStack() as opened:
             files = [opened.enter_context(open_artifact(artifact)) for artifact in artifacts]
-            # Beside the loop, and never left behind with a descriptor closed under it. One after
+            # Beside the loop, and to its end, as the descriptor is closed afterwards. One after
             # the other, so that with one upload at a time every run is the same.
             forms = [
-                await uncancellable(asyncio.to_thread(attested_form_of, file)) for file in files
+                await uncancellable(asyncio.to_thread(make_attested_form, file)) for file in files
             ]
             sends = [
-                self._store(package, file, form, token)
+                self._make_send(package, file, form, token)
                 for file, form in zip(files, forms, strict=True)
             ]
             if self.is_pypi or self._one_by_one:
-                await first_alone(sends)
+                await send_first_alone(sends)
             else:
-                await side_by_side(sends)
+                await send_side_by_side(sends)
 
-    def _store(self, package: Package, file: ArtifactReader, form: Form, token: Secret) -> Send:
+    def _make_send(self, package: Package, file: ArtifactReader, form: Form, token: Secret) -> Send:
         what = f"{package}: {file.artifact.filename}"
 
         async def store() -> bool:
             response = await self._post(file, form, token)
-            if says_token_is_stale(response) and self._login.renew(token):
+            if is_token_stale(response) and self._login.renew(token):
                 response = await self._post(file, form, await self._login.get(package))
             return self._server.accept(response, what)
 
@@ -217,14 +329,14 @@ class PackageIndex:
             headers={"Authorization": self._basic(token)},
             timeout=UPLOAD_TIMEOUT,
         )
-        request.stream = Gathered(request.stream)
+        request.stream = BatchedStream(request.stream)
         async with self._slots:
             return await self._server.send(request)
 
-    async def _page(self, package: Package, index: httpx.URL) -> httpx.Response:
+    async def _get_page(self, package: Package, index: httpx.URL) -> httpx.Response:
         headers = dict(simple_index.HEADERS)
-        # The index may be private too; but no other server than the one they are for ever sees
-        # the credentials, pypi.org's own index included.
+        # The index may be private too; but only the server of the uploads gets the credentials:
+        # the index of pypi.org does not.
         token = self._login.for_reading()
         if token is not None and same_origin(index, self._endpoints.upload):
             headers["Authorization"] = self._basic(token)
@@ -235,7 +347,7 @@ class PackageIndex:
         return f"Basic {pair(self._user, token)}"
 
     def _is_elsewhere(self, response: httpx.Response) -> bool:
-        """Private indexes send those who ask for what they do not have on to pypi.org.
+        """Private indexes redirect to pypi.org for packages that they do not have.
 
         https://docs.gitlab.com/user/packages/pypi_repository/#forward-requests-to-pypiorg
         """
@@ -248,31 +360,17 @@ class PackageIndex:
         return str(below(index, f"{package.id.name}/"))
 
 
-def _is_closed(published: Published | None) -> bool:
-    since = published.since if published else None
-    return since is not None and datetime.now(UTC) - since > CLOSED_AFTER
-
-
-def _published(response: httpx.Response, package: Package, *, url: str) -> Published | None:
-    kind = response.headers.get("Content-Type", "")
-    return simple_index.published(simple_index.parse_page(response.content, kind), package, url=url)
-
-
-def _is_devpi(response: httpx.Response) -> bool:
-    return "X-DEVPI-API-VERSION" in response.headers
-
-
 @dataclass(frozen=True, slots=True)
 class IndexAttesting:
-    """Implements `interface.Attesting`; without an `index`, for a directory. `private` says that a
-    Sigstore instance of the user's own signs.
+    """Implements `interface.Attesting`; without an `index`, for a directory. `private` says that
+    the user's Sigstore instance signs.
     """
 
     index: PackageIndex | None = None
     private: bool = False
 
     def obstacle(self, package: Package, job: Job) -> Obstacle | None:  # noqa: ARG002 (as all)
-        # What others than PyPI ask for, nobody knows.
+        # The rules of other indexes are not known.
         if self.index is None or not self.index.is_pypi:
             return None
         if self.private:
@@ -300,20 +398,87 @@ class IndexAttesting:
         return None
 
     def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:  # noqa: ARG002
-        """About the name that it is uploaded under, which PyPI compares as it reads file names:
+        """About the name of the upload, which PyPI compares as it parses file names:
         https://github.com/pypi/warehouse/issues/18128
         """
-        from releasekit.provenance.statement import Subject, publish  # noqa: PLC0415 - likewise
+        from releasekit.provenance.statement import Subject, publish  # noqa: PLC0415 - only to sign
 
         return publish(Subject(name=artifact.filename, digests={"sha256": artifact.sha256}))
 
 
-def attested_form_of(contents: ArtifactReader) -> Form:
-    """`form_of`, with the attestation of the file if there is one."""
-    form = form_of(contents)
+def is_token_stale(response: httpx.Response) -> bool:
+    """Whether the same request may pass with a new token."""
+    if response.status_code != 403:
+        return response.status_code == 401
+    words = message_of(response)
+    return any(
+        text in words for text in ("Invalid or non-existent authentication", "token is expired")
+    )
+
+
+def make_attested_form(contents: ArtifactReader) -> Form:
+    """`make_form`, with the attestation of the file if there is one."""
+    form = make_form(contents)
     attestation = contents.artifact.attestation
     if attestation is not None:
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
 
         form["attestations"] = json.dumps([read(attestation).pep740()])
     return form
+
+
+async def send_first_alone(sends: Sequence[Send]) -> None:
+    """For pypi.org, which makes the project and the release with their first file.
+
+    That transaction lasts until the file is in the object store. A second file would find neither,
+    wait for the commit of the first, and break a unique constraint: nothing is gained, and it may
+    end as HTTP 500, or as 409 for a new project.
+    https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py (file_upload)
+    https://github.com/pypi/warehouse/blob/main/warehouse/db.py
+    """
+    first, *others = sends
+    await first()
+    await all_stored(send() for send in others)
+
+
+async def send_side_by_side(sends: Sequence[Send]) -> None:
+    """All at once. A server may refuse one only because another was making the release: those that
+    were refused beside a stored one are sent once more, one by one.
+
+    Raises one error for all, once all have ended.
+    """
+
+    async def try_sending(send: Send) -> bool | PackageError:
+        try:
+            return await send()
+        except PackageError as error:
+            return error
+
+    answers = await gather_all(map(try_sending, sends))
+    if True in answers:
+        for place, answer in enumerate(answers):
+            if answer is False or (isinstance(answer, Rejected) and not isinstance(answer, Denied)):
+                answers[place] = await try_sending(sends[place])
+    errors = [answer for answer in answers if isinstance(answer, PackageError)]
+    if errors:
+        raise most_telling(errors)
+
+
+class BatchedStream(httpx.AsyncByteStream):
+    """A body in larger pieces: a form yields two for each field, each a system call."""
+
+    def __init__(self, stream: httpx.SyncByteStream | httpx.AsyncByteStream) -> None:
+        self._stream = cast("httpx.AsyncByteStream", stream)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        gathered = bytearray()
+        async for piece in self._stream:
+            gathered += piece
+            if len(gathered) >= _PIECE_BYTES:
+                yield bytes(gathered)
+                gathered.clear()
+        if gathered:
+            yield bytes(gathered)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -1,31 +1,160 @@
-"""What a pyproject.toml says of the directories below it, and of itself."""
+"""Which directories belong to a uv workspace, and whether one holds a package to publish.
+
+https://docs.astral.sh/uv/concepts/projects/workspaces/
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from fnmatch import translate
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.pypi import discover, manifest
+from releasekit.ecosystems.pypi import manifest
+from releasekit.ecosystems.pypi.manifest import MANIFEST
+from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
+from releasekit.ecosystems.shared.globs import Glob, named_roots
+from releasekit.errors import MembersError
+from releasekit.host.files import inside
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.interface import Membership
+    from releasekit.ecosystems.interface import Membership, Standing
+    from releasekit.ecosystems.pypi import Options
+
+_SEARCH: Final = globs.Search(marker=MANIFEST, links=True)
+_WILDCARD: Final = re.compile(r"[*?\[]")
 
 
 def workspace_at(directory: Path) -> Membership | None:
-    path = directory / discover.MANIFEST
+    path = directory / MANIFEST
     document = manifest.read_pyproject(path) if path.is_file() else {}
     if "workspace" not in checked_table(document, "tool", "uv", path=path):
         return None
-    return discover.membership(directory, *discover.workspace_globs(document, path))
+    return make_membership(directory, *read_globs(document, path))
+
+
+def make_membership(top: Path, patterns: Sequence[str], exclude: Sequence[str]) -> Membership:
+    """What these globs in the pyproject.toml of `top` say of a directory, without looking there."""
+    where = f"{top / MANIFEST}: tool.uv.workspace.members"
+    parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
+    excluded = _compile_exclusions(exclude)
+
+    def find_standing(below: Path) -> Standing:
+        if not below.is_relative_to(top):
+            return ""
+        if _is_excluded(below, top, excluded):
+            return "excluded"
+        parts = below.relative_to(top).parts
+        return "member" if any(glob.matches(parts) for glob in parsed) else ""
+
+    return find_standing
 
 
 def publishable_at(directory: Path) -> bool:
-    path = directory / discover.MANIFEST
+    path = directory / MANIFEST
     document = manifest.read_pyproject(path)
-    uv = checked_table(document, "tool", "uv", path=path)
-    if not manifest.is_project(document) or uv.get("managed") is False:
+    if not manifest.is_managed(document, path) or not manifest.is_project(document):
         return False
-    # What Poetry alone understands is named: its owner has to be told what to write.
+    # A package that Poetry alone understands counts: its owner has to read what to write.
     return "project" not in document or not manifest.parse_project(document, path).unpublishable
+
+
+def find_manifests(root: Path, options: Options) -> dict[Path, Path]:
+    """Every manifest of a package, with the root of its workspace."""
+    where = "releasekit.toml: pypi.packages"
+    named = find_members(root, options.packages, options.exclude, where=where)
+    found = {directory / MANIFEST: root for directory in named}
+    if (root / MANIFEST).is_file():
+        found.pop(root / MANIFEST, None)
+    found |= find_workspace_manifests(root, options)
+    excluded = _compile_exclusions(options.exclude)
+    return {
+        inside(root, path, where=str(path)): found[path]
+        for path in sorted(found)
+        if path.parent == root or not _is_excluded(path.parent, root, excluded)
+    }
+
+
+def find_workspace_manifests(root: Path, options: Options) -> dict[Path, Path]:
+    """The manifests of all members of uv workspaces, and of the workspaces' own projects, with the
+    root of each workspace.
+    """
+    found: dict[Path, Path] = {}
+    for path in find_top_manifests(root, options):
+        top, document = path.parent, manifest.read_pyproject(path)
+        patterns, exclude = read_globs(document, path)
+        without = options.exclude if top == root else ()
+        where = f"{path}: tool.uv.workspace.members"
+        members = set(find_members(top, patterns, (*exclude, *without), where=where)) - {top}
+        for directory in members | ({top} if manifest.is_project(document) else set()):
+            found.setdefault(directory / MANIFEST, top)
+    return found
+
+
+def find_top_manifests(root: Path, options: Options) -> list[Path]:
+    """The manifests of the root and of `options.workspaces`: each may be that of a workspace."""
+    tops = [root] if (root / MANIFEST).is_file() else []
+    where = "releasekit.toml: pypi.workspaces"
+    tops += named_roots(root, options.workspaces, [MANIFEST], where=where)
+    found = [inside(root, top / MANIFEST, where=str(top / MANIFEST)) for top in tops]
+    return list(dict.fromkeys(found))
+
+
+def read_globs(
+    document: Mapping[str, object], path: Path
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The globs of the members of its uv workspace, and of what is excluded."""
+    workspace = checked_table(document, "tool", "uv", "workspace", path=path)
+    members, exclude = (
+        manifest.read_strings(workspace, key, path=path, where=f"tool.uv.workspace.{key}")
+        for key in ("members", "exclude")
+    )
+    return members, exclude
+
+
+def find_members(
+    root: Path, patterns: tuple[str, ...], exclude: tuple[str, ...], *, where: str
+) -> list[Path]:
+    """The directories with a pyproject.toml that the globs name as uv reads them, resolved, sorted.
+
+    `where` is the file and key that hold the globs, for messages. Raises ConfigError for a glob or
+    a symbolic link that leaves `root`, and for one without wildcards that names no package.
+    """
+    globs.refuse_too_many((*patterns, *exclude), where=where)
+    parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
+    excluded = _compile_exclusions(exclude)
+    for pattern in patterns:
+        if _WILDCARD.search(pattern):
+            continue
+        directory = root / pattern
+        is_directory = directory.is_dir()
+        left_out = _is_excluded(directory, root, excluded)
+        if not is_directory or not (left_out or (directory / MANIFEST).is_file()):
+            what = "has no pyproject.toml" if is_directory else "is not a directory"
+            raise MembersError(
+                f"{where}: {pattern!r} {what}", hint="Remove the entry, or correct the path."
+            )
+    found = [
+        path
+        for path in _SEARCH.directories(root, parsed, where=where)
+        if not _is_excluded(path, root, excluded)
+    ]
+    return sorted({inside(root, path, where=where) for path in found})
+
+
+def _compile_exclusions(patterns: Sequence[str]) -> list[re.Pattern[str]]:
+    for pattern in patterns:
+        if len(pattern) > globs.MAX_CHARS:
+            raise MembersError(f"exclude holds a glob of more than {globs.MAX_CHARS} characters")
+    # uv matches `exclude` against the whole path, where a `*` also matches a slash.
+    # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
+    return [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in patterns]
+
+
+def _is_excluded(directory: Path, root: Path, excluded: Sequence[re.Pattern[str]]) -> bool:
+    relative = directory.relative_to(root).as_posix()
+    return any(pattern.fullmatch(relative) for pattern in excluded)

@@ -36,21 +36,21 @@ HEADERS: Final = {
         "application/vnd.pypi.simple.v1+json, "
         "application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01"
     ),
-    # A page cached on the way would hide a release that is there, or show one that is not.
+    # A cached page would hide a new release, or show one that was removed.
     "Cache-Control": "no-cache, max-age=0",
 }
 
 # No file system and no client takes half as much.
 MAX_NAME_CHARS: Final = 8 * 1024
 MAX_LINK_CHARS: Final = 16 * 1024
-# Of a page, its attributes likewise: three for a link, in the largest of pages.
+# Of a page, and of its attributes: the largest pages have three for each link.
 MAX_TAGS: Final = 1_000_000
-# Of one version; the most that are known are some hundred wheels.
+# Of one version; the largest known have some hundred wheels.
 MAX_FILES: Final = 10_000
 
 _PIECE: Final = 1024 * 1024
 
-# A tag or a comment. What has been matched is not given back, so that no page takes long.
+# A tag or a comment. Possessive, so that no page takes long.
 _OPENING: Final = re.compile(r"<(?:!--|(?P<tag>[A-Za-z][^\s/>]*+))")
 _ATTRIBUTE: Final = re.compile(
     r"[\s/]*+(?P<name>[^\s/>=]++)(?:\s*+=\s*+"
@@ -59,9 +59,9 @@ _ATTRIBUTE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A file of an index page; `digest` is "algorithm:hex", empty where the page has none, as is
-    `uploaded`. https://peps.python.org/pep-0700/
+class ListedFile:
+    """A file of an index page; `digest` is "algorithm:hex". `digest` and `uploaded` are empty where
+    the page has none. https://peps.python.org/pep-0700/
     """
 
     filename: str
@@ -69,27 +69,27 @@ class Listed:
     uploaded: str = ""
 
 
-def parse_page(body: bytes, content_type: str) -> Iterator[Listed]:
-    """The files of one project's page. Raises ValueError for what is no such page."""
+def parse_page(body: bytes, content_type: str) -> Iterator[ListedFile]:
+    """The files of one project's page. Raises ValueError for anything else."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind.endswith("json"):
-        return _from_json(body)
+        return _parse_json(body)
     if kind.endswith("html"):
-        return _from_html(body)
+        return _parse_html(body)
     raise ValueError(f"a page of type {clip(kind or 'unknown', 60)!r}")
 
 
-def published(listed: Iterable[Listed], package: Package, *, url: str) -> Published | None:
-    """Those of the files that belong to this version of the package; None when there are none.
+def find_published(listed: Iterable[ListedFile], package: Package, *, url: str) -> Published | None:
+    """The files of this version of the package; None when there are none.
 
-    Raises ValueError for more than any version has.
+    Raises ValueError for more files than any version has.
     """
     version = Version(package.version)
     files: dict[str, str] = {}
     kinds: set[str] = set()
     times: list[datetime] = []
     for file in listed:
-        release = release_of(file.filename)
+        release = parse_filename(file.filename)
         if release is None or release[:2] != (package.id.name, version):
             continue
         if len(files) >= MAX_FILES:
@@ -111,14 +111,14 @@ def published(listed: Iterable[Listed], package: Package, *, url: str) -> Publis
     return Published(files=files, complete=len(kinds) == 2, url=url, since=since)
 
 
-def release_of(filename: str) -> tuple[str, Version, str] | None:
+def parse_filename(filename: str) -> tuple[str, Version, str] | None:
     """Canonical name, version and "bdist_wheel" or "sdist"; None for any other file."""
     if len(filename) > MAX_NAME_CHARS:
         return None
     parts = filename.removesuffix(".whl").split("-")
     try:
         if filename.endswith(".whl") and len(parts) in {5, 6}:
-            # Not by parse_wheel_filename: tags of a few kilobytes stand for billions of others.
+            # Not by parse_wheel_filename: tags of a few kilobytes expand to billions of others.
             return canonicalize_name(parts[0]), Version(parts[1]), "bdist_wheel"
         name, version = parse_sdist_filename(filename)
     except ValueError:
@@ -126,14 +126,14 @@ def release_of(filename: str) -> tuple[str, Version, str] | None:
     return name, version, "sdist"
 
 
-def _digest(hashes: Mapping[str, object]) -> str:
+def _find_digest(hashes: Mapping[str, object]) -> str:
     for algorithm in ("sha256", *sorted(hashes)):
         if digest := known_digest(algorithm, hashes.get(algorithm)):
             return digest
     return ""
 
 
-def _from_json(body: bytes) -> Iterator[Listed]:
+def _parse_json(body: bytes) -> Iterator[ListedFile]:
     listed = False
     for _, name, file in entries(body, {"files"}):
         if name is None:
@@ -142,36 +142,33 @@ def _from_json(body: bytes) -> Iterator[Listed]:
             if not text_in(file, "filename"):
                 raise ValueError("a file without a filename")
             uploaded = text_in(file, "upload-time")
-            yield Listed(file["filename"], _digest(table_in(file, "hashes")), uploaded)
+            yield ListedFile(file["filename"], _find_digest(table_in(file, "hashes")), uploaded)
     if not listed:
         raise ValueError("JSON without a list of files")
 
 
-def _from_html(body: bytes) -> Iterator[Listed]:
-    for target in _links(_text(body)):
-        # The text of a link is for people: where it leads to is what a client downloads.
+def _parse_html(body: bytes) -> Iterator[ListedFile]:
+    # Piece by piece, so that other threads can run.
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pieces = (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
+    text = "".join([*map(decoder.decode, pieces), decoder.decode(b"", final=True)])
+    for target in _find_links(text):
+        # The text of a link is for people; a client downloads its target.
         parts = urlsplit(target)
         algorithm, separator, value = parts.fragment.partition("=")
         filename = unquote(parts.path).rpartition("/")[2]
-        yield Listed(filename, _digest({algorithm: value}) if separator else "")
+        yield ListedFile(filename, _find_digest({algorithm: value}) if separator else "")
 
 
-def _text(body: bytes) -> str:
-    """Piece by piece, for the sake of all other threads."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    pieces = (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
-    return "".join([*map(decoder.decode, pieces), decoder.decode(b"", final=True)])
-
-
-def _links(text: str) -> Iterator[str]:
-    """Where the links of a page lead, in one pass: html.parser starts over for each tag or comment
-    that has no end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
+def _find_links(text: str) -> Iterator[str]:
+    """The targets of a page's links, in one pass: html.parser starts over for each tag or comment
+    without an end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
     """
     if text.count("<") > MAX_TAGS:
         raise ValueError(f"more than {MAX_TAGS} tags")
     position = attributes = 0
-    # Found by its first character alone: a search for more would keep the interpreter to itself
-    # for as long as a page goes on with what is no tag.
+    # A search for more than the first character would block other threads for as long as the page
+    # has no tag.
     while position >= 0 and (position := text.find("<", position)) >= 0:
         opening = _OPENING.match(text, position)
         if opening is None:

@@ -1,27 +1,56 @@
-"""Python packages and PyPI-like registries."""
+"""Python packages and PyPI-like registries: what is found, pinned, built and taken ready-made, and
+where it goes.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from releasekit.ecosystems.interface import Discovery, Services, Target
+from packaging.metadata import parse_email
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from releasekit.aio import GroupClosed, Resource, gather_all
+from releasekit.config.package_filter import chosen, will_build
+from releasekit.ecosystems.interface import Contained, Discovery, Services, Target
+from releasekit.ecosystems.pypi import discover, manifest
+from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
-from releasekit.ecosystems.pypi.ecosystem import PyPI
-from releasekit.ecosystems.pypi.examined import pinned_apart, warnings_of
+from releasekit.ecosystems.pypi.distribution import (
+    find_pinned_apart,
+    find_warnings,
+    read_dist_metadata,
+    read_metadata,
+)
+from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
 from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
-from releasekit.ecosystems.pypi.prebuilt import PythonFiles
+from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
 from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
+from releasekit.ecosystems.pypi.simple_index import parse_filename
+from releasekit.ecosystems.shared import artifacts
+from releasekit.errors import BuildFailed, CommandFailed, PackageError
+from releasekit.model import Action, Dependency, DependencyKind, PackageId
+from releasekit.problems import Problem
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Attesting, Registry
+    from releasekit.ecosystems.interface import Attesting, Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
-    from releasekit.ecosystems.pypi.ecosystem import PyPIWorkspace
-    from releasekit.model import PlannedPackage
+    from releasekit.ecosystems.pypi.manifest import PyProject
+    from releasekit.model import Artifact, Package, PlannedPackage
 
 
 def layout(_config: Config, options: Options) -> Layout:
@@ -34,15 +63,17 @@ def target(
     """Raises ConfigError for an index or a registry that cannot be used."""
     ecosystem = PyPI(config, options, services)
     if directory is not None:
-        return Discovery.joining(ecosystem, directory, partial(_joined, attesting=IndexAttesting()))
+        join = partial(_make_target, attesting=IndexAttesting())
+        return Discovery.joining(ecosystem, directory, join)
     index = PackageIndex(config, services)
     takes_attestations = index.is_pypi or config.attestations == "required"
     private = config.trust_config is not None
     attesting = IndexAttesting(index, private) if takes_attestations else None
-    return Discovery.joining(ecosystem, index, partial(_joined, index=index, attesting=attesting))
+    join = partial(_make_target, index=index, attesting=attesting)
+    return Discovery.joining(ecosystem, index, join)
 
 
-def _joined(
+def _make_target(
     found: PyPIWorkspace,
     there: Registry,
     *,
@@ -57,8 +88,8 @@ def _joined(
         found,
         there,
         plan_notes=plan_notes,
-        warnings_of=partial(warnings_of, on_pypi=bool(index and index.is_pypi)),
-        pinned_apart=pinned_apart,
+        warnings_of=partial(find_warnings, on_pypi=bool(index and index.is_pypi)),
+        pinned_apart=find_pinned_apart,
         is_new=index.is_new if index else None,
         prebuilt=PythonFiles(found),
         attesting=attesting,
@@ -66,3 +97,285 @@ def _joined(
         packs=packs,
         offered_at=offered_at,
     )
+
+
+class PyPI(Resource):
+    """Implements `interface.Ecosystem`; all its workspaces are built in the same environments."""
+
+    def __init__(self, config: Config, options: Options, services: Services) -> None:
+        super().__init__()
+        self._config = config
+        self._options = options
+        self._processes = services.processes
+        self._logs = services.logs
+        self._preparing = asyncio.Lock()
+        self._builder: Builder | None = None
+
+    async def discover(self, root: Path) -> PyPIWorkspace:
+        found, twins = await asyncio.to_thread(self._read, root)
+        if will_build(self._config, "pypi"):
+            self._prepare_early(found)
+        wheels = InRepoWheels(self._get_builder)
+        limit = asyncio.Semaphore(self._config.build_concurrency)
+
+        dynamic = {
+            name
+            for name, project in found.items()
+            if project.dynamic & manifest.COMPUTED and not project.unpublishable
+        }
+        known = await asyncio.to_thread(read_dist_metadata, self._config.dist, dynamic)
+
+        async def complete(project: PyProject) -> PyProject:
+            if project.name not in dynamic:
+                return project
+            metadata = known.get(project.name)
+            if metadata is None:
+                async with limit:
+                    builder = await self._get_builder()
+                    needed = await wheels.collect_for(project, found)
+                    metadata = await builder.metadata(project, wheels=needed)
+            return manifest.with_computed_fields(project, metadata)
+
+        completed = discover.mark_between_tags(
+            await gather_all(map(complete, found.values())), self._is_chosen
+        )
+        named = {project.name: project for project in completed}
+        projects = {name: discover.with_elsewhere(each, named) for name, each in named.items()}
+        return PyPIWorkspace(
+            packages=tuple(discover.make_packages(projects, twins)),
+            projects=projects,
+            pins=self._config.pin,
+            builder=self._get_builder,
+            wheels=wheels,
+        )
+
+    def _is_chosen(self, project: PyProject) -> bool:
+        return chosen(self._config, PackageId(ECOSYSTEM, project.name))
+
+    def _read(self, root: Path) -> tuple[Mapping[str, PyProject], Sequence[PyProject]]:
+        """What the manifests say, before any build hook is asked."""
+        read, twins = discover.read_projects(root, self._options)
+        discover.check_sources(read, root, self._options)
+        found = {name: discover.with_elsewhere(each, read) for name, each in read.items()}
+        discover.check_build_order(found)
+        return found, twins
+
+    def _prepare_early(self, found: Mapping[str, PyProject]) -> None:
+        """Start to make the environment that most packages of this run are built in, as far as it
+        can be installed before anything is built. A failure here is silent: the first build
+        retries it and reports the error.
+        """
+        wanted = Counter(
+            (project.build_system.requires, project.limits)
+            for project in found.values()
+            if not project.unpublishable
+            and self._is_chosen(project)
+            and not discover.list_build_needs(project, found)
+        )
+        if not wanted:
+            return
+        texts, limits = max(wanted, key=wanted.__getitem__)
+
+        async def prepare() -> None:
+            with suppress(BuildFailed, GroupClosed, OSError):
+                builder = await self._get_builder()
+                # Opened after the directory that it writes to, it ends before that is removed.
+                _ = self.group.start(start_worker(builder))
+
+        async def start_worker(builder: Builder) -> None:
+            with suppress(BuildFailed, GroupClosed, OSError):
+                await builder.environments.worker(Requirements.parse(texts, {}, limits))
+
+        _ = self.group.start(prepare())
+
+    async def _get_builder(self) -> Builder:
+        async with self._preparing:
+            if self._builder is None:
+                config, options = self._config, self._options
+                installer = Installer(
+                    uv=config.uv_path or self._processes.which("uv") or "",
+                    index_url=config.index_url,
+                    find_links=config.find_links,
+                    pass_env=options.pass_env,
+                )
+                epoch = await self._find_source_date_epoch()
+                scratch = await self.group.enter(artifacts.scratch(self._processes.environment))
+                environments = Environments(installer, self._processes, scratch)
+                self._builder = Builder(
+                    environments=await self.group.enter(environments),
+                    config_settings=options.config_settings,
+                    environment={"SOURCE_DATE_EPOCH": epoch} if epoch else {},
+                    state=config.state_directory,
+                    scratch=scratch,
+                    logs=self._logs,
+                )
+            return self._builder
+
+    async def _find_source_date_epoch(self) -> str:
+        """The last commit's time in seconds; empty where the user set it, or there is no commit.
+
+        https://reproducible-builds.org/specs/source-date-epoch/
+        """
+        if "SOURCE_DATE_EPOCH" in self._processes.environment:
+            return ""
+        with suppress(CommandFailed):
+            log = await self._processes.run(
+                ["git", "log", "-1", "--format=%ct"], cwd=self._config.root, timeout_s=30
+            )
+            return log.stdout.strip()
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PyPIWorkspace:
+    """Implements `interface.Workspace`; `projects` are all of the workspace, by name, versions
+    known. `wheels` are those that builds of other packages need, made on demand.
+    """
+
+    packages: tuple[Package, ...]
+    projects: Mapping[str, PyProject]
+    pins: PinMode
+    builder: Callable[[], Awaitable[Builder]]
+    wheels: InRepoWheels
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        return pin(manifest, versions, self.pins)
+
+    def note_of_pins(self, planned: Sequence[PlannedPackage]) -> str:
+        """What `auto` adds to requirements without a version, which the user did not ask for."""
+        if self.pins != "auto":
+            return ""
+        versions = {each.id.name: each.version for each in self.packages if not each.unpublishable}
+        fields = {
+            DependencyKind.RUNTIME: "dependencies",
+            DependencyKind.OPTIONAL: "optional-dependencies",
+        }
+        found: dict[str, None] = {}
+        for each in planned:
+            if each.action is Action.PUBLISH and not each.package.prebuilt:
+                project = self.projects[each.package.id.name]
+                for need in project.requirements:
+                    # Only what the pyproject.toml itself requires of its users, in any version.
+                    if need.kind not in fields or fields[need.kind] in project.dynamic:
+                        continue
+                    if need.requirement.specifier or need.requirement.url is not None:
+                        continue
+                    if need.name in versions and need.name != project.name:
+                        found[f"{need.name}=={versions[need.name]} in {project.name}"] = None
+        if not found:
+            return ""
+        return (
+            f"pinned in what is built: {few([*found])}; `pin: none` leaves requirements as written"
+        )
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        return [[package] for package in packages]
+
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        return {package.id: await self._build(package, into) for package in packages}
+
+    async def _build(self, package: Package, into: Into) -> Built:
+        # Read again: discovery saw it before it was pinned.
+        document = manifest.read_pyproject(package.manifest)
+        found = self.projects[package.id.name]
+        project = discover.with_elsewhere(
+            replace(
+                manifest.parse_project(document, package.manifest),
+                version=package.version,
+                sources=found.sources,
+                limits=found.limits,
+            ),
+            self.projects,
+        )
+        by_name = {each.id.name: each for each in self.packages}
+        try:
+            builder = await self.builder()
+            wheels = await self.wheels.collect_for(
+                project, self.projects, lambda name: into(by_name[name])
+            )
+            built = await builder.build(
+                project, into(package), wheels=wheels, given=package.prebuilt
+            )
+        except BuildFailed as error:
+            return error
+        self.add_wheels(package, built)
+        return built
+
+    def add_wheels(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        """Offer the wheels of a package to the builds of others."""
+        paths = [artifact.path for artifact in artifacts]
+        self.wheels.add(package.id.name, [path for path in paths if path.suffix == ".whl"])
+
+
+class PythonFiles:
+    """Wheels and source distributions that were built elsewhere. Implements `interface.Prebuilt`: a
+    release has an sdist, and a wheel at least.
+
+    https://packaging.python.org/en/latest/specifications/binary-distribution-format/
+    """
+
+    algorithms = DIGESTS
+
+    def __init__(self, workspace: PyPIWorkspace) -> None:
+        self._workspace = workspace
+
+    def contained(self, file: IO[bytes], path: Path) -> Contained:
+        release = parse_filename(path.name)
+        if release is None:
+            raise PackageError(
+                f"{path}: this is not the name of a wheel or an sdist",
+                problem=Problem.NOT_A_PACKAGE,
+            )
+        try:
+            raw, _ = parse_email(read_metadata(file, str(path)))
+            name, version = canonicalize_name(raw.get("name", "")), Version(raw.get("version", ""))
+            needs = tuple(self._find_needs(raw.get("requires_dist", ())))
+        except ValueError as error:  # of packaging, and for numbers of thousands of digits
+            # Of a requirement, two more lines say where it is wrong.
+            reason = str(error).splitlines()[0]
+            raise PackageError(
+                f"{path}: its metadata cannot be used: {reason}", problem=Problem.NOT_A_PACKAGE
+            ) from error
+        if (name, version) != release[:2]:
+            raise PackageError(
+                f"{path}: its metadata says {name} {version}, its name {release[0]} {release[1]}",
+                problem=Problem.NOT_A_PACKAGE,
+            )
+        return Contained(name=name, version=self._spell(name, version), dependencies=needs)
+
+    def admits(self, requirement: str, version: str) -> bool:
+        return SpecifierSet(requirement).contains(version, prereleases=True)
+
+    async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        return {package.id: await self._complete(package, into) for package in packages}
+
+    async def _complete(self, package: Package, into: Into) -> Built:
+        wheels = [each for each in package.prebuilt if each.filename.endswith(".whl")]
+        if not wheels or len(wheels) == len(package.prebuilt):
+            return (await self._workspace.build([package], into))[package.id]
+        built = await asyncio.to_thread(artifacts.copied, package.prebuilt, into(package), *DIGESTS)
+        if not isinstance(built, BuildFailed):
+            self._workspace.add_wheels(package, built)
+        return built
+
+    def _spell(self, name: str, version: Version) -> str:
+        """The planned spelling, if that is the same version, as 1.0 and 1.0.0 are."""
+        for each in self._workspace.packages:
+            if each.id.name == name:
+                with suppress(InvalidVersion):
+                    return each.version if Version(each.version) == version else str(version)
+        return str(version)
+
+    def _find_needs(self, requires: Sequence[str]) -> Iterator[Dependency]:
+        here = {package.id.name for package in self._workspace.packages}
+        for text in requires:
+            wanted = Requirement(text)
+            name = canonicalize_name(wanted.name)
+            if name in here and wanted.url is None:
+                optional = wanted.marker is not None and "extra" in str(wanted.marker)
+                yield Dependency(
+                    on=PackageId(ECOSYSTEM, name),
+                    kind=DependencyKind.OPTIONAL if optional else DependencyKind.RUNTIME,
+                    requirement=str(wanted.specifier),
+                    soft=optional,
+                )

@@ -2,8 +2,8 @@
 
 One worker serves every package that is built in its environment: a request is a line of JSON on
 stdin, its answer a line on the stdout it was started with. Each request runs in a forked child,
-so that one build cannot change directory, modules or state under another, and yet finds the build
-backend imported: what the first builds import, the worker imports too.
+so that no build changes directory, modules or state of another, and yet finds the build backend
+imported: the worker imports what the first builds import.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-# Their hooks keep nothing from one call to the next, so that sdist and wheel can share a process;
-# it saves a third of the time. All others get a process for each hook, as pip and build do it.
+# The hooks of these backends keep no state between calls, so that sdist and wheel can share a
+# process; it saves a third of the time. Others get a process for each hook, as in pip and build.
 REENTRANT = frozenset({"hatchling.build", "uv_build", "flit_core.buildapi"})
 
-# What the first builds would import, each of those that begin together, and the worker once more.
-# Only of a backend that is known to do nothing else when it is imported.
+# Modules that otherwise each of the first builds would import. Only for backends whose import is
+# known to have no side effects.
 BEFOREHAND: dict[str, tuple[str, ...]] = {
     "hatchling.build": (
         "hatchling.build",
@@ -56,8 +56,8 @@ class Server:
         self._builds: dict[int, Build] = {}
 
     def serve(self) -> None:
-        """Until the requests end, or nobody reads the answers: no build goes on after that, for it
-        would hold the lock of a run that has been killed, nor leaves anything in the tree.
+        """Serve until the requests end, or the reader of the answers is gone. Builds end then: they
+        would hold the lock of a killed run. What they left in the tree is removed.
         """
         try:
             self._converse()
@@ -108,7 +108,7 @@ class Server:
 
 
 class Build:
-    """One request in its own process, which closes the descriptor that is only the worker's."""
+    """One request in its own process, which closes the worker's own descriptor."""
 
     def __init__(self, request: Request, *, close: int) -> None:
         self.id = request["id"]
@@ -117,13 +117,13 @@ class Build:
         self._received = b""
         self.fd, write_end = os.pipe()
         self.pid = os.fork()
-        if self.pid == 0:  # pragma: no cover - ends without a word of what it ran
+        if self.pid == 0:  # pragma: no cover - ends before coverage is saved
             os.close(close)
             _child(request, write_end)
         os.close(write_end)
 
     def read(self) -> bool:
-        """False at the end of what the child has to say, which is a line: what a build has left
+        """False at the end of the child's answer, which is a line: a process that the build left
         running may keep the pipe open.
         """
         chunk = os.read(self.fd, 65536)
@@ -131,7 +131,7 @@ class Build:
         return bool(chunk) and not chunk.endswith(b"\n")
 
     def end(self) -> int:
-        """Its wait status, once it has ended; what it has left in the tree is removed."""
+        """Its wait status, once it has ended; remove what it has left in the tree."""
         os.close(self.fd)
         _, status = os.waitpid(self.pid, 0)
         for path in _litter(self._source):
@@ -153,7 +153,7 @@ class Build:
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # one of the real-time signals, of which two have names
+    except ValueError:  # a real-time signal; only two of them have names
         return f"signal {number}"
 
 
@@ -162,7 +162,7 @@ def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as a
     try:
         null = os.open(os.devnull, os.O_RDONLY)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        # A pipe that nobody reads any more would be waited for, with the locks of a dead run.
+        # To open a pipe without a reader would block, with the locks of a dead run.
         log = os.open(request["log"], flags | os.O_NONBLOCK, 0o644)
         os.set_blocking(log, True)
         for fd, copy in ((null, 0), (log, 1), (log, 2)):
@@ -184,7 +184,7 @@ def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as a
 
 
 def _show(error: BaseException) -> None:  # pragma: no cover - as above
-    """Its traceback, from where the build's own code begins."""
+    """Print its traceback, from the first frame of the build's code."""
     place = error.__traceback__
     while place is not None and place.tb_frame.f_code.co_filename == __file__:
         place = place.tb_next
@@ -192,7 +192,7 @@ def _show(error: BaseException) -> None:  # pragma: no cover - as above
 
 
 def _reusable(names: set[str]) -> list[str]:
-    """The modules that belong to the environment or to Python, not to one source tree."""
+    """The modules of the environment or of Python, not of one source tree."""
     ours = tuple(
         path for path in (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib")) if path
     )
@@ -245,7 +245,7 @@ class Hooks:
         self._hidden = request["hidden"] if module.split(".")[0] == "hatchling" else ()
 
     def missing(self, kind: str) -> list[str]:
-        """What get_requires_for_build_{kind} asks for, where there is one, and is not installed."""
+        """What get_requires_for_build_{kind} asks for, if there is one, and is not installed."""
         hook: Callable[[Any], list[str]] | None
         hook = getattr(self._backend, f"get_requires_for_build_{kind}", None)
         return sorted(set(hook(self._settings)) - self._installed) if hook else []
@@ -271,9 +271,7 @@ class Hooks:
 
 
 def sdist(request: Request) -> Answer:
-    """An sdist of the tree, and its wheel where the same process may go on, unless it goes
-    `alone`.
-    """
+    """An sdist of the tree, and its wheel where one process may build both, unless `alone`."""
     source, into = Path(request["source"]), Path(request["into"])
     hooks = Hooks(request, source)
     if missing := hooks.missing("sdist"):
@@ -338,8 +336,8 @@ def _litter(source: Path) -> Iterator[Path]:
 
 
 def _hide(names: Iterable[str]) -> None:
-    """Keep our state directory, which ignores itself, out of what hatchling walks over: it reads
-    no .gitignore but the root's. https://hatch.pypa.io/latest/config/build/#file-selection
+    """Keep our state directory out of hatchling's walk: hatchling reads only the root's .gitignore,
+    not the one in there. https://hatch.pypa.io/latest/config/build/#file-selection
     """
     if names:
         config: Any = importlib.import_module("hatchling.builders.config")
@@ -347,10 +345,10 @@ def _hide(names: Iterable[str]) -> None:
 
 
 def main() -> None:  # pragma: no cover - it moves the descriptors of the whole process
-    # Whatever a backend prints goes to its package's log, never between the answers.
+    # The output of a backend goes to its package's log, never between the answers.
     answers = os.dup(1)
     os.dup2(2, 1)
-    # Or its lines come after the traceback that ends them.
+    # Otherwise its lines would come after the traceback.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     Server(0, answers).serve()
 

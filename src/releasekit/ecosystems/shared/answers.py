@@ -1,4 +1,4 @@
-"""What a registry's answer means, and what to do about it; the wording alone tells half of it."""
+"""What a registry's answer means, and what to do about it; often only its wording tells."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """How one kind of registry words what it means.
+    """How one kind of registry answers.
 
-    `taken` are statuses that say a version is there, `exists` those that say so with these words (0
-    for any status). What to do is in `hints`, by words, or else in `by_status`, or else the same
-    for all registries; `reading` is for those who may not even look. `denied` are statuses for
-    those who may not upload, besides 401 and 403. `moved` is the input that names the address.
-    `said` finds the words of a registry that puts them where `client.message_of` does not
-    look; an answer with such words is an error, whatever its status.
+    `taken` are statuses that say a version exists, `exists` those that say so with these words (0
+    for any status). `hints` say what to do, by words, or else `by_status`, or else those of all
+    registries; `reading` is the hint for a denied lookup. `denied` are statuses that deny an
+    upload, besides 401 and 403. `moved` is the input that names the address. `said` finds the
+    words of a registry that puts them where `client.message_of` does not look; an answer with such
+    words is an error, whatever its status.
     """
 
     taken: frozenset[int] = frozenset({409})
@@ -40,12 +40,12 @@ class Answers:
     said: Callable[[httpx.Response], str] = lambda _response: ""
 
     def accept(self, response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> bool:
-        """Whether this request stored it; False for what was there before, whatever its bytes are.
+        """Whether this request stored the file; False if one existed, whatever its bytes are.
 
         Raises Transient, Denied or Rejected with what the server says and what to do about it.
         """
-        told = one_line(redact(self.said(response)))
-        words = told or message_of(response, redact=redact)
+        own_words = one_line(redact(self.said(response)))
+        words = own_words or message_of(response, redact=redact)
         if not is_contended(response) and self._stored_before(response, words):
             return False
         if response.has_redirect_location:
@@ -56,8 +56,9 @@ class Answers:
                 problem=Problem.WRONG_ADDRESS,
             )
         self._explain(response, what, words)
-        if told:
-            raise Rejected(f"{what}: {told}", hint=self._hint(response, told) or remedy(400))
+        if own_words:
+            hint = self._hint(response, own_words) or remedy(400)
+            raise Rejected(f"{what}: {own_words}", hint=hint)
         return True
 
     def _stored_before(self, response: httpx.Response, words: str) -> bool:
@@ -100,7 +101,7 @@ class Answers:
 
 
 def errors_of(response: httpx.Response) -> list[dict[str, Any]]:
-    """The objects in `{"errors": [{…}]}`; none where the answer is anything else."""
+    """The objects in `{"errors": [{…}]}`; empty for any other answer."""
     try:
         document = parse_json(response.content)
     except ValueError:
@@ -111,12 +112,12 @@ def errors_of(response: httpx.Response) -> list[dict[str, Any]]:
 
 
 def hints_by_status(*, denied: str, wrong_place: str) -> dict[int, str]:
-    """What to do where credentials are refused, and where nothing takes uploads."""
+    """Hints for refused credentials, and for an address that takes no uploads."""
     return dict.fromkeys((401, 403), denied) | dict.fromkeys((404, 405), wrong_place)
 
 
 async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
-    """All at once, and none is interrupted because another one failed. Raises one error for all."""
+    """Run all at once; a failure interrupts no other upload. Raises one error for all."""
 
     async def error_of(upload: Awaitable[object]) -> PackageError | None:
         try:
@@ -131,7 +132,7 @@ async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
 
 
 def most_telling(errors: Sequence[PackageError]) -> PackageError:
-    """One error for all files of a package: a final one before one worth another attempt."""
+    """One error for all files of a package: a final one, if any, rather than a transient one."""
     transient = [error for error in errors if isinstance(error, Transient)]
     if len(transient) < len(errors):
         return next(error for error in errors if not isinstance(error, Transient))

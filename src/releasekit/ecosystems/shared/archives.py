@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 MAX_FILES: Final = 200_000
 MAX_UNPACKED_BYTES: Final = 8 * 1024 * 1024 * 1024
-# Of the table at the end of a zip, which is read as a whole, and of which each entry takes 450
-# bytes more: 46 bytes for each file, its name, and some ten or twenty of extra fields. Large wheels
-# have 130 to 150 for each. A name takes eight times its size with an emoji and a NUL in it.
+# Of the table at the end of a zip, which is read as a whole; each entry takes 450 bytes more. There
+# are 46 bytes for each file, its name, and some extra fields: 130 to 150 in large wheels.
+# In memory, a name with an emoji and a NUL takes eight times its size.
 _MAX_DIRECTORY_BYTES: Final = 16 * 1024 * 1024
 _ENTRY: Final = b"PK\x01\x02"
-# Those of the record at the end that say so, and the two that zip64 puts before it.
+# Fields of the record at the end, and the size of the two records that zip64 puts before it.
 _SIZE, _PLACE, _ZIP64_BYTES = 5, 9, 76
-# Those whose output comes in pieces that are asked for; of another kind, four kilobytes may unpack
-# to gigabytes at once.
+# Methods that unpack in pieces of a given size; with others, four kilobytes may unpack to gigabytes
+# at once.
 _IN_PIECES: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-# Of a name or of attributes, which tar keeps in files of their own before the one they are of; and
-# of all of them together, or of the names that are left.
+# Of a long name or of attributes, which tar keeps in an entry before their file; and of all of them
+# together, or of all names.
 _MAX_HEADER_BYTES: Final = 32 * 1024
 _MAX_NAMES_BYTES: Final = 32 * 1024 * 1024
 _HEADERS: Final = frozenset(
@@ -37,23 +37,22 @@ _HEADERS: Final = frozenset(
         *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
     }
 )
-# Of all that is no file's content.
+# Of everything but the content of files.
 _MAX_BESIDE_BYTES: Final = 4096 * MAX_FILES
-# Of all files that follow; git tells its commit in one.
+# Of those for all files that follow; git writes its commit into one.
 _MAX_ATTRIBUTES: Final = 100
 _SPARSE: Final = "it holds a sparse file"
 
 _GZIP_FORMAT: Final = 16 + zlib.MAX_WBITS
 _PIECE_BYTES: Final = 16 * 1024
-# By which a .gz may be larger than what it unpacks to: what cannot be packed grows by five bytes in
-# 16 kilobytes at most, by 31 in 64 where bgzip packs it.
+# How much larger a .gz may be than its content: incompressible data grows by at most five bytes in
+# 16 kilobytes, by 31 in 64 with bgzip.
 _MAX_GROWTH_BYTES: Final = 4 * 1024 * 1024
-# What tarfile and zlib raise for what they cannot read; headers that lead to further headers
-# recurse.
+# The errors of tarfile and zlib for an unreadable archive; headers that lead to headers recurse.
 BAD_TAR: Final = (tarfile.TarError, zlib.error, EOFError, ValueError, RecursionError)
-# What zipfile raises for a zip that it cannot read. RuntimeError is for an encrypted member and,
-# as NotImplementedError, for a version of the format that it does not know; UnicodeDecodeError for
-# a name that is no UTF-8.
+# The errors of zipfile for an unreadable zip. RuntimeError is for an encrypted member and, as
+# NotImplementedError, for an unknown version of the format; ValueError, as UnicodeDecodeError, for
+# a name that is not UTF-8.
 BAD_ZIP: Final = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
     *(EOFError, OverflowError, RuntimeError, ValueError),
@@ -74,14 +73,14 @@ class Member:
     _entry: tarfile.TarInfo
 
     def read(self, max_bytes: int) -> bytes:
-        """The beginning of it, up to that many bytes; only until the next member is asked for."""
+        """Its first bytes, up to `max_bytes`; only until the next member is taken."""
         file = self._archive.extractfile(self._entry)
         assert file is not None  # noqa: S101 (a regular file)
-        # Room is made beforehand for as many bytes as are asked for.
+        # Memory for all requested bytes is allocated beforehand.
         return file.read(min(max_bytes, self.size))
 
     def sha256(self) -> str:
-        """Of all of it; only until the next member is asked for."""
+        """The digest of all of it; only until the next member is taken."""
         file = self._archive.extractfile(self._entry)
         assert file is not None  # noqa: S101 (a regular file)
         digest = hashlib.sha256()
@@ -90,7 +89,7 @@ class Member:
         return digest.hexdigest()
 
     def repack(self, into: tarfile.TarFile, data: bytes | None = None) -> None:
-        """As it is, or with this in it; only until the next member is asked for."""
+        """Copy it, or replace its content by `data`; only until the next member is taken."""
         entry = self._entry
         if data is None:
             into.addfile(entry, self._archive.extractfile(entry))
@@ -100,9 +99,9 @@ class Member:
 
 
 class _Entry(tarfile.TarInfo):
-    """Without the headers that tarfile reads as a whole, however long they are.
+    """Refuses the headers that tarfile would read as a whole, however long they are.
 
-    `_proc_member` is where tarfile lets subclasses say what is done with an entry.
+    tarfile calls `_proc_member` for subclasses to process an entry.
     """
 
     def _proc_member(self, archive: Tar) -> tarfile.TarInfo | None:
@@ -129,7 +128,7 @@ class _Entry(tarfile.TarInfo):
 
 
 class Tar(tarfile.TarFile):
-    """`tarfile.TarFile` that keeps to the limits of this module, but for the sizes of files. Raises
+    """`tarfile.TarFile` with the limits of this module, except for sizes of files. Raises
     BadArchive.
     """
 
@@ -141,8 +140,8 @@ class Tar(tarfile.TarFile):
 
 
 class _Unpacker:
-    """Reads a .gz of one part or many, as pigz and bgzip write it; zeros may follow each. gzip of
-    Python goes through them one by one, and through empty parts, for as long as there are any.
+    """Reads a .gz of one or many parts, as pigz and bgzip write it; zeros may follow each. Python's
+    gzip skips zeros one by one, and any number of empty parts.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -153,7 +152,7 @@ class _Unpacker:
         self._growth = 0
 
     def read(self, max_bytes: int) -> bytes:
-        """That many bytes, or fewer at the end."""
+        """`max_bytes`, or fewer at the end."""
         data = bytearray()
         while len(data) < max_bytes:
             if not self._rest:
@@ -184,8 +183,8 @@ class _Unpacker:
 def opened_archive(file: IO[bytes], *, max_bytes: int) -> Iterator[Iterator[Member]]:
     """Its members, in their order; blocks. Raises BadArchive, also while they are read."""
     try:
-        # As a stream, in which no header leads back; tarfile itself would take a compressed file
-        # that is cut off for a whole one. https://github.com/python/cpython/blob/3.11/Lib/tarfile.py
+        # As a stream, where no header leads back; tarfile itself would accept a compressed file
+        # that is cut off. https://github.com/python/cpython/blob/3.11/Lib/tarfile.py
         with Tar.open(fileobj=cast("IO[bytes]", _Unpacker(file)), mode="r|") as archive:
             yield _members(archive, max_bytes)
     except BAD_TAR as error:
@@ -208,8 +207,8 @@ def _members(archive: tarfile.TarFile, max_bytes: int) -> Iterator[Member]:
 
 @contextlib.contextmanager
 def opened_zip(file: IO[bytes], *, max_files: int = MAX_FILES) -> Iterator[zipfile.ZipFile]:
-    """To be read; blocks. Raises BadZipFile for more files than that, before it makes anything of
-    them, and what else is in BAD_ZIP.
+    """A zip to read; blocks. Raises BadZipFile for more than `max_files`, before it parses them,
+    and the other errors of BAD_ZIP.
     """
     _refuse_many(file, max_files)
     with zipfile.ZipFile(file) as archive:
@@ -218,7 +217,7 @@ def opened_zip(file: IO[bytes], *, max_files: int = MAX_FILES) -> Iterator[zipfi
 
 @contextlib.contextmanager
 def opened_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
-    """To be read piece by piece. Raises as `opened_zip`."""
+    """A file in a zip, to read piece by piece. Raises as `opened_zip`."""
     if entry.compress_type not in _IN_PIECES:
         raise zipfile.BadZipFile(f"a file in it is packed by method {entry.compress_type}")
     with archive.open(entry) as member:
@@ -226,13 +225,13 @@ def opened_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[I
 
 
 def _refuse_many(file: IO[bytes], max_files: int) -> None:
-    # The very search that ZipFile begins with. What is counted may stand in a name too.
+    # ZipFile begins with the same search. The count may include matches inside of names.
     try:
         end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # noqa: SLF001
     except OSError:
         end = None
     if end is None:
-        return  # which ZipFile words
+        return  # ZipFile raises
     size, place = end[_SIZE], end[_PLACE]
     if size > _MAX_DIRECTORY_BYTES:
         raise zipfile.BadZipFile(f"its table of files has more than {_MAX_DIRECTORY_BYTES} bytes")
@@ -242,7 +241,7 @@ def _refuse_many(file: IO[bytes], max_files: int) -> None:
 
 
 def member_names(file: IO[bytes]) -> list[str]:
-    """Of the files in a zip or a .tar.gz, whatever its name; none for what is neither. Blocks."""
+    """The names of the files in a zip or a .tar.gz, whatever its name; else empty. Blocks."""
     if zipfile.is_zipfile(file):
         with contextlib.suppress(*BAD_ZIP), opened_zip(file) as archive:
             return [name for name in archive.namelist() if not name.endswith("/")]

@@ -1,4 +1,4 @@
-"""Built files: where they are made, how they get to where they stay, and their digests."""
+"""Built files: where they are made, how they reach their place, and their digests."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ KEPT_THERE: Final = "Built files are kept there. Make room, or move away what is
 
 @contextlib.asynccontextmanager
 async def scratch(environment: Mapping[str, str]) -> AsyncIterator[Path]:
-    """A new directory outside the workspace, gone when it is left; raises ConfigError where none
-    can be made.
+    """A new directory outside the workspace, removed at the end; raises ConfigError where it cannot
+    be made.
     """
     directory = _new_directory(environment.get("RUNNER_TEMP"))
     try:
@@ -56,17 +56,17 @@ def _new_directory(where: str | None) -> Path:
 
 
 def _remove(directory: Path) -> None:
-    """What a build that still runs puts there meanwhile stays."""
+    """Files that a running build adds meanwhile stay."""
     with contextlib.suppress(OSError):
         durable.remove_tree(directory)
 
 
 @contextlib.contextmanager
 def staged(into: Path) -> Iterator[Path]:
-    """A new directory that takes the place of `into`, with all it holds, once the block ends.
+    """A new directory that replaces `into`, with all it holds, once the block ends.
 
-    Where the block raises, `into` stays as it was. A build may leave links anywhere: none is
-    followed, on the way or in the place of either. Raises BuildFailed for one.
+    Where the block raises, `into` stays as it was. A build may leave links anywhere: raises
+    BuildFailed for one on the way to, or in place of, either directory.
     """
     partial = f".{into.name}.building"
     with contextlib.ExitStack() as stack:
@@ -86,7 +86,7 @@ def staged(into: Path) -> Iterator[Path]:
 
 @contextlib.asynccontextmanager
 async def staged_aside(into: Path) -> AsyncIterator[Path]:
-    """As `staged`, beside the loop: it waits for the disk."""
+    """`staged` beside the loop, as it waits for the disk."""
     stage = staged(into)
     partial = await uncancellable(asyncio.to_thread(stage.__enter__))
     try:
@@ -108,9 +108,7 @@ def _refusals() -> Iterator[None]:
 
 
 def no_place(error: OSError) -> BuildFailed:
-    """Where something is built, and a file of it cannot be read or written; not every error of the
-    system has its name.
-    """
+    """The error for a built file that cannot be read or written; not every OSError names one."""
     where = error.filename or "a file of the build"
     return BuildFailed(
         f"{where}: {error.strerror or error}", hint=KEPT_THERE, problem=Problem.NO_PLACE_TO_BUILD
@@ -118,22 +116,22 @@ def no_place(error: OSError) -> BuildFailed:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """One file of a new directory; through no link. Raises BuildFailed."""
+    """Write one file of a new directory, through no link. Raises BuildFailed."""
     with _refusals(), durable.writing(path) as file:
         file.write(data)
 
 
 def copy_new(source: Path, target: Path) -> None:
-    """The same, with the bytes of another file, which is no link either."""
+    """As `write_new`, with the bytes of another file, which must not be a link either."""
     with _refusals(), durable.writing(target) as new:
         for chunk in durable.chunks(source, max_bytes=MAX_BYTES):
             new.write(chunk)
 
 
 def placed(given: Iterable[Artifact], into: Path) -> list[str]:
-    """Copy files that were built elsewhere into a directory, and tell their names; blocks.
+    """Copy files that were built elsewhere into a directory, and return their names; blocks.
 
-    Raises BuildFailed where one is no longer what its digest says.
+    Raises BuildFailed where a file no longer has its digest.
     """
     names = []
     for artifact in given:
@@ -158,7 +156,7 @@ def placed(given: Iterable[Artifact], into: Path) -> list[str]:
 
 
 def copied(given: Sequence[Artifact], into: Path, *algorithms: str) -> Built:
-    """All there is of a package that was built elsewhere, in `into` and nothing else; blocks."""
+    """Copy all files of a package that was built elsewhere into `into`, alone; blocks."""
     try:
         with staged(into) as partial:
             names = placed(given, partial)
@@ -168,8 +166,8 @@ def copied(given: Sequence[Artifact], into: Path, *algorithms: str) -> Built:
 
 
 def digested(path: Path, *algorithms: str) -> Artifact:
-    """The file with these digests; blocks. Raises BuildFailed for a link, anything else that is no
-    regular file, and one that no registry would take.
+    """The file with these digests; blocks. Raises BuildFailed for a link or another special file,
+    and for a file that no registry would take.
     """
     with _refusals(), durable.reading(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -189,7 +187,7 @@ def digests(file: IO[bytes], *algorithms: str) -> dict[str, str]:
     left = MAX_BYTES
     while chunk := file.read(_CHUNK):
         left -= len(chunk)
-        if left < 0:  # it grows as fast as it is read
+        if left < 0:  # it grows while it is read
             raise OSError(errno.EFBIG, f"is larger than {MAX_BYTES} bytes")
         for each in hashes.values():
             each.update(chunk)

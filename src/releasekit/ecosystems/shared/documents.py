@@ -1,4 +1,4 @@
-"""Tables of what was parsed: a manifest, a configuration, an answer, which may hold anything."""
+"""Values in parsed manifests, configurations and answers, which may hold anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 _HEX: Final = frozenset("0123456789abcdef")
-# In hex, of all algorithms that registries show digests of.
+# The lengths in hex of the digests that registries show.
 _CHARS: Final = {
     "md5": 32,
     "sha1": 40,
@@ -29,7 +29,7 @@ _CHARS: Final = {
 
 
 def known_digest(algorithm: str, value: object) -> str:
-    """`algorithm:hex` of what a registry shows, empty for what cannot be such a digest."""
+    """`algorithm:hex` for the digest that a registry shows; empty for an invalid one."""
     if not isinstance(value, str) or len(value) != _CHARS.get(algorithm):
         return ""
     digest = value.lower()
@@ -37,7 +37,7 @@ def known_digest(algorithm: str, value: object) -> str:
 
 
 def checked_table(document: Mapping[str, object], *keys: str, path: Path) -> Mapping[str, object]:
-    """The table at `keys`, empty when it is not there; raises ConfigError when it is no table."""
+    """The table at `keys`, empty when it is missing; raises ConfigError for another value."""
     for depth, key in enumerate(keys, start=1):
         value = document.get(key, {})
         if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Which directories the globs of a workspace name; never one outside the workspace."""
+"""The directories that globs of a workspace, or options, name, all inside of the workspace."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.errors import MembersError
+from releasekit.host.files import inside, is_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+
 
 MAX_VISITED: Final = 100_000
 MAX_MEMBERS: Final = 10_000
@@ -23,14 +25,14 @@ MAX_DEPTH: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Glob:
-    """`segments` holds None for `**`. What a path has used up of them is a set of positions."""
+    """`segments` holds None for `**`. A path reaches a set of positions in them."""
 
     segments: tuple[re.Pattern[str] | None, ...]
     negated: bool = False
 
     @classmethod
     def parse(cls, pattern: str, *, where: str, negated: bool = False) -> Self:
-        """Raises ConfigError for one that leads out; `where` is the key it stands in."""
+        """Raises ConfigError for one that leads out; `where` is the key that holds it."""
         path = PurePosixPath(pattern)
         if path.is_absolute() or ".." in path.parts:
             raise MembersError(
@@ -50,7 +52,7 @@ class Glob:
         return self._past_stars({0})
 
     def step(self, reached: Iterable[int], name: str, *, link: bool = False) -> frozenset[int]:
-        """What is used up one directory further down; `**` leads through no link."""
+        """The positions one directory further down; `**` follows no link."""
         following = set()
         for position in reached:
             if position < len(self.segments):
@@ -85,8 +87,8 @@ def refuse_too_many(patterns: Collection[str], *, where: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """For directories with a file `marker`. `skipped` are names that are not looked into; without
-    `links`, none is followed.
+    """Finds directories with a file `marker`. Does not enter the names in `skipped`, nor, without
+    `links`, symbolic links.
     """
 
     marker: str
@@ -94,7 +96,7 @@ class Search:
     links: bool = False
 
     def directories(self, root: Path, globs: Sequence[Glob], *, where: str) -> list[Path]:
-        """Those that a glob names, sorted."""
+        """The directories that a glob names, sorted."""
         found = []
         for visited, (directory, is_named) in enumerate(self._walk(root, globs)):
             if visited > MAX_VISITED:
@@ -125,3 +127,22 @@ class Search:
                 following = [(glob, used) for glob, used in steps if used]
                 if following and entry.name not in self.skipped:
                     pending.append((Path(entry.path), depth + 1, following))
+
+
+def named_roots(
+    root: Path, names: Iterable[str], manifests: Sequence[str], *, where: str
+) -> list[Path]:
+    """The roots of workspaces below `root` that the option at `where` names, resolved.
+
+    Raises ConfigError for one that leads out of `root`, or has none of `manifests`.
+    """
+    found = []
+    for name in names:
+        directory = inside(root, root / name, where=f"{where}: {name!r}")
+        if not any(is_file(directory / manifest) for manifest in manifests):
+            raise MembersError(
+                f"{where}: {name!r} has no {' or '.join(manifests)}",
+                hint="Remove the entry, or correct the path.",
+            )
+        found.append(directory)
+    return found

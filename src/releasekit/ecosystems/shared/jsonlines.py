@@ -1,4 +1,4 @@
-"""Numbered questions to a child process, which answers them in any order: lines of JSON."""
+"""Numbered questions to a child process, which answers in any order, in lines of JSON."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Ended(BuildFailed):
 
 
 class Conversation:
-    """Who waits for which answer; any number of questions may be under way. `gone` is what an error
-    says once the child has ended.
+    """Matches answers to questions, of which any number may be under way. `gone` is the message of
+    the error once the child has ended.
     """
 
     child: Child
@@ -45,8 +45,8 @@ class Conversation:
     ) -> dict[str, Any]:
         """Raises BuildFailed for an answer with an `error`, and Ended.
 
-        When the caller is cancelled the answer is dropped; a child that knows what it means is told
-        so (`cancellable`).
+        When the caller is cancelled, the answer is dropped; a child that understands it gets a
+        `cancel` (`cancellable`).
         """
         number = next(self._numbers)
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -70,19 +70,19 @@ class Conversation:
 
     def receive(self, line: str) -> None:
         if self.ended:
-            return  # the rest of what it says, which may be millions of lines
+            return  # the rest of its output may be millions of lines
         try:
             said = parse_json(line, max_bytes=None, max_values=_MAX_VALUES)
             answer = self._waiting.pop(said["id"])
         except (ValueError, LookupError, TypeError):
-            # Somebody would wait for an answer that never comes.
+            # Otherwise a caller would wait for ever.
             self.end((f"this is no answer: {clip(visible(line), _SHOWN)}",))
         else:
             if not answer.done():  # else its caller was cancelled
                 answer.set_result(said)
 
     def end(self, tail: tuple[str, ...]) -> None:
-        """The child has ended, and `tail` is its last output: no more answers will come."""
+        """The child has ended, with `tail` as its last output: no more answers come."""
         self.ended = True
         self._tail = self._tail or tail
         for answer in self._waiting.values():
@@ -91,7 +91,7 @@ class Conversation:
         self._waiting.clear()
 
     async def aclose(self) -> None:
-        """End the child; questions that are under way remain unanswered."""
+        """End the child; open questions remain unanswered."""
         self.ended = True
         try:
             await self.child.aclose()
@@ -111,7 +111,7 @@ async def conversation(
     cwd: Path,
     env: Mapping[str, str | None],
 ) -> AsyncIterator[Conversation]:
-    """A child to talk with; it is ended when this is left, if it has not ended by itself."""
+    """Start a child to talk with, and end it at the end."""
     talk = Conversation(gone)
     talk.child = await processes.start(argv, cwd=cwd, env=env, receive=talk.receive, ended=talk.end)
     async with contextlib.aclosing(talk):

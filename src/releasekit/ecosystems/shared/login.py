@@ -1,5 +1,5 @@
-"""What authenticates an upload: a token, or this job's identity, which is exchanged for a
-short-lived token: trusted publishing.
+"""What authenticates an upload: a token, or by trusted publishing this job's identity, which is
+exchanged for a short-lived token.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FORK: Final = (
 
 
 class Exchange(ABC):
-    """ID token in, upload token out, with the registry at `url`."""
+    """Exchanges an ID token for an upload token, at the registry of `url`."""
 
     def __init__(self, url: httpx.URL, config: Config, services: Services) -> None:
         self._url = url
@@ -53,23 +53,23 @@ class Exchange(ABC):
 
     @property
     def what(self) -> str:
-        """How messages begin."""
+        """The beginning of messages."""
         return f"trusted publishing at {self._url.host}"
 
     @abstractmethod
     async def audience(self) -> str:
-        """What the ID token has to name as its audience."""
+        """The audience that the ID token has to name."""
 
     @abstractmethod
     def request(self, token: Secret) -> httpx.Request:
-        """What is sent with an ID token."""
+        """The request that sends an ID token."""
 
     @abstractmethod
     def refusal(self, response: httpx.Response, token: Secret) -> PackageError | None:
         """Why the registry does not trust this job, and what to change; None for another answer."""
 
     def lifetime_s(self, _response: httpx.Response) -> float:
-        """How long the token can be used; 0 for one upload."""
+        """The lifetime of the token; 0 for one upload."""
         return 0.0
 
     async def mint(self) -> Minted:
@@ -77,7 +77,7 @@ class Exchange(ABC):
         try:
             return await retry(self._attempt, self._policy)
         except Transient as error:
-            # Whatever became of the token, nothing was uploaded.
+            # The token may have been made, but nothing was uploaded.
             error.ambiguous = False
             raise
 
@@ -107,16 +107,16 @@ class Login(ABC):
         """For an upload that starts now. Raises Denied, Transient, Rejected."""
 
     def renew(self, _refused: Secret, /) -> bool:
-        """The registry refused this one: whether the next `get` brings another."""
+        """Drop a token that the registry refused; whether the next `get` brings another."""
         return False
 
     def for_reading(self) -> Secret | None:
-        """For private registries; None when there is nothing lasting to send."""
+        """The token for reading private registries; None without a lasting one."""
         return None
 
 
 class Given(Login):
-    """What an input says, or the user's own file `source`."""
+    """The token of an input, or of the user's file `source`."""
 
     def __init__(self, token: Secret, *, source: str = "") -> None:
         self._token = token
@@ -144,9 +144,7 @@ class Trusted(Login):
 
 
 class Missing(Login):
-    """Nothing to log in with; `error` says what to set, or why what is set is not sent. Reading
-    works all the same.
-    """
+    """No login; `error` says what to set, or why a login is not sent. Reading still works."""
 
     def __init__(self, error: MissingCredentials | UnnamedRegistry) -> None:
         self._error = error
@@ -165,9 +163,8 @@ def is_trusting(config: Config, *, known: bool) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenInput:
-    """An input that a token comes from, for uploads to `registry`; `kind` says what token it is.
-
-    `register` is what trusted publishing takes besides a permission.
+    """The input for a token for uploads to `registry`; `kind` says what token it is. `register` is
+    what trusted publishing takes besides a permission.
     """
 
     ecosystem: str
@@ -201,25 +198,25 @@ class TokenInput:
 def choose_login(
     config: Config, services: Services, wanted: TokenInput, *, trusted: Login | None
 ) -> Login:
-    """The token that is `wanted` if there is one, else `trusted` where this job has an identity."""
+    """The token of `wanted` if it is set, else `trusted` if this job has an identity."""
     token = services.credentials.get(wanted.variable)
     if token is not None and config.trusted_publishing != "always":
         return withhold(wanted.ecosystem, wanted.registry) or Given(token)
     if trusted is not None and IdTokens(services.credentials, services.http).offered:
         return withhold(wanted.ecosystem, wanted.registry) or trusted
-    # "auto" asks registries that know jobs of github.com alone; no permission helps another's.
+    # "auto" asks registries that only know jobs of github.com; no permission helps other jobs.
     known = config.trusted_publishing == "always" or services.ci.is_public
     return Missing(wanted.missing(services.ci, trusting=trusted is not None and known))
 
 
 def withhold(ecosystem: str, registry: Url) -> Missing | None:
-    """What takes the place of a login that there is, where no input names the registry."""
+    """Replaces a login where no input names the registry."""
     error = explain_unnamed(ecosystem, registry)
     return Missing(error) if error else None
 
 
 def explain_unnamed(ecosystem: str, registry: Url) -> UnnamedRegistry | None:
-    """Why no credentials go there, and what to add; None where they may."""
+    """Why credentials must not go there, and what to add; None where they may."""
     if not registry.only_in:
         return None
     name = f"{ecosystem}-registry"
@@ -233,5 +230,5 @@ def explain_unnamed(ecosystem: str, registry: Url) -> UnnamedRegistry | None:
 
 
 def pair(username: str, password: Secret) -> str:
-    """A user and a password as a header has them. https://www.rfc-editor.org/rfc/rfc7617"""
+    """A user and a password as in a header. https://www.rfc-editor.org/rfc/rfc7617"""
     return base64.b64encode(f"{username}:{password.reveal()}".encode()).decode("ascii")

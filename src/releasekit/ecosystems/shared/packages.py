@@ -1,4 +1,4 @@
-"""Packages of a workspace: told apart by name, split into batches, held against requirements."""
+"""Packages of a workspace: unique names, batches, and conflicts of versions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Named(Protocol):
-    """What an ecosystem read of one package."""
+    """A package as an ecosystem reads it."""
 
     @property
     def name(self) -> str: ...
@@ -31,8 +31,8 @@ N = TypeVar("N", bound=Named)
 def unique_by_name(
     found: Iterable[N], *, cure: str, private: Callable[[N], object]
 ) -> tuple[dict[str, N], list[N]]:
-    """By name, sorted: the one that is published, of those that share a name; and the others, which
-    are all `private`. Raises ConfigError, with `cure` for a hint, where two are to be published.
+    """By name, sorted: the published one of those that share a name; and the others, all `private`.
+    Raises ConfigError, with `cure` in its hint, where two are to be published.
     """
     packages: dict[str, N] = {}
     twins: list[N] = []
@@ -57,7 +57,7 @@ def unique_by_name(
 def twin_meant(
     needed: N, dependent: N, twins: Iterable[N], *, home: Callable[[N], object]
 ) -> N | None:
-    """The one that `dependent` means by the name of `needed`, where only that one is in the same
+    """The twin that `dependent` means by the name of `needed`, if only the twin is in the same
     workspace.
     """
     if home(needed) == home(dependent):
@@ -76,7 +76,7 @@ def edge_meant(
     home: Callable[[N], object],
     private: Callable[[N], str],
 ) -> Dependency:
-    """`edge`, with why it leads to what is never published, where `dependent` means a twin."""
+    """`edge`, with why its target is never published, if `dependent` means a twin."""
     twin = twin_meant(by_name[edge.on.name], dependent, twins, home=home)
     return edge if twin is None else replace(edge, private=private(twin))
 
@@ -84,7 +84,7 @@ def edge_meant(
 def batched(
     packages: Sequence[Package], together: Callable[[Package], object]
 ) -> list[list[Package]]:
-    """One batch for all packages of which `together` says the same."""
+    """One batch for all packages with the same value of `together`."""
     batches: dict[object, list[Package]] = {}
     for package in packages:
         batches.setdefault(together(package), []).append(package)
@@ -92,8 +92,8 @@ def batched(
 
 
 def conflict(owner: str, requirement: str, name: str, version: str) -> PlanError:
-    """Of `owner`, ECOSYSTEM:NAME, which can only be built with the `name` of the workspace, and
-    requires another version.
+    """`owner`, ECOSYSTEM:NAME, can only be built with the `name` of the workspace, but requires
+    another version.
     """
     return PlanError(
         f"{owner} requires {requirement}, but the workspace has {name} {version}",

@@ -1,4 +1,4 @@
-"""Which of a package's files, as git has them, its archive holds or is made of."""
+"""Which of a package's files in git its archive holds or is made of."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 # Whether a file counts, by its name relative to the directory of the package.
 Counts = Callable[[str], bool]
 
-# Every pattern is held against every name: about a second of work.
+# Every pattern is tried on every name: about a second of work.
 _MAX_COMPARED: Final = 200_000
-# What leads no user to another file, whether it is packed or not: notes on what changed and on who
-# takes part, and what locks the tools of those who do.
+# Files that change nothing for users, packed or not: notes on changes and on contributors, and
+# lock files of their tools.
 _NEVER: Final = re.compile(
     r"(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|RELEASES?)(?:[^/]*\.(?:adoc|md|rst|txt))?$"
     r"|(?:^|/)(?:AUTHORS|CODE_OF_CONDUCT|CONTRIBUTING|MAINTAINERS|RELEASING|ROADMAP|SECURITY"
@@ -28,8 +28,8 @@ _NEVER: Final = re.compile(
     r"|yarn\.lock)$",
     re.IGNORECASE,
 )
-# What leads none to it unless a manifest names it: tests, documentation, examples, and the settings
-# of tools that only those who work on the package run.
+# Files that change nothing unless a manifest names them: tests, documentation, examples, and the
+# settings of tools that only developers run.
 _BESIDE: Final = re.compile(
     r"^(?:benches|benchmarks?|docs?|e2e|examples?|fixtures?|integration[-_]?tests?|playgrounds?"
     r"|samples?|specs?|tests?|tests?[-_](?:d|data|fixtures|utils)|type-?tests?)/"
@@ -42,14 +42,14 @@ _BESIDE: Final = re.compile(
     r"|project\.json|pyrightconfig\.json|pytest\.ini|release\.toml|ruff\.toml|rustfmt\.toml"
     r"|tox\.ini|tsconfig\.(?:e2e|eslint|lint|spec|test|vitest)\.json|tslint\.json|turbo\.json"
     r"|typedoc\.json)$"
-    # What tools leave at the top, but for what says how to build or what to pack.
+    # Hidden files at the top, except those that say how to build or what to pack.
     r"|^\.(?!babelrc|browserslistrc|cargo/|mvn/|npmignore$|postcssrc|swcrc)",
     re.IGNORECASE,
 )
 
 
 def is_beside(name: str, named: Collection[str] = ()) -> bool:
-    """Below the files and directories that are `named` for users, only what follows tells."""
+    """Below a file or directory in `named`, only the rest of the name counts."""
     if _NEVER.search(name):
         return True
     if not _BESIDE.search(name):
@@ -59,7 +59,7 @@ def is_beside(name: str, named: Collection[str] = ()) -> bool:
 
 
 def spelled_out(patterns: Iterable[object]) -> frozenset[str]:
-    """What patterns that take files name up to their first wildcard, relative to the root."""
+    """The parts of patterns before their first wildcard, relative to the root."""
     texts = (each.strip() for each in patterns if isinstance(each, str))
     heads = (
         re.match(r"[^*?!#()\[\]{}]+(?=/|$)", text.removeprefix("./").strip("/")) for text in texts
@@ -69,15 +69,15 @@ def spelled_out(patterns: Iterable[object]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Lines like those of a .gitignore. The last one that names a path, or a directory above it,
-    decides. Alternatives, as in braces, stand for anything: rather too much is named.
+    """Lines like those of a .gitignore: the last one that names a path, or a directory above it,
+    decides. Alternatives, as in braces, match anything, and so too much rather than too little.
     """
 
     globs: tuple[tuple[Glob, bool], ...]
 
     @classmethod
     def parse(cls, lines: Iterable[object], *, rooted: bool = False) -> Self:
-        """With `rooted`, a name alone is one at the root only. What leads out names nothing."""
+        """With `rooted`, a bare name is at the root only. Patterns that lead out name nothing."""
         found = []
         for line in lines:
             text = line.strip() if isinstance(line, str) else ""

@@ -1,4 +1,4 @@
-"""One server of a registry: how it is asked, and how its answers are read."""
+"""One server of a registry: sends requests to it, and reads its answers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.shared.answers import Answers
     from releasekit.model import Artifact
 
-# It may unpack, check and scan a large file before it answers.
+# A server may unpack, check and scan a large file before it answers.
 UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
 
-# A page of all that there is of one package: the largest simple page of pypi.org is under 20 MiB.
+# The page of one package: the largest simple page of pypi.org is under 20 MiB.
 MAX_PAGE_BYTES: Final = 32 * 1024 * 1024
-# A published file, where nothing but its bytes tells its digest.
+# A published file whose digest only its bytes tell.
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 
 class Server:
-    """`http` makes requests for `send`. Once the server is down, all that is asked of it fails."""
+    """`http` makes requests for `send`. Once the server is down, every request fails."""
 
     def __init__(
         self, url: httpx.URL, answers: Answers, config: Config, services: Services
@@ -67,7 +67,7 @@ class Server:
         method: str = "GET",
         max_bytes: int = client.MAX_RESPONSE_BYTES,
     ) -> httpx.Response:
-        """Retried; every answer whose status is not worth another attempt, 404 included."""
+        """Retries; returns every answer that a retry would not change, 404 included."""
         return await client.request_with_retry(
             self.http, method, url, headers=headers, policy=self._policy, max_bytes=max_bytes
         )
@@ -81,7 +81,7 @@ class Server:
         max_bytes: int,
         algorithms: tuple[str, ...],
     ) -> Artifact:
-        """A file, with its digests; retried as `read`. Raises for every answer that is none."""
+        """Download a file, with its digests; retries as `read`. Raises for any other answer."""
 
         async def attempt() -> Artifact:
             found = await client.download(
@@ -101,12 +101,12 @@ class Server:
         except Rejected as error:
             if isinstance(error.__cause__, httpx.TransportError):
                 raise  # no connection stood, so nothing was sent
-            # All of it was sent; an answer that nobody reads says nothing of what became of it.
+            # All of it was sent; an unreadable answer leaves open whether it was stored.
             raise Transient(str(error), ambiguous=True, hint=error.hint) from error
 
     async def send_paced(self, make_request: Callable[[], httpx.Request]) -> httpx.Response:
-        """As `send`, for one file of many: where there were too many requests, this one is sent
-        again at the pace that is left, rather than all files of the package.
+        """As `send`, for one file of many: after too many requests, this one is sent again at the
+        reduced pace, rather than all files of the package.
         """
         while True:
             response = await self.send(make_request())
@@ -116,7 +116,7 @@ class Server:
                 return response
 
     async def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
-        """The JSON object of a success; Transient for anything else that is one."""
+        """The JSON object of a successful answer; raises Transient for anything else in one."""
         self.explain(response, what)
         try:
             found = await asyncio.to_thread(parse_json, response.content, max_bytes=MAX_ENTRY_BYTES)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from releasekit.ecosystems.pypi.answers import ANSWERS, says_token_is_stale
+from releasekit.ecosystems.pypi.registry import ANSWERS, is_token_stale
 from releasekit.errors import Denied, PackageError, Rejected, Transient
 
 REUSED = (
@@ -110,4 +110,4 @@ def test_an_upload_is_not_redirected() -> None:
 )
 def test_only_a_stale_token_is_worth_a_new_one(response: httpx.Response, stale: bool) -> None:
     """R38"""
-    assert says_token_is_stale(response) is stale
+    assert is_token_stale(response) is stale

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import distributions
-from releasekit.ecosystems.pypi.examined import of_metadata, pinned_apart, warnings_of
+from releasekit.ecosystems.pypi.distribution import check_metadata, find_pinned_apart, find_warnings
 from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ def test_what_a_published_file_is_pinned_to_is_read_there(tmp_path: Path) -> Non
     needs = ["a", "b==1", "c==2.0", "d<2", "e==1; extra == 'e'", "F.f==1; python_version > '3'"]
     file = distributions.wheel(tmp_path, package, requires=needs)
     versions = dict.fromkeys(["a", "b", "c", "d", "e", "f-f"], "2.0.0")
-    assert pinned_apart([file], versions) == ["b", "f-f"]
+    assert find_pinned_apart([file], versions) == ["b", "f-f"]
     file.path.unlink()
-    assert pinned_apart([file], versions) == []
+    assert find_pinned_apart([file], versions) == []
 
 
 def found(package: Package, *artifacts: Artifact, on_pypi: bool = False) -> dict[str, str]:
     return {
         warning.name.value: warning.message
-        for warning in warnings_of(package, artifacts, on_pypi=on_pypi)
+        for warning in find_warnings(package, artifacts, on_pypi=on_pypi)
     }
 
 
@@ -76,7 +76,7 @@ def test_what_pypi_refuses_is_an_error_there(tmp_path: Path) -> None:
     package = distributions.package()
     file = wheel(tmp_path, package, "cp312-cp312-linux_x86_64", "acme_core.so")
     for on_pypi, says in ((True, "PyPI refuses it"), (False, "only where the libraries")):
-        (warning,) = warnings_of(package, [file], on_pypi=on_pypi)
+        (warning,) = find_warnings(package, [file], on_pypi=on_pypi)
         assert warning.error is on_pypi
         assert says in warning.message
 
@@ -138,7 +138,7 @@ DESCRIBED = "Description-Content-Type: text/markdown\n"
 )
 def test_metadata_as_twine_checks_it(text: str, expected: list[tuple[str, str]]) -> None:
     """R49"""
-    warnings = list(of_metadata(text.encode()))
+    warnings = list(check_metadata(text.encode()))
     assert [each.name.value for each in warnings] == [name for name, _ in expected]
     for warning, (_, message) in zip(warnings, expected, strict=True):
         assert warning.message.startswith(message)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.pypi.pips import python_with_pip
+from releasekit.ecosystems.pypi.environment import find_python_with_pip
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,16 +30,16 @@ def put_pip(place: Path, version: str) -> None:
 
 def test_our_own_pip_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
-    assert python_with_pip() == sys.executable
+    assert find_python_with_pip() == sys.executable
 
 
 def test_else_that_of_the_python_ours_was_made_from(base: Path) -> None:
-    assert python_with_pip() == ""
+    assert find_python_with_pip() == ""
     put_pip(base, "22.3")
-    assert python_with_pip() == "BASE"
+    assert find_python_with_pip() == "BASE"
 
 
 @pytest.mark.parametrize("version", ["22.2.2", "9.0", "of Debian"])
 def test_an_old_pip_cannot_install_elsewhere(base: Path, version: str) -> None:
     put_pip(base, version)
-    assert python_with_pip() == ""
+    assert find_python_with_pip() == ""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.pypi.discover import members
+from releasekit.ecosystems.pypi.roots import find_members
 from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
 from releasekit.host.files import inside
@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 )
 def test_globs(root: Path, globs: list[str], exclude: list[str], expected: list[str]) -> None:
     (root / "pyproject.toml").touch()
-    found = members(root, tuple(globs), tuple(exclude), where="here")
+    found = find_members(root, tuple(globs), tuple(exclude), where="here")
     assert [path.relative_to(root).as_posix() for path in found] == expected
 
 
@@ -58,7 +58,7 @@ def test_globs(root: Path, globs: list[str], exclude: list[str], expected: list[
 def test_a_glob_cannot_leave_the_workspace(root: Path, pattern: str) -> None:
     """R36 R40"""
     with pytest.raises(ConfigError, match="here: ") as caught:
-        members(root, (pattern,), (), where="here")
+        find_members(root, (pattern,), (), where="here")
     assert repr(pattern) in str(caught.value)
 
 
@@ -70,7 +70,7 @@ def test_nor_can_a_link(root: Path, pattern: str) -> None:
     (outside / "pyproject.toml").touch()
     (root / "packages" / "outside").symlink_to(outside)
     with pytest.raises(ConfigError, match=f"leads out of the workspace, to {outside}"):
-        members(root, (pattern,), (), where="here")
+        find_members(root, (pattern,), (), where="here")
 
 
 def test_a_manifest_may_not_be_a_link_out_of_the_workspace_either(root: Path) -> None:
@@ -84,13 +84,13 @@ def test_a_manifest_may_not_be_a_link_out_of_the_workspace_either(root: Path) ->
 
 def test_two_ways_to_one_directory_are_one_package(root: Path) -> None:
     (root / "link").symlink_to("tools")
-    assert members(root, ("link", "tools"), (), where="here") == [root / "tools"]
+    assert find_members(root, ("link", "tools"), (), where="here") == [root / "tools"]
 
 
 def test_a_loop_of_links_ends(root: Path) -> None:
     """R40"""
     (root / "tools" / "loop").symlink_to(root)
-    assert members(root, ("**/a",), (), where="here") == [root / "packages" / "a"]
+    assert find_members(root, ("**/a",), (), where="here") == [root / "packages" / "a"]
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_a_loop_of_links_ends(root: Path) -> None:
 )
 def test_a_path_that_names_no_package_is_an_error(root: Path, pattern: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        members(root, (pattern,), (), where="here")
+        find_members(root, (pattern,), (), where="here")
 
 
 def test_what_is_excluded_needs_no_package_but_a_directory(root: Path) -> None:
-    assert members(root, ("packages/empty",), ("packages/*",), where="here") == []
+    assert find_members(root, ("packages/empty",), ("packages/*",), where="here") == []
     with pytest.raises(ConfigError, match="'packages/gone' is not a directory"):
-        members(root, ("packages/gone",), ("packages/*",), where="here")
+        find_members(root, ("packages/gone",), ("packages/*",), where="here")
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_the_search_is_bounded(
     """R40"""
     monkeypatch.setattr(globs, limit, 1)
     with pytest.raises(ConfigError, match=message):
-        members(root, ("packages/**", "tools"), (), where="here")
+        find_members(root, ("packages/**", "tools"), (), where="here")

@@ -8,7 +8,7 @@ import pytest
 
 import distributions
 import registries
-from releasekit.ecosystems.pypi.sending import Gathered
+from releasekit.ecosystems.pypi.registry import BatchedStream
 from releasekit.errors import Denied, Rejected, Transient
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def test_a_form_goes_out_in_few_pieces() -> None:
         assert isinstance(stream, httpx.AsyncByteStream)
         return [piece async for piece in stream]
 
-    gathered = asyncio.run(pieces(Gathered(plain)))
+    gathered = asyncio.run(pieces(BatchedStream(plain)))
     assert b"".join(gathered) == b"".join(asyncio.run(pieces(plain)))
     assert len(gathered) == 2
     assert sum(map(len, gathered)) == int(request.headers["Content-Length"])
