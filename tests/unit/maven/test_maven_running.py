@@ -15,6 +15,7 @@ from releasekit.ecosystems.maven.build import Builder, is_deployed
 from releasekit.ecosystems.maven.target import Maven
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
+from releasekit.problems import Problem
 from unit.maven.poms import gav, modules, packages, write
 from unit.maven.releases import built
 
@@ -154,6 +155,24 @@ def test_a_build_that_is_interrupted_ends_maven(tmp_path: Path) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             assert "interrupted" in str(await line.build("g:c"))
+
+    asyncio.run(main())
+    assert not (root / ".releasekit" / "work" / "maven").exists()
+
+
+def test_the_limit_is_that_of_the_one_maven(tmp_path: Path) -> None:
+    """R28: a package whose turn comes later has no time of its own."""
+    root = tmp_path.resolve()
+    write_third(root, "")
+
+    async def main() -> None:
+        async with opened(root, task_timeout_s=0.2) as workspace:
+            line = Line(root, workspace)
+            for name in ("g:b", "g:c"):
+                failed = await line.build(name)
+                assert isinstance(failed, BuildFailed)
+                assert str(failed).endswith("mvn did not end within 0.2 s, `task-timeout`")
+                assert failed.problem is Problem.BUILD_TIMED_OUT
 
     asyncio.run(main())
     assert not (root / ".releasekit" / "work" / "maven").exists()

@@ -24,6 +24,7 @@ from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, s
 from releasekit.errors import BuildFailed, CommandFailed, ManifestError, ReleasekitError
 from releasekit.host import durable
 from releasekit.host.folder import Folder
+from releasekit.host.streams import last_lines
 from releasekit.problems import Problem
 from releasekit.state.directory import NAME
 
@@ -88,9 +89,18 @@ class Builder:
         processes = self.services.processes
         command = [self._find_command(packages[0], copy), *self._make_arguments(packages)]
         env = processes.passing(self.options.pass_env)
+        limit_s = self.config.task_timeout_s
         try:
-            await self._copy_sources(copy, log)
-            await processes.run(command, cwd=copy, env=env, log=log.path)
+            # Packages that are taken one by one have it together.
+            async with asyncio.timeout(limit_s):
+                await self._copy_sources(copy, log)
+                await processes.run(command, cwd=copy, env=env, log=log.path)
+        except TimeoutError:
+            return CommandFailed(
+                f"mvn did not end within {limit_s:g} s, `task-timeout`",
+                log=await asyncio.to_thread(last_lines, log.path),
+                problem=Problem.BUILD_TIMED_OUT,
+            )
         except CommandFailed as error:
             return error
         return None
