@@ -49,7 +49,7 @@ def _bounds(case: Case, ended: Ended) -> Iterator[str]:
     if ended.peak_mb > case.peak_mb:
         yield f"took {ended.peak_mb:.0f} MB"
     # What is measured is the time of all threads, and that of measuring what lines are run.
-    if ended.stall_s > 1.5 * case.stall_s * ended.slowness:
+    if ended.stall_s > 3 * case.stall_s * ended.slowness:
         yield f"the event loop was deaf for {ended.stall_s:.2f} s"
     if ended.left:
         yield f"left running: {', '.join(ended.left)}"
