@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.npm.ecosystem import filename_of
+from releasekit.ecosystems.npm.tarball import filename_of
 from releasekit.model import Artifact, Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ import fakes
 from integration.tools import require_tool
 from javascript import write
 from releasekit.ecosystems.npm import Options
-from releasekit.ecosystems.npm.ecosystem import Npm, filename_of
 from releasekit.ecosystems.npm.history import packs
+from releasekit.ecosystems.npm.tarball import filename_of
+from releasekit.ecosystems.npm.target import Npm
 from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes

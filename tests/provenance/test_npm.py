@@ -17,7 +17,7 @@ from integration.verdaccio import verdaccio
 from provenance import official, tampering, targets
 from provenance.npmjs import Examiner
 from releasekit.ecosystems.npm import Inputs
-from releasekit.ecosystems.npm.repository import Hosted, url_in
+from releasekit.ecosystems.npm.manifest import Hosted, url_in
 from releasekit.errors import PackageError, Rejected
 from releasekit.model import Package, PackageId
 from releasekit.provenance.statement import SLSA

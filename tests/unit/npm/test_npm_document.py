@@ -18,13 +18,13 @@ from releasekit.errors import ConfigError, PackageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.npm.tarball import Contained
+    from releasekit.ecosystems.npm.tarball import Tarball
 
 PACKAGE = package()
 SHA512 = base64.b64encode(b"\xab" * 64).decode()
 
 
-def contained(tmp_path: Path, files: dict[str, str] | None = None, **more: object) -> Contained:
+def contained(tmp_path: Path, files: dict[str, str] | None = None, **more: object) -> Tarball:
     with javascript.tarball(tmp_path, PACKAGE, files, **more).path.open("rb") as file:
         return tarball.read_tarball(file, "npm:@acme/core 1.0.0")
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.npm.repository import Hosted
+from releasekit.ecosystems.npm.manifest import Hosted
 from releasekit.text.escape import bare_urls, clip, visible
 
 if TYPE_CHECKING:
-    from releasekit.ecosystems.npm.ecosystem import NpmWorkspace
     from releasekit.ecosystems.npm.registry import NpmRegistry
+    from releasekit.ecosystems.npm.target import NpmWorkspace
     from releasekit.model import Artifact, Package
     from releasekit.provenance.job import Job
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.npm import document
-from releasekit.ecosystems.npm.ecosystem import filename
-from releasekit.ecosystems.npm.tarball import read_tarball
+from releasekit.ecosystems.npm.tarball import filename, read_tarball
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version

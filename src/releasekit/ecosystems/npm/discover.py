@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.npm import manifest, workspace
+from releasekit.ecosystems.npm import manifest, roots
 from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
 from releasekit.ecosystems.shared.roots import named_roots
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.manifest import Declared, NpmPackage
-    from releasekit.ecosystems.npm.workspace import WorkspaceFiles
+    from releasekit.ecosystems.npm.roots import WorkspaceFiles
 
 ECOSYSTEM: Final = "npm"
 # A package of another ecosystem is there.
@@ -66,15 +66,15 @@ def found_below(root: Path, options: Options) -> Found:
 def _workspaces(root: Path, options: Options) -> Iterator[WorkspaceFiles]:
     """That of the root last: globs of the options may name what is a member of another one."""
     where = "releasekit.toml: npm.workspaces"
-    for top in named_roots(root, options.workspaces, workspace.FILES, where=where):
-        yield workspace.read_workspace_files(top)
-    if options.packages or any((root / name).is_file() for name in workspace.FILES):
-        yield workspace.read_workspace_files(root)
+    for top in named_roots(root, options.workspaces, roots.FILES, where=where):
+        yield roots.read_workspace_files(top)
+    if options.packages or any((root / name).is_file() for name in roots.FILES):
+        yield roots.read_workspace_files(root)
 
 
 def _named_packages(root: Path, directories: Iterable[Path]) -> list[NpmPackage]:
     def package_in(directory: Path) -> NpmPackage | None:
-        path = directory / workspace.MANIFEST
+        path = directory / roots.MANIFEST
         inside(root, path, where=str(path))
         return manifest.parse_package(manifest.read_manifest(path), path)
 
@@ -84,14 +84,14 @@ def _named_packages(root: Path, directories: Iterable[Path]) -> list[NpmPackage]
 def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:
     members = [*files.members]
     if files.root == root:
-        packages = workspace.parse_globs(options.packages, where="releasekit.toml: npm.packages")
+        packages = roots.parse_globs(options.packages, where="releasekit.toml: npm.packages")
         members += packages
     top = files.root
-    found = set(workspace.package_directories(top, members, where=f"{top}: the workspace's globs"))
+    found = set(roots.package_directories(top, members, where=f"{top}: the workspace's globs"))
     excluded = any(glob.negated and glob.matches(()) for glob in members)
-    if (top / workspace.MANIFEST).is_file() and not excluded:
+    if (top / roots.MANIFEST).is_file() and not excluded:
         found.add(top)
-    without = workspace.parse_globs(options.exclude, where="releasekit.toml: npm.exclude")
+    without = roots.parse_globs(options.exclude, where="releasekit.toml: npm.exclude")
     return sorted(
         each
         for each in found

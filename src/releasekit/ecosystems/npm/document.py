@@ -8,28 +8,39 @@ https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from releasekit.aio import uncancellable
 from releasekit.ecosystems.npm.reference import is_range
+from releasekit.ecosystems.npm.tarball import read_tarball
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT
 from releasekit.errors import ManifestError
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.text.json_text import entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.ecosystems.npm.tarball import Contained
-    from releasekit.model import Package
+    import httpx
+
+    from releasekit.ecosystems.npm.tarball import Tarball
+    from releasekit.ecosystems.shared.server import Server
+    from releasekit.http.credentials import Secret
+    from releasekit.model import Artifact, Package
     from releasekit.provenance.bundle import Bundle
+
 
 LATEST: Final = "latest"
 
 
 def version_entry(
-    package: Package, contained: Contained, *, tarball: str, digests: Mapping[str, str]
+    package: Package, contained: Tarball, *, tarball: str, digests: Mapping[str, str]
 ) -> dict[str, Any]:
     """The version's entry in a packument. `digests` holds sha512 and sha1, in hex."""
     entry = {
@@ -149,3 +160,120 @@ def choose_tag(version: str, *, latest: str) -> str:
     major, minor, _ = ours.release
     # Not "1.x": a tag must not read as a range.
     return f"release-{major}.x" if major else f"release-0.{minor}.x"
+
+
+# Another job may publish a version meanwhile, and move `latest`. npmjs.com's own caches keep a
+# packument for five minutes, so that nobody who asks knows any better.
+# https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
+REUSED_FOR_S: Final = 60.0
+_MAX_ETAG_CHARS: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packument:
+    """As it was asked for at `asked_s`, by the clock of the loop; `exists` where there is such a
+    package, and `aged` where a cache on the way had kept it.
+    """
+
+    asked_s: float
+    exists: bool = False
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    etag: str = ""
+    aged: bool = False
+    entries: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> str:
+        return str(self.tags.get(LATEST, ""))
+
+    @classmethod
+    def from_response(cls, response: httpx.Response, version: str, *, asked_s: float) -> Packument:
+        """Of its entries only that of `version` is kept. Blocks; raises ValueError."""
+        found = packument_of(response.content, version)
+        etag = response.headers.get("ETag", "")
+        return cls(
+            asked_s=asked_s,
+            exists=True,
+            tags=table_in(found, "dist-tags"),
+            etag=etag if len(etag) <= _MAX_ETAG_CHARS else "",
+            aged=is_aged(response),
+            entries=table_in(found, "versions"),
+        )
+
+
+def is_aged(response: httpx.Response) -> bool:
+    """Whether a cache on the way had kept it: https://www.rfc-editor.org/rfc/rfc9111#section-5.1"""
+    return bool(response.headers.get("Age", "0").strip() != "0")
+
+
+Command = Literal["publish", "stage"]
+
+
+async def contained_in(artifact: Artifact, package: Package) -> Tarball:
+    """Raises PackageError for what is no tarball of an npm package."""
+    return await uncancellable(asyncio.to_thread(_contained, package, artifact))
+
+
+async def request(
+    server: Server,
+    package: Package,
+    artifact: Artifact,
+    contained: Tarball,
+    *,
+    command: Command,
+    token: Secret,
+    tag: str,
+    access: str,
+) -> httpx.Request:
+    """For `Server.send`. `access` is what the user says; else the package itself does."""
+    name = package.id.name
+    entry = version_entry(
+        package,
+        contained,
+        tarball=str(server.at(f"{name}/-/{name}-{package.version}.tgz")),
+        digests=artifact.digests,
+    )
+    access = access or _access(contained.manifest)
+    body = await uncancellable(
+        asyncio.to_thread(_body, package, entry, artifact, tag=tag, access=access)
+    )
+    staged = command == "stage"
+    return server.http.build_request(
+        "POST" if staged else "PUT",
+        server.at(f"-/stage/package/{escaped(name)}" if staged else escaped(name)),
+        content=body,
+        headers={
+            "Authorization": f"Bearer {token.reveal()}",
+            "Content-Type": "application/json",
+            "Accept": "*/*",
+            "npm-command": command,
+        },
+        timeout=UPLOAD_TIMEOUT,
+    )
+
+
+def escaped(name: str) -> str:
+    """As it stands in a URL: one segment, `@` as it is."""
+    return name.replace("/", "%2f")
+
+
+def _contained(package: Package, artifact: Artifact) -> Tarball:
+    with open_artifact(artifact) as file, file.raw() as raw:
+        return read_tarball(raw, f"{package}: {artifact.filename}")
+
+
+def _body(
+    package: Package, entry: Mapping[str, object], artifact: Artifact, *, tag: str, access: str
+) -> bytes:
+    attested = None
+    if artifact.attestation is not None:
+        from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
+
+        attested = read(artifact.attestation)
+    with open_artifact(artifact) as file:
+        return request_body(package, entry, file.read(), tag=tag, access=access, attested=attested)
+
+
+def _access(manifest: Mapping[str, object]) -> str:
+    access = table_in(manifest, "publishConfig").get("access")
+    return access if access in {"public", "restricted"} else ""

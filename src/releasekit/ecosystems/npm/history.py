@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os.path
 import posixpath
+import re
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm.discover import Catalogs
+from releasekit.ecosystems.npm.discover import Catalogs, package_needed
 from releasekit.ecosystems.npm.entry_points import (
     ALWAYS_PACKED,
     entry_points,
@@ -15,18 +17,22 @@ from releasekit.ecosystems.npm.entry_points import (
 )
 from releasekit.ecosystems.npm.manifest import FIELDS, MAX_BYTES, parse_manifest, read_manifest
 from releasekit.ecosystems.npm.reference import Reference
-from releasekit.ecosystems.npm.workspace import PNPM, YARN, catalogs_in
+from releasekit.ecosystems.npm.roots import PNPM, YARN, catalogs_in
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.packed import Patterns, below, is_beside, spelled_out
-from releasekit.host.files import read_text
+from releasekit.host.files import read_head, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.npm.discover import Found
+    from releasekit.ecosystems.npm.manifest import NpmPackage
     from releasekit.ecosystems.shared.packed import Counts
     from releasekit.model import Package
+
+    Tracked = Callable[[Package], Sequence[str]]
+
 
 _IGNORING: Final = ".npmignore"
 
@@ -120,3 +126,144 @@ def _named(document: dict[str, Any]) -> list[str]:
     named = [document.get("main"), document.get("browser"), commands]
     named += commands.values() if isinstance(commands, dict) else []
     return [each for each in named if isinstance(each, str)]
+
+
+_TSCONFIG: Final = "tsconfig.json"
+_RELATIVE: Final = re.compile(rb"""["'](\.{1,2}/[^"'\s]*|\.{1,2})["']""")
+_ENDS: Final = (".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".json")
+_TRIED: Final = (*_ENDS, *(f"/index{end}" for end in _ENDS))
+_SOURCE: Final = re.compile(r"\.(?:[cm]?[jt]sx?|vue|svelte|astro|s?css|less)$")
+_SETTINGS: Final = re.compile(r"[^/]+\.config\.[^/.]+")
+# https://nodejs.org/api/packages.html#subpath-imports
+_INTERNAL: Final = re.compile(rb"""(?:\bfrom|\bimport|\brequire)\s*\(?\s*["']#""")
+_MAX_BYTES: Final = 1024 * 1024
+# Of one package; where there are more, one of them may well be among the rest.
+_MAX_READ: Final = 5_000
+
+
+def compiled_in(
+    found: Found, packages: Sequence[Package], package: Package
+) -> Mapping[Package, Collection[Package]]:
+    """As `interface.Target` has it."""
+    here = {each.directory: each for each in packages}
+    private = {each.directory for each in packages if each.unpublishable}
+    top = found.by_name[package.id.name]
+    installed = {each.directory for each in _needed(top, found, development=False)}
+    known = private - installed
+    takers: dict[Package, list[Package]] = {}
+    pending = [top]
+    while pending:
+        taker = pending.pop()
+        parts = _needed(taker, found, development=True)
+        for part in {each.directory: each for each in parts if each.directory in known}.values():
+            if here[part.directory] not in takers:
+                pending.append(part)
+            takers.setdefault(here[part.directory], []).append(here[taker.directory])
+    return takers
+
+
+def _needed(project: NpmPackage, found: Found, *, development: bool) -> Sequence[NpmPackage]:
+    """Those here that its manifest names: all of them, or without those of its development, and
+    what its tarball brings along.
+    """
+    needed = [
+        package_needed(declared, project, found)
+        for declared in project.declared
+        if development
+        or (declared.field != "devDependencies" and declared.key not in project.bundled)
+    ]
+    return [each for each in needed if each is not None]
+
+
+def takes_in(package: Package, part: Package, tracked: Tracked) -> Counts | None:
+    """As `interface.Target` has it: what the sources of the one import of the other, and what that
+    imports there; everything where an import cannot be followed. Blocks.
+    """
+    own = [name for name in tracked(package) if _SOURCE.search(name) and not is_beside(name)]
+    imported = _importing(part.id.name)
+    if len(own) > _MAX_READ:
+        return _everything
+
+    def imported_by(names: Iterable[str]) -> set[str]:
+        texts = (_text(package.directory / name) for name in names)
+        return {match[1].decode() for text in texts for match in imported.finditer(text)}
+
+    # Settings of tools at the top name what sources import, and more.
+    settings = [name for name in own if _SETTINGS.fullmatch(name)]
+    subpaths = imported_by(name for name in own if name not in settings) or imported_by(settings)
+    if not subpaths:
+        return None
+    names = frozenset(tracked(part))
+    starts = [_targets(subpath, package, part, names) for subpath in subpaths]
+    if not all(starts):
+        return _everything
+    reached = _reached(set().union(*starts), part, names)
+    return _everything if reached is None else reached.__contains__
+
+
+def _everything(_name: str) -> bool:
+    return True
+
+
+def _importing(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"""["']%s((?:/[^"'\s]*)?)["']""" % re.escape(name).encode())
+
+
+def _text(path: Path) -> bytes:
+    try:
+        return read_head(path, _MAX_BYTES)
+    except OSError:
+        return b""
+
+
+def _targets(subpath: str, package: Package, part: Package, names: Collection[str]) -> set[str]:
+    """The sources that an import leads to, by the paths that the one tells TypeScript and the
+    exports of the other; nothing where that is none that git has.
+
+    https://www.typescriptlang.org/docs/handbook/modules/reference.html#paths
+    """
+    named = re.escape(f"{part.id.name}{subpath}").encode()
+    paths = re.findall(rb'"%s"\s*:\s*\[\s*"([^"]+)"' % named, _text(package.directory / _TSCONFIG))
+    found = {_inside(path.decode(), package, part) for path in paths}
+    exports = read_manifest(part.manifest).get("exports")
+    entry = exports.get(f".{subpath}") if isinstance(exports, dict) else None
+    found |= {posixpath.normpath(path) for path in entry_points(entry)}
+    return found.intersection(names)
+
+
+def _inside(path: str, package: Package, part: Package) -> str:
+    """Below the part, where its directory is linked to or named."""
+    _, linked, rest = path.rpartition(f"node_modules/{part.id.name}/")
+    if linked:
+        return posixpath.normpath(rest)
+    return os.path.relpath(package.directory / path, part.directory)
+
+
+def _reached(starts: set[str], part: Package, names: frozenset[str]) -> set[str] | None:
+    """With all that they import by relative paths; None where they import it by others."""
+    own = _importing(part.id.name)
+    aliases = _aliases(_text(part.directory / _TSCONFIG))
+    reached, pending = set(starts), list(starts)
+    while pending:
+        name = pending.pop()
+        text = _text(part.directory / name)
+        if own.search(text) or _INTERNAL.search(text) or any(alias in text for alias in aliases):
+            return None
+        for match in _RELATIVE.finditer(text):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1].decode()))
+            bare = re.sub(r"\.[cm]?jsx?$", "", path)
+            tried = {path, *(f"{each}{end}" for each in (path, bare) for end in _TRIED)}
+            new = tried.intersection(names) - reached
+            reached |= new
+            pending += new
+    return reached
+
+
+def _aliases(tsconfig: bytes) -> list[bytes]:
+    """How imports begin that lead to sources of its own though they are not relative."""
+    found = []
+    for table in re.findall(rb'"paths"\s*:\s*\{(.*?)\}', tsconfig, re.DOTALL):
+        for key, path in re.findall(rb'"([^"*]+)\*?"\s*:\s*\[\s*"([^"]+)"', table):
+            if b"node_modules/" not in path and not path.startswith(b"../"):
+                found += [b'"' + key, b"'" + key]
+    return found

@@ -9,10 +9,9 @@ import contextlib
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from releasekit.ecosystems.npm import repository
-from releasekit.ecosystems.shared.documents import checked_table, table_in
+from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ManifestError
 from releasekit.host.files import read_parsed
@@ -21,6 +20,7 @@ from releasekit.text.json_text import parse_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_SPEC_CHARS: Final = 4_000
@@ -124,7 +124,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         following=tuple(event for event in FOLLOWING if scripts.get(event)),
         bundled=_bundled(document),
         optional_peers=_optional_peers(document, path),
-        repository=repository.url_in(document),
+        repository=url_in(document),
         publish_config=checked_table(document, "publishConfig", path=path),
         publishing=next((each for each in SCRIPTS if _publishes(scripts.get(each))), ""),
         platforms=_platforms(document, name),
@@ -201,3 +201,63 @@ def _optional_peers(document: Mapping[str, object], path: Path) -> frozenset[str
         for name, meta in checked_table(document, "peerDependenciesMeta", path=path).items()
         if isinstance(meta, dict) and meta.get("optional") is True
     )
+
+
+_MAX_CHARS: Final = 1_000
+_HOSTS: Final = {"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org"}
+_PATH: Final = r"(?P<owner>[\w-][\w.-]*)/(?P<name>[\w.-]+)"
+_END: Final = r"/?(?:#(?P<commit>.*))?"
+_SHORTHAND: Final = re.compile(rf"(?:(?P<host>{'|'.join(_HOSTS)}):)?{_PATH}{_END}", re.DOTALL)
+_URL: Final = re.compile(
+    r"(?:(?P<scheme>(?:git\+)?https|(?:git\+)?ssh|http|git)://(?:(?P<user>[^@/]+)@)?|[^@/:]+@)"
+    rf"(?:www\.)?(?P<host>{'|'.join(map(re.escape, _HOSTS.values()))})[/:]{_PATH}{_END}",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A repository at one of the hosts that npm knows: its `page`, and its `url` as npm has it."""
+
+    page: str
+    url: str
+
+    @classmethod
+    def parse(cls, text: str) -> Hosted | None:
+        """None for what is no repository, and for one that is anywhere else."""
+        if len(text) > _MAX_CHARS:
+            return None
+        if found := _SHORTHAND.fullmatch(text):
+            return cls._of(found, _HOSTS[found["host"] or "github"], "git+https://")
+        if not (found := _URL.fullmatch(text)):
+            return None
+        scheme = (found["scheme"] or "ssh").lower()
+        if scheme == "git":
+            before = "git://"
+        elif scheme.endswith("https"):
+            before = f"git+https://{found['user']}@" if found["user"] else "git+https://"
+        else:
+            before = "git+ssh://git@"
+        return cls._of(found, found["host"].lower(), before)
+
+    @classmethod
+    def _of(cls, found: re.Match[str], host: str, before: str) -> Hosted:
+        place = f"{host}/{found['owner']}/{found['name'].removesuffix('.git')}"
+        commit = f"#{found['commit']}" if found["commit"] else ""
+        return cls(f"https://{place}", f"{before}{place}.git{commit}")
+
+
+def url_in(manifest: Mapping[str, object]) -> str:
+    """`repository.url` as npm publishes it; empty where there is none."""
+    return text_in(spelled(manifest.get("repository")), "url")
+
+
+def spelled(repository: object) -> object:
+    """`repository` of a manifest as npm publishes it."""
+    if isinstance(repository, str) and repository:
+        repository = {"type": "git", "url": repository}
+    if not isinstance(repository, dict):
+        return repository
+    hosted = Hosted.parse(text_in(repository, "url"))
+    found: dict[str, Any] = {**repository, "url": hosted.url} if hosted else repository
+    return found

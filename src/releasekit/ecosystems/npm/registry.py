@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from releasekit.ecosystems.npm import Inputs, document, submission
+from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
     NPMJS_HOST,
@@ -21,11 +21,10 @@ from releasekit.ecosystems.npm.answers import (
     may_only_stage,
     stored_perhaps,
 )
-from releasekit.ecosystems.npm.ecosystem import filename
+from releasekit.ecosystems.npm.document import REUSED_FOR_S, Packument, escaped, is_aged
 from releasekit.ecosystems.npm.login import login_for
-from releasekit.ecosystems.npm.packument import REUSED_FOR_S, Packument, is_aged
-from releasekit.ecosystems.npm.submission import escaped
-from releasekit.ecosystems.npm.waiting import waiting
+from releasekit.ecosystems.npm.staging import waiting
+from releasekit.ecosystems.npm.tarball import filename
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.login import Given
 from releasekit.ecosystems.shared.semver import Version
@@ -42,8 +41,8 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.npm.submission import Command
-    from releasekit.ecosystems.npm.waiting import Waiting
+    from releasekit.ecosystems.npm.document import Command
+    from releasekit.ecosystems.npm.staging import HiddenVersion
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 NPMJS: Final = f"https://{NPMJS_HOST}/"
@@ -191,9 +190,9 @@ class NpmRegistry:
     async def send(self, package: Package, artifact: Artifact, command: Command) -> Sent:
         """Whatever the registry answers."""
         token = await self._login.get(package)
-        contained = await submission.contained_in(artifact, package)
+        contained = await document.contained_in(artifact, package)
         tag = await self._tag(package, contained.manifest)
-        request = await submission.request(
+        request = await document.request(
             self.server,
             package,
             artifact,
@@ -205,7 +204,7 @@ class NpmRegistry:
         )
         return Sent(await self.server.send(request), tag)
 
-    async def waiting(self, package: Package) -> Waiting | None:
+    async def waiting(self, package: Package) -> HiddenVersion | None:
         """What waits for approval under this version. Raises Denied where the identity of this run
         may not ask.
         """

@@ -2,31 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 import tarfile
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm import manifest, repository
+from releasekit.ecosystems.interface import Contained
+from releasekit.ecosystems.npm import manifest
+from releasekit.ecosystems.npm.discover import ECOSYSTEM
+from releasekit.ecosystems.npm.manifest import declared
+from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
+from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PackageError
 from releasekit.host import durable
+from releasekit.model import Dependency, DependencyKind, PackageId
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Built, Into
+    from releasekit.ecosystems.npm.target import NpmWorkspace
+    from releasekit.model import Package
+
+
+# What a packument shows, and what files are known by here.
+DIGESTS: Final = ("sha256", "sha512", "sha1")
 _MANIFEST: Final = "package/package.json"
 # npmjs.com keeps no more of it.
 _MAX_README_BYTES: Final = 64 * 1024
 _README: Final = re.compile(r"readme(?:\.(?:md|markdown|mkd|txt))?", re.IGNORECASE)
 
 
+def filename(package: Package) -> str:
+    """As `npm pack` names it; no registry shows it, but everybody knows it.
+
+    https://docs.npmjs.com/cli/commands/npm-pack
+    """
+    return filename_of(package.id.name, package.version)
+
+
+def filename_of(name: str, version: str) -> str:
+    return f"{name.removeprefix('@').replace('/', '-')}-{version}.tgz"
+
+
 @dataclass(frozen=True, slots=True)
-class Contained:
+class Tarball:
     """What a tarball says of itself; `manifest` as clients of a registry expect it. `names` are its
     files, without the directory that they all are in.
     """
@@ -37,7 +64,7 @@ class Contained:
     names: frozenset[str]
 
 
-def read_tarball(file: IO[bytes], what: str) -> Contained:
+def read_tarball(file: IO[bytes], what: str) -> Tarball:
     """Raises PackageError for what is no tarball of an npm package; `what` starts the message."""
     text: bytes | None = None
     readme, readme_filename = b"", ""
@@ -61,7 +88,7 @@ def read_tarball(file: IO[bytes], what: str) -> Contained:
             f"{what}: it is no tarball of an npm package ({error})", problem=Problem.NOT_A_PACKAGE
         ) from error
     normalized = _normalized(document, {name for name in names if "/" not in name})
-    return Contained(normalized, _decoded(readme), readme_filename, frozenset(names))
+    return Tarball(normalized, _decoded(readme), readme_filename, frozenset(names))
 
 
 def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
@@ -117,7 +144,7 @@ def _normalized(document: Mapping[str, Any], top: Collection[str]) -> dict[str, 
     if "bundledDependencies" in found:
         found.setdefault("bundleDependencies", found.pop("bundledDependencies"))
     if "repository" in found:
-        found["repository"] = repository.spelled(found["repository"])
+        found["repository"] = manifest.spelled(found["repository"])
     scripts = table_in(found, "scripts")
     native = any(name.endswith(".gyp") for name in top) and found.get("gypfile") is not False
     if native and not {"install", "preinstall"} & scripts.keys():
@@ -129,3 +156,64 @@ def _normalized(document: Mapping[str, Any], top: Collection[str]) -> dict[str, 
 
 def _decoded(data: bytes) -> str:
     return data.decode("utf-8-sig", "replace")
+
+
+_KINDS: Final = {
+    "dependencies": DependencyKind.RUNTIME,
+    "optionalDependencies": DependencyKind.OPTIONAL,
+    "peerDependencies": DependencyKind.PEER,
+}
+
+
+class Tarballs:
+    """Implements `interface.Prebuilt`: a release is one tarball."""
+
+    algorithms = DIGESTS
+
+    def __init__(self, workspace: NpmWorkspace) -> None:
+        self._workspace = workspace
+
+    def contained(self, file: IO[bytes], path: Path) -> Contained:
+        document = read_tarball(file, str(path)).manifest
+        name, version = str(document.get("name", "")), str(document.get("version", ""))
+        if path.name != filename_of(name, version):
+            raise PackageError(
+                f"{path} is npm:{name} {version}, which is published as "
+                f"{filename_of(name, version)}",
+                hint="Name it so, as `npm pack` does.",
+                problem=Problem.NOT_A_PACKAGE,
+            )
+        needs = tuple(self._needs(document, path))
+        return Contained(name=name, version=version, dependencies=needs)
+
+    def admits(self, requirement: str, version: str) -> bool:
+        # Nobody pins `*` in a tarball any more, and npm takes no prerelease for it.
+        return Version.parse(version) in Range.parse(requirement)
+
+    async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        return {
+            package.id: await asyncio.to_thread(copied, package.prebuilt, into(package), *DIGESTS)
+            for package in packages
+        }
+
+    def _needs(self, document: Mapping[str, object], path: Path) -> Iterator[Dependency]:
+        for entry in declared(document, path):
+            reference = Reference.parse(entry.key, entry.spec)
+            if entry.field == "devDependencies":
+                continue
+            if reference.kind in {"workspace", "catalog", "path"}:
+                raise PackageError(
+                    f"{path}: {entry.field}.{entry.key} is {entry.spec!r}, which nobody can "
+                    "install",
+                    hint="Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, "
+                    "which writes the version there.",
+                    problem=Problem.NOT_A_PACKAGE,
+                )
+            if reference.kind == "range" and reference.name in self._workspace.found.by_name:
+                kind = _KINDS[entry.field]
+                yield Dependency(
+                    on=PackageId(ECOSYSTEM, reference.name),
+                    kind=kind,
+                    requirement=reference.wanted,
+                    soft=kind is not DependencyKind.RUNTIME,
+                )

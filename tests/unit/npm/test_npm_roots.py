@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.npm.workspace import package_directories, parse_globs
+from releasekit.ecosystems.npm.roots import package_directories, parse_globs
 from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
 

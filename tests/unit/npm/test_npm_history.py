@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.npm import Options
-from releasekit.ecosystems.npm.bundling import compiled_in, takes_in
 from releasekit.ecosystems.npm.discover import found_below, packages
+from releasekit.ecosystems.npm.history import compiled_in, takes_in
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 
 import javascript
 from javascript import ecosystem, package, tarball, write
-from releasekit.ecosystems.npm.prebuilt import Tarballs
+from releasekit.ecosystems.npm.tarball import Tarballs
 from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.model import DependencyKind
 
