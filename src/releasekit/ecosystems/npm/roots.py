@@ -1,7 +1,8 @@
-"""How a repository ties its packages together: npm, pnpm or yarn workspaces, or not at all.
+"""How a repository ties its packages together (npm, pnpm or yarn workspaces, or not at all), and
+which directories belong to that.
 
-Which directories their globs name is decided as npm's map-workspaces does it: links are not
-followed, and node_modules is not looked into. https://github.com/npm/map-workspaces
+Globs name directories as npm's map-workspaces reads them: it follows no links, and skips
+node_modules. https://github.com/npm/map-workspaces
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LICENSE: Final = re.compile(r"licen[cs]e(?:\..+)?", re.IGNORECASE)
 FILES: Final = (MANIFEST, PNPM)
 # The pure Python parser of YAML reads 100 kB a second.
 _MAX_BYTES: Final = 256 * 1024
-# Of values in one line, which take it two kilobytes for as many bytes.
+# Values in brackets, each of which may cost the parser two kilobytes.
 _MAX_MARKS: Final = 50_000
 _MAX_PARTS: Final = 10
 # With merges (`<<`) a small file stands for any number of entries.
@@ -63,8 +64,8 @@ class WorkspaceFiles:
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     licenses: tuple[str, ...] = ()
 
-    def standing(self, directory: Path) -> Standing:
-        """What they say of a directory, whatever is there."""
+    def find_standing(self, directory: Path) -> Standing:
+        """What they say of a directory, without looking there."""
         if not directory.is_relative_to(self.root):
             return ""
         parts = directory.relative_to(self.root).parts
@@ -74,10 +75,26 @@ class WorkspaceFiles:
         return "excluded" if fitting[-1].negated else "member"
 
 
+def workspace_at(directory: Path) -> Membership | None:
+    """None where its files only hold settings."""
+    if not any((directory / name).is_file() for name in FILES):
+        return None
+    files = read_workspace_files(directory)
+    return files.find_standing if files.members else None
+
+
+def publishable_at(directory: Path) -> bool:
+    path = directory / MANIFEST
+    if not path.is_file():
+        return False
+    package = manifest.parse_package(manifest.read_manifest(path), path)
+    return package is not None and not package.unpublishable
+
+
 def read_workspace_files(root: Path) -> WorkspaceFiles:
     """Raises ConfigError naming file and key."""
     if (root / PNPM).is_file():
-        return _pnpm(root)
+        return _read_pnpm(root)
     top = root / MANIFEST
     document = manifest.read_manifest(top) if top.is_file() else {}
     patterns = document.get("workspaces", [])
@@ -87,9 +104,9 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
     return WorkspaceFiles(
         root,
         "yarn" if (root / YARN).is_file() else "npm",
-        _globs(patterns, where=f"{top}: workspaces"),
-        _catalogs(settings, root / YARN),
-        licenses_in(root) if (root / _LERNA).is_file() else (),
+        _parse_patterns(patterns, where=f"{top}: workspaces"),
+        _find_catalogs(settings, root / YARN),
+        list_licenses(root) if (root / _LERNA).is_file() else (),
     )
 
 
@@ -97,31 +114,35 @@ def parse_globs(patterns: Iterable[str], *, where: str) -> list[Glob]:
     """One glob for each alternative of their braces; raises ConfigError for one that leads out."""
     return [
         Glob.parse(text.removeprefix("!"), where=where, negated=text.startswith("!"))
-        for text in _without_braces(patterns, where=where)
+        for text in _expand_braces(patterns, where=where)
     ]
 
 
-def package_directories(root: Path, members: Sequence[Glob], *, where: str) -> list[Path]:
+def find_directories(root: Path, members: Sequence[Glob], *, where: str) -> list[Path]:
     """Directories with a package.json that the globs name, the last one that fits deciding."""
     positive = [glob for glob in members if not glob.negated]
-    found = _SEARCH.directories(root, positive, where=where)
-    return [path for path in found if _is_chosen(members, path.relative_to(root).parts)]
+
+    def is_chosen(path: Path) -> bool:
+        parts = path.relative_to(root).parts
+        return not [glob for glob in members if glob.matches(parts)][-1].negated
+
+    return list(filter(is_chosen, _SEARCH.directories(root, positive, where=where)))
 
 
-def _pnpm(root: Path) -> WorkspaceFiles:
+def _read_pnpm(root: Path) -> WorkspaceFiles:
     """https://pnpm.io/pnpm-workspace_yaml"""
     path = root / PNPM
     document = _read_yaml(path)
-    found = _globs(document.get("packages", []), where=f"{path}: packages")
+    found = _parse_patterns(document.get("packages", []), where=f"{path}: packages")
     # What pnpm excludes stays excluded, wherever it stands.
     ordered = sorted(found, key=lambda glob: glob.negated)
     return WorkspaceFiles(
-        root, "pnpm", tuple(ordered), _catalogs(document, path), licenses_in(root)
+        root, "pnpm", tuple(ordered), _find_catalogs(document, path), list_licenses(root)
     )
 
 
-def licenses_in(directory: Path) -> tuple[str, ...]:
-    """Files and no links, which might lead anywhere.
+def list_licenses(directory: Path) -> tuple[str, ...]:
+    """Files only: links might lead anywhere.
 
     https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/commands/src/publish/pack.ts,
     https://github.com/lerna/lerna/blob/main/libs/commands/publish/src/lib/create-temp-licenses.ts
@@ -136,7 +157,7 @@ def licenses_in(directory: Path) -> tuple[str, ...]:
         )
 
 
-def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:
+def _parse_patterns(patterns: object, *, where: str) -> tuple[Glob, ...]:
     if not isinstance(patterns, list) or not all(
         isinstance(pattern, str) and pattern for pattern in patterns
     ):
@@ -145,7 +166,7 @@ def _globs(patterns: object, *, where: str) -> tuple[Glob, ...]:
     return tuple(parse_globs(patterns, where=where))
 
 
-def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[str, str]]:
+def _find_catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[str, str]]:
     """https://pnpm.io/catalogs"""
     named = document.get("catalogs") or {}
     tables = {**(named if isinstance(named, dict) else {"catalogs": named})}
@@ -164,11 +185,11 @@ def _catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[s
 
 
 @lru_cache(maxsize=4)
-def catalogs_in(text: str, path: Path) -> Mapping[str, Mapping[str, str]]:
-    """Of the file at `path`, as it was once; none where it was nothing that could be read then."""
+def parse_catalogs(text: str, path: Path) -> Mapping[str, Mapping[str, str]]:
+    """Of an earlier version of the file at `path`; none where that could not be read."""
     try:
         document = _parse_yaml(text[:_MAX_BYTES])
-        return _catalogs(document, path) if isinstance(document, dict) else {}
+        return _find_catalogs(document, path) if isinstance(document, dict) else {}
     except (ValueError, RecursionError, ManifestError):
         return {}
 
@@ -185,7 +206,7 @@ def _read_yaml(path: Path) -> dict[str, object]:
 def _parse_yaml(text: str) -> object:
     if sum(map(text.count, "[{,?")) > _MAX_MARKS:
         raise ValueError(f"it holds more than {_MAX_MARKS} values in brackets")
-    # Only workspaces that have such a file pay for it.
+    # Imported here, so that only workspaces with such a file pay for it.
     import yaml  # noqa: PLC0415
 
     class Loader(yaml.SafeLoader):
@@ -202,18 +223,13 @@ def _parse_yaml(text: str) -> object:
 
     try:
         return yaml.load(text, Loader=Loader)  # noqa: S506 (it is a SafeLoader)
-    # What its constructors raise for `!!int ""`, `!!bool x` and `!!timestamp x`:
+    # Its constructors raise these for `!!int ""`, `!!bool x` and `!!timestamp x`:
     # https://github.com/yaml/pyyaml/blob/main/lib/yaml/constructor.py
     except (yaml.YAMLError, AttributeError, LookupError, OverflowError) as error:
         raise ValueError(str(error)) from error
 
 
-def _is_chosen(members: Sequence[Glob], parts: Sequence[str]) -> bool:
-    fitting = [glob for glob in members if glob.matches(parts)]
-    return not fitting[-1].negated
-
-
-def _without_braces(patterns: Iterable[str], *, where: str) -> list[str]:
+def _expand_braces(patterns: Iterable[str], *, where: str) -> list[str]:
     pending = [*patterns][::-1]
     plain: list[str] = []
     while pending:
@@ -230,19 +246,3 @@ def _without_braces(patterns: Iterable[str], *, where: str) -> list[str]:
             raise MembersError(f"{where} holds more than {_MAX_EXPANDED_CHARS} characters of globs")
         pending += [f"{before}{text}{after}" for text in reversed(choices)]
     return plain
-
-
-def workspace_at(directory: Path) -> Membership | None:
-    """None where its files only hold settings."""
-    if not any((directory / name).is_file() for name in FILES):
-        return None
-    files = read_workspace_files(directory)
-    return files.standing if files.members else None
-
-
-def publishable_at(directory: Path) -> bool:
-    path = directory / MANIFEST
-    if not path.is_file():
-        return False
-    package = manifest.parse_package(manifest.read_manifest(path), path)
-    return package is not None and not package.unpublishable
