@@ -205,8 +205,7 @@ class NpmStaging:
         except ValueError:
             answer = None
         if not text_in(answer, "stageId"):
-            # Servers without staging may answer so to anything, and the answer is never asked for
-            # again.
+            # Servers without staging may answer any request so, and nothing looks it up again.
             raise Transient(
                 f"{package}: HTTP {response.status_code}, which names no staged version",
                 ambiguous=True,
