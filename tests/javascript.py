@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import fakes
 from releasekit.ecosystems.npm import Options
-from releasekit.ecosystems.npm.ecosystem import Npm
+from releasekit.ecosystems.npm.target import Npm
 from releasekit.host.sandbox import UNCONFINED
 from releasekit.model import Artifact, Package, PackageId
 

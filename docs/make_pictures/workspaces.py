@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.npm.ecosystem import filename_of
+from releasekit.ecosystems.npm.tarball import make_filename
 from releasekit.model import Artifact, Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def filenames(package: Package) -> Sequence[str]:
     name, version = package.id.name, package.version
     match package.id.ecosystem:
         case "npm":
-            return (filename_of(name, version),)
+            return (make_filename(name, version),)
         case "pypi":
             stem = f"{name.replace('-', '_')}-{version}"
             return (f"{stem}-py3-none-any.whl", f"{stem}.tar.gz")

@@ -62,7 +62,7 @@ def _requirement(text: str) -> object:
 
 def _package_json(text: str) -> object:
     document = npm_manifest.parse_manifest(text)
-    return npm_manifest.parse_package(document, _HERE), npm_manifest.declared(document, _HERE)
+    return npm_manifest.parse_package(document, _HERE), npm_manifest.list_declared(document, _HERE)
 
 
 def _retry_after(text: str) -> object:

@@ -17,8 +17,9 @@ import fakes
 from integration.tools import require_tool
 from javascript import write
 from releasekit.ecosystems.npm import Options
-from releasekit.ecosystems.npm.ecosystem import Npm, filename_of
 from releasekit.ecosystems.npm.history import packs
+from releasekit.ecosystems.npm.tarball import make_filename
+from releasekit.ecosystems.npm.target import Npm
 from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
@@ -312,12 +313,12 @@ def test_what_is_packed_is_what_npm_packs_to_the_byte(tmp_path: Path) -> None:
     ours = asyncio.run(packed(root, tmp_path / "ours"))
     assert ours.keys() == {*CORPUS, "root"}
     for number, name in enumerate(CORPUS):
-        expected = (theirs / filename_of(name, f"1.0.{number}")).read_bytes()
+        expected = (theirs / make_filename(name, f"1.0.{number}")).read_bytes()
         assert ours[name] == expected, name
-    assert ours["root"] == (theirs / filename_of("root", "1.0.0")).read_bytes()
+    assert ours["root"] == (theirs / make_filename("root", "1.0.0")).read_bytes()
     for number, name in enumerate(CORPUS):
         directory = root / "packages" / f"{number:02}"
-        assert uncounted(directory, theirs / filename_of(name, f"1.0.{number}")) == [], name
+        assert uncounted(directory, theirs / make_filename(name, f"1.0.{number}")) == [], name
 
 
 def test_licenses_of_the_workspace_go_into_a_package_of_any_size(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from integration.verdaccio import verdaccio
 from provenance import official, tampering, targets
 from provenance.npmjs import Examiner
 from releasekit.ecosystems.npm import Inputs
-from releasekit.ecosystems.npm.repository import Hosted, url_in
+from releasekit.ecosystems.npm.manifest import Hosted, normalize_repository
+from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import PackageError, Rejected
 from releasekit.model import Package, PackageId
 from releasekit.provenance.statement import SLSA
@@ -237,6 +238,10 @@ console.log(JSON.stringify(JSON.parse(process.argv[2]).map(spelled)))
 """
 
 
+def normalized_url(repository: object) -> str:
+    return text_in(normalize_repository(repository), "url")
+
+
 def test_repositories_are_spelled_as_npm_does() -> None:
     argv: list[str | Path] = [
         require_tool("node"),
@@ -246,7 +251,7 @@ def test_repositories_are_spelled_as_npm_does() -> None:
         json.dumps(SPELLINGS),
     ]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
-    ours = [url_in({"repository": text}) for text in SPELLINGS]
+    ours = [normalized_url(text) for text in SPELLINGS]
     assert dict(zip(SPELLINGS, ours, strict=True)) == dict(
         zip(SPELLINGS, json.loads(done.stdout), strict=True)
     )
@@ -254,7 +259,7 @@ def test_repositories_are_spelled_as_npm_does() -> None:
 
 @pytest.mark.parametrize("value", [None, "", 7, [], {}, {"url": 7}, {"url": ""}, "a" * 2000])
 def test_what_is_no_repository_stays_what_it_is(value: object) -> None:
-    assert Hosted.parse(url_in({"repository": value})) is None
+    assert Hosted.parse(normalized_url(value)) is None
 
 
 def obstacle(

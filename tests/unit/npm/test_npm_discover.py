@@ -8,7 +8,7 @@ import pytest
 import fakes
 from javascript import discovered, ecosystem, write
 from releasekit.ecosystems.npm import roots
-from releasekit.ecosystems.npm.workspace import read_workspace_files
+from releasekit.ecosystems.npm.roots import read_workspace_files
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import DependencyKind
 

@@ -18,13 +18,13 @@ from releasekit.errors import ConfigError, PackageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.ecosystems.npm.tarball import Contained
+    from releasekit.ecosystems.npm.tarball import Tarball
 
 PACKAGE = package()
 SHA512 = base64.b64encode(b"\xab" * 64).decode()
 
 
-def contained(tmp_path: Path, files: dict[str, str] | None = None, **more: object) -> Contained:
+def contained(tmp_path: Path, files: dict[str, str] | None = None, **more: object) -> Tarball:
     with javascript.tarball(tmp_path, PACKAGE, files, **more).path.open("rb") as file:
         return tarball.read_tarball(file, "npm:@acme/core 1.0.0")
 
@@ -33,9 +33,11 @@ def test_what_is_sent_is_what_lies_in_the_tarball(tmp_path: Path) -> None:
     artifact = javascript.tarball(tmp_path, PACKAGE, {"README.md": "# Core", "lib/README.md": "no"})
     with artifact.path.open("rb") as file:
         found = tarball.read_tarball(file, "it")
-    entry = document.version_entry(PACKAGE, found, tarball="https://x/t", digests=artifact.digests)
+    entry = document.make_version_entry(
+        PACKAGE, found, tarball="https://x/t", digests=artifact.digests
+    )
     data = artifact.path.read_bytes()
-    body = json.loads(document.request_body(PACKAGE, entry, data, tag="next", access="public"))
+    body = json.loads(document.make_request_body(PACKAGE, entry, data, tag="next", access="public"))
     assert body["dist-tags"] == {"next": "1.0.0"}
     assert body["access"] == "public"
     assert body["readme"] == entry["readme"] == "# Core"
@@ -45,10 +47,10 @@ def test_what_is_sent_is_what_lies_in_the_tarball(tmp_path: Path) -> None:
     assert body["_attachments"][name]["length"] == len(data)
     version = body["versions"]["1.0.0"]
     assert version["_id"] == "@acme/core@1.0.0"
-    assert document.digest_of(version["dist"]) == f"sha512:{artifact.digests['sha512']}"
-    assert document.digest_of({"shasum": version["dist"]["shasum"]}).startswith("sha1:")
+    assert document.find_digest(version["dist"]) == f"sha512:{artifact.digests['sha512']}"
+    assert document.find_digest({"shasum": version["dist"]["shasum"]}).startswith("sha1:")
     assert "access" not in json.loads(
-        document.request_body(PACKAGE, entry, data, tag="latest", access="")
+        document.make_request_body(PACKAGE, entry, data, tag="latest", access="")
     )
 
 
@@ -113,7 +115,7 @@ def test_a_tarball_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_digests_of_a_packument(dist: dict[str, object], digest: str) -> None:
-    assert document.digest_of(dist) == digest
+    assert document.find_digest(dist) == digest
 
 
 @pytest.mark.parametrize(
@@ -140,13 +142,13 @@ def test_only_what_is_newest_becomes_latest(version: str, latest: str, tag: str)
 
 def test_the_input_goes_before_the_manifest() -> None:
     manifest = {"publishConfig": {"tag": "own"}}
-    assert document.given_tag("lts", manifest, where="x") == "lts"
-    assert document.given_tag("", manifest, where="x") == "own"
-    assert document.given_tag("", {"publishConfig": 7}, where="x") == ""
-    assert document.given_tag("", {}, where="x") == ""
+    assert document.find_given_tag("lts", manifest, where="x") == "lts"
+    assert document.find_given_tag("", manifest, where="x") == "own"
+    assert document.find_given_tag("", {"publishConfig": 7}, where="x") == ""
+    assert document.find_given_tag("", {}, where="x") == ""
 
 
 @pytest.mark.parametrize("tag", ["1.x", "v2", "a b", "*", "^1", "a/b"])
 def test_what_reads_as_a_range_is_no_tag(tag: str) -> None:
     with pytest.raises(ConfigError, match="is no dist-tag"):
-        document.checked_tag(tag, where="npm-tag")
+        document.check_tag(tag, where="npm-tag")

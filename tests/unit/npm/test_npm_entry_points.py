@@ -6,7 +6,7 @@ import pytest
 
 import javascript
 from releasekit.ecosystems.npm import entry_points
-from releasekit.ecosystems.npm.entry_points import missing_files, warnings_of
+from releasekit.ecosystems.npm.entry_points import find_missing_files, find_warnings
 from releasekit.errors import PackageError
 
 if TYPE_CHECKING:
@@ -55,27 +55,27 @@ def test_files_that_are_named_and_missing(manifest: dict[str, Any], expected: li
     """R49"""
     names = {"package.json", "a.js", "a.mjs", "d.ts", "d.d.ts", "typed/index.d.ts"}
     names |= {"lib/index.js", "lib/deep/x.js"}
-    assert missing_files(manifest, names) == expected
+    assert find_missing_files(manifest, names) == expected
 
 
 def test_a_pattern_of_many_stars_takes_no_time() -> None:
     """What stands in a package.json is not always meant well."""
     stars = "*".join("a" * 30)
-    assert missing_files({"exports": {"./*": f"./{stars}b"}}, {"a" * 200}) != []
+    assert find_missing_files({"exports": {"./*": f"./{stars}b"}}, {"a" * 200}) != []
 
 
 def test_conditions_may_be_nested_as_deep_as_json() -> None:
     exports: object = "./x.js"
     for _ in range(2000):
         exports = {"import": exports}
-    assert missing_files({"exports": exports}, {"x.js"}) == []
+    assert find_missing_files({"exports": exports}, {"x.js"}) == []
 
 
 def test_an_unbuilt_package_is_said(tmp_path: Path) -> None:
     """R49: a command may be given as one path."""
     package = javascript.package()
     built = javascript.tarball(tmp_path, package, {"a.js": ""}, main="a", bin="./cli.js")
-    (warning,) = warnings_of(package, [built])
+    (warning,) = find_warnings(package, [built])
     assert warning.name == "missing-files"
     assert warning.message.startswith('its package.json names bin "./cli.js", which the tarball')
 
@@ -89,10 +89,10 @@ def test_patterns_and_files_have_a_limit_together(
     built = javascript.tarball(tmp_path, package, {"a.js": ""}, exports=exports)
     limit = 2 * len("package.json" + "a.js")
     monkeypatch.setattr(entry_points, "_MAX_COMPARED_CHARS", limit)
-    (warning,) = warnings_of(package, [built])
+    (warning,) = find_warnings(package, [built])
     assert warning.message.startswith('its package.json names exports "./x/*", exports "./y/", wh')
     monkeypatch.setattr(entry_points, "_MAX_COMPARED_CHARS", limit - 1)
-    (warning,) = warnings_of(package, [built])
+    (warning,) = find_warnings(package, [built])
     assert warning.name == "missing-files"
     assert warning.message == (
         "its package.json names 2 patterns, too many to look for each of them among the 2 files of "
@@ -103,7 +103,7 @@ def test_patterns_and_files_have_a_limit_together(
 def test_a_repeated_pattern_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
     monkeypatch.setattr(entry_points, "_matches", lambda path, _: compared.append(path))
-    missing_files({"exports": {f"./{number}": "./x/*" for number in range(9)}}, set())
+    find_missing_files({"exports": {f"./{number}": "./x/*" for number in range(9)}}, set())
     assert compared == ["./x/*"]
 
 
@@ -112,4 +112,4 @@ def test_what_is_no_tarball_is_named(tmp_path: Path) -> None:
     built = javascript.tarball(tmp_path, package)
     built.path.write_bytes(b"no")
     with pytest.raises(PackageError):
-        list(warnings_of(package, [built]))
+        list(find_warnings(package, [built]))

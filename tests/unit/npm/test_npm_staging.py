@@ -14,7 +14,7 @@ from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.npm import document
-from releasekit.ecosystems.npm.target import scan_notes
+from releasekit.ecosystems.npm.target import describe_scans
 from releasekit.errors import (
     Denied,
     DigestMismatch,
@@ -350,7 +350,7 @@ def test_a_conflict_over_what_is_published_is_for_whoever_compares_digests(
     tmp_path: Path, artifact: Artifact
 ) -> None:
     """R15"""
-    dist = {"integrity": document.integrity("ab" * 64)}
+    dist = {"integrity": document.format_integrity("ab" * 64)}
     shown = {"versions": {"1.0.0": {"dist": dist}}}
     with pytest.raises(Transient, match="previously published") as caught:
         staged(Npm(stage=STAGED_ALREADY, shown=shown), tmp_path, artifact)
@@ -418,7 +418,7 @@ def test_what_cannot_be_staged_says_whether_the_name_is_new(
     tmp_path: Path, artifact: Artifact, place: str, known: bool, status: int, hint: str
 ) -> None:
     stage = httpx.Response(status, json={"error": 'Package "@acme/core" not found'})
-    dist = {"integrity": document.integrity("ab" * 64)}
+    dist = {"integrity": document.format_integrity("ab" * 64)}
     server = Npm(stage=stage, shown={"versions": {"0.9.0": {"dist": dist}}} if known else {})
 
     async def use(target: Target) -> None:
@@ -465,7 +465,7 @@ def test_what_npm_still_looks_through_is_accepted(tmp_path: Path, artifact: Arti
     """
     upload(Npm(publish=HELD), tmp_path, artifact)
     upload(Npm(publish=HELD), tmp_path, artifact, environ=ACTIONS)
-    dist = {"integrity": document.integrity("ab" * 64)}
+    dist = {"integrity": document.format_integrity("ab" * 64)}
     upload(Npm(publish=HELD, shown={"versions": {"1.0.0": {"dist": dist}}}), tmp_path, artifact)
 
 
@@ -581,7 +581,7 @@ def test_the_placeholder_of_a_new_name_is_no_version_to_keep_latest_from(
     tmp_path: Path, artifact: Artifact
 ) -> None:
     """https://docs.npmjs.com/staged-publishing: npm makes a public 0.0.0-stage for a new name."""
-    dist = {"integrity": document.integrity("ab" * 64)}
+    dist = {"integrity": document.format_integrity("ab" * 64)}
     shown = {"dist-tags": {"latest": "0.0.0-stage"}, "versions": {"0.0.0-stage": {"dist": dist}}}
     assert staged(Npm(shown=shown), tmp_path, artifact).tag == "latest"
     found = using(Npm(shown=shown), tmp_path, lambda it: it.registry.lookup(PACKAGE))
@@ -644,9 +644,9 @@ def test_each_level_waits_for_the_scan_of_the_one_below() -> None:
     steps = [
         PlannedPackage(package=each, action=Action.PUBLISH, reason="") for each in (PACKAGE, other)
     ]
-    note = scan_notes(steps)
+    note = describe_scans(steps)
     assert "expect 10 to 30 minutes, since these packages stand on 2 levels" in note
-    assert "expect 5 to 15 minutes" in scan_notes(steps[1:])
+    assert "expect 5 to 15 minutes" in describe_scans(steps[1:])
 
 
 def test_npm_has_a_stage_of_its_own(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from fakes import FakeRegistry, FakeWorkspace, artifact, package, plan, target
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.mvn import missing_tool as missing_for_maven
-from releasekit.ecosystems.npm.tools import missing_tool as missing_for_npm
+from releasekit.ecosystems.npm.packing import find_missing_tool as missing_for_npm
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import Sandbox

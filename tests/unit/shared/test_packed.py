@@ -14,7 +14,7 @@ from releasekit.ecosystems.go import module_zip as go
 from releasekit.ecosystems.maven import history as maven
 from releasekit.ecosystems.npm import history as npm
 from releasekit.ecosystems.npm.discover import Found
-from releasekit.ecosystems.npm.workspace import PNPM, WorkspaceFiles
+from releasekit.ecosystems.npm.roots import PNPM, WorkspaceFiles
 from releasekit.ecosystems.pypi import history as pypi
 from releasekit.ecosystems.shared.packed import Patterns
 

@@ -1,6 +1,6 @@
-"""What an npm registry says to a publish or a staging, and what to do about it.
+"""What an npm registry answers when a version is published or staged, and what to do about it.
 
-Of npmjs.com there is no list; the words are those that its documentation and its users quote.
+npmjs.com publishes no list; the words are those that its documentation and its users quote.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _PROVENANCE: Final = (
     "without."
 )
 _HINTS: Final = {
-    # Of provenance, as users met them: https://github.com/npm/cli/issues/8036,
+    # For provenance, as users met them: https://github.com/npm/cli/issues/8036,
     # https://github.com/grafana/plugin-tools/pull/2045,
     # https://github.com/fastagent-sh/fastagent/pull/63, https://github.com/npm/cli/issues/8699
     "Failed to validate repository information": "Set `repository.url` in its package.json to this "
@@ -85,7 +85,7 @@ _HINTS: Final = {
     "repository visibility": "npm takes provenance from public repositories only: publish from "
     "one, or set `attestations: off`.",
     "provenance bundle": _PROVENANCE,
-    # Of a document with two attachments:
+    # For a document with two attachments:
     # https://github.com/verdaccio/verdaccio/blob/6.x/src/api/endpoint/api/publish.ts
     "unsupported registry call": "Verdaccio says so of a tarball with an attestation, for which it "
     "has no place: leave `attestations` at `auto`.",
@@ -94,7 +94,7 @@ _HINTS: Final = {
     "with the version and limits. https://gitlab.com/gitlab-org/gitlab/-/issues/345759",
     # https://github.com/pulumi/pulumi-azure-native/issues/2294
     "Too many files": _SMALLER,
-    # Of a publisher that may only stage, of one that names another workflow, and of one that the
+    # For a publisher that may only stage, one that names another workflow, and one that the
     # package's publishing access keeps out: https://github.com/kg86/visstr/pull/40,
     # https://github.com/gtrabanco/agentic-workflow/issues/39,
     # https://github.com/webarkit/jsartoolkitNFT/issues/620
@@ -161,24 +161,24 @@ STAGE_ANSWERS: Final = Answers(
     moved="npm-registry",
 )
 
-# Of the token, whatever the package.
+# Words about the token, for any package.
 _TOKEN_STAGES: Final = ("E_STAGE_REQUIRED", "bypass-2fa-tokens")
 _PACKAGE_STAGES: Final = ("OIDC permission denied", "npm stage publish", "dual-use")
-# Of what nobody can enter in a job, and staging does not ask for:
+# Words about a second factor, which a job cannot enter and staging does not ask for:
 # https://docs.npmjs.com/cli/v11/commands/npm-stage
 _SECOND_FACTOR: Final = ("one-time pass", "Two-factor")
 _LOOKED_AT_BYTES: Final = 64 * 1024
 
 
 def is_for_stage_only_token(response: httpx.Response, name: str) -> bool:
-    """Whether a publish was refused to a token that may only stage, whatever the package."""
+    """Whether a publish was refused because the token may only stage, for any package."""
     return response.status_code == 403 and _says(response, _TOKEN_STAGES, name)
 
 
 def may_only_stage(response: httpx.Response, name: str) -> bool:
-    """Whether a publish of the package `name` was refused to somebody who may stage all the same.
+    """Whether a publish of the package `name` was refused to an identity that may still stage it.
 
-    A second factor is asked for by other servers too, most of which know no staging.
+    Other servers ask for a second factor too, and most of them cannot stage.
     """
     if response.status_code == 403 and _says(response, (*_TOKEN_STAGES, *_PACKAGE_STAGES), name):
         return True
@@ -192,17 +192,17 @@ def may_only_stage(response: httpx.Response, name: str) -> bool:
 def is_held_already(words: str) -> bool:
     """Whether a refusal means that the registry has bytes of this version which it does not show.
 
-    npm says `previously staged version` of what is staged, and for some minutes of what was
-    published and is still being looked through: https://github.com/npm/cli/issues/9889 and
-    https://github.com/githits-com/githits-cli/pull/367. A staging hears `previously published
-    version` of one that is staged: https://github.com/npm/cli/issues/9519
+    npm says `previously staged version` of a staged version, and for some minutes of one that was
+    published and is still being scanned: https://github.com/npm/cli/issues/9889 and
+    https://github.com/githits-com/githits-cli/pull/367. The answer to a staging is `previously
+    published version` where the version is staged: https://github.com/npm/cli/issues/9519
     """
     return "previously staged version" in words.lower()
 
 
 @contextlib.contextmanager
-def stored_perhaps() -> Iterator[None]:
-    """Whatever question fails in here, the registry may have the bytes."""
+def maybe_stored() -> Iterator[None]:
+    """A lookup that fails in here leaves open whether the registry has the bytes."""
     try:
         yield
     except Transient as error:
@@ -211,7 +211,7 @@ def stored_perhaps() -> Iterator[None]:
 
 
 def _says(response: httpx.Response, texts: tuple[str, ...], name: str) -> bool:
-    """A text that is in `name` says nothing: refusals repeat the name of what they refuse."""
-    # The code stands beside the message that people are shown.
+    """A text that is in `name` does not count: refusals repeat the name of the package."""
+    # The code stands beside the message for people.
     said = response.content[:_LOOKED_AT_BYTES].decode("utf-8", "replace").lower()
     return any(text.lower() in said for text in texts if text.lower() not in name.lower())

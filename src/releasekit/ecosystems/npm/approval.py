@@ -7,6 +7,7 @@ https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/stage.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,17 +17,17 @@ from releasekit import __version__
 from releasekit.config.values import Directory
 from releasekit.ecosystems.approval import Contents, Waiting
 from releasekit.ecosystems.npm.answers import ANSWERS
-from releasekit.ecosystems.npm.ecosystem import filename
-from releasekit.ecosystems.npm.public import ALGORITHMS, PublicVersions, contents_of
-from releasekit.ecosystems.npm.registry import NPMJS
-from releasekit.ecosystems.npm.user_login import user_login
-from releasekit.ecosystems.npm.waiting import DECIDED, listed
-from releasekit.ecosystems.shared.documents import text_in
+from releasekit.ecosystems.npm.login import authorize, make_user_login
+from releasekit.ecosystems.npm.registry import ABBREVIATED, NPMJS, NpmRegistry
+from releasekit.ecosystems.npm.staging import DECIDED, find_staged
+from releasekit.ecosystems.npm.tarball import DIGESTS, get_filename, read_artifact
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
 from releasekit.errors import (
     CodeWanted,
     ConfigError,
+    DigestMismatch,
     PackageError,
     Rejected,
     Transient,
@@ -35,16 +36,18 @@ from releasekit.errors import (
 from releasekit.http.client import check, retry_after
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.problems import Problem
-from releasekit.text.json_text import parse_json
+from releasekit.text.json_text import entries, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.config.tables import OptionTable
     from releasekit.ecosystems.interface import Services
-    from releasekit.model import Artifact, Result
+    from releasekit.ecosystems.shared.login import Login
+    from releasekit.model import Artifact, Package, Result
+
 
 _ID: Final = re.compile(r"[0-9A-Za-z-]{8,64}")
 # "… can't be approved yet because automated review hasn't finished."
@@ -53,7 +56,7 @@ _LOGIN: Final = (
     "Run `npm login`, or set RELEASEKIT_NPM_TOKEN: only a maintainer of the package may see and "
     "approve what waits, and trusted publishing may not."
 )
-# As npm's own client does: it is what npm offers its page to sign in at.
+# As npm's own client does, which is the only one that npm offers its page to sign in at.
 # https://github.com/npm/npm-registry-fetch/blob/main/lib/index.js (getHeaders)
 _AS_NPM: Final = {
     "User-Agent": f"npm/11.15.0 releasekit-action/{__version__}",
@@ -63,9 +66,14 @@ _AS_NPM: Final = {
 }
 _LONGEST_PAUSE_S: Final = 10.0
 _CODE: Final = "Run it in a terminal, or set RELEASEKIT_NPM_OTP to the code of an authenticator."
-# What can be part of an address as it is; npm takes no others.
+# Names that can stand in an address unescaped; npm takes no others.
 _NAME: Final = re.compile(r"(?:@[\w.~-]+/)?[\w.~-]+", re.ASCII)
 _MAX_PAGE_CHARS: Final = 2_000
+# They run on the machine of each user.
+# https://docs.npmjs.com/cli/v11/using-npm/scripts#npm-install
+_INSTALL_SCRIPTS: Final = ("preinstall", "install", "postinstall")
+# The version that npm may show of a package that has staged versions only.
+_PLACEHOLDER: Final = "0.0.0-stage"
 
 
 def approval(config: Config, _options: OptionTable, services: Services) -> NpmApproval:
@@ -86,7 +94,9 @@ class NpmApproval:
         url = require_safe(registry.text, name="npm-registry", insecure=config.insecure_hosts)
         self.url = str(url)
         self._server = Server(url, ANSWERS, config, services)
-        self._login = user_login(config, services.credentials, registry, services.processes.sandbox)
+        self._login = make_user_login(
+            config, services.credentials, registry, services.processes.sandbox
+        )
         self.check_credentials = self._login.check
         self._adopt = services.credentials.adopt
         public = PublicVersions(config, services, self._login)
@@ -94,7 +104,7 @@ class NpmApproval:
         self._first_pause_s = first_pause_s
 
     async def waiting(self, recorded: Result) -> Waiting | None:
-        _require_usual(recorded)
+        _check_recorded(recorded)
         wanted = recorded.staged.id if recorded.staged else ""
         if wanted and not _ID.fullmatch(wanted):
             raise Rejected(
@@ -105,24 +115,24 @@ class NpmApproval:
             response = await self._ask(self._server.at(f"-/stage/{wanted}"))
             if response.status_code != httpx.codes.NOT_FOUND:
                 item = await self._server.document(response, f"{recorded.package}: {wanted}")
-                return _waiting(item)
-        found = await listed(self._server, recorded.package, self._ask)
-        return _waiting(found) if found is not None else None
+                return _parse_waiting(item)
+        found = await find_staged(self._server, recorded.package, self._ask)
+        return _parse_waiting(found) if found is not None else None
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
         url = self._server.at(f"-/stage/{waiting.id}/tarball")
         most = max((artifact.size for artifact in recorded.artifacts), default=0)
         artifact = await self._server.fetch(
             url,
-            await self._authorized(),
-            into / filename(recorded.package).replace("/", "-"),
+            self._authorize(),
+            into / get_filename(recorded.package).replace("/", "-"),
             max_bytes=max(most, MAX_FILE_BYTES),
-            algorithms=ALGORITHMS,
+            algorithms=DIGESTS,
         )
         return [artifact]
 
     def contents(self, recorded: Result, artifacts: Sequence[Artifact]) -> Contents:
-        return contents_of(recorded.package.version, artifacts[0], str(recorded.package))
+        return read_contents(recorded.package.version, artifacts[0], str(recorded.package))
 
     async def approve(self, waiting: Waiting, code: str) -> None:
         await self._decide("POST", f"-/stage/{waiting.id}/approve", waiting, code)
@@ -131,7 +141,7 @@ class NpmApproval:
         await self._decide("DELETE", f"-/stage/{waiting.id}", waiting, code)
 
     async def _decide(self, method: str, path: str, waiting: Waiting, code: str) -> None:
-        headers = {**await self._authorized(), **_AS_NPM}
+        headers = {**self._authorize(), **_AS_NPM}
         if code and not (code.isascii() and code.isprintable()):
             raise CodeWanted("a one-time code has nothing but digits or letters in it", hint=_CODE)
         if code:
@@ -147,22 +157,23 @@ class NpmApproval:
                 )
             return
         words = self._server.words(response)
-        # Whoever is let look with this token is known: what is missing is the proof that somebody
-        # is there, whether or not "WWW-Authenticate: OTP" says so.
+        # The token is known, since it may look. What is missing is the proof that its owner is
+        # there, even where the answer has no "WWW-Authenticate: OTP".
         if response.status_code == httpx.codes.UNAUTHORIZED:
-            raise self._code_wanted(response, what, code)
+            raise self._explain_code(response, what, code)
         if response.status_code == httpx.codes.CONFLICT and _REVIEWED.search(words):
             raise UnderReview(f"{what}: {words}", retry_after=retry_after(response))
         self._server.explain(response, what)
 
-    def _code_wanted(self, response: httpx.Response, what: str, code: str) -> CodeWanted:
+    def _explain_code(self, response: httpx.Response, what: str, code: str) -> CodeWanted:
         try:
             answer: Any = parse_json(response.content)
         except ValueError:
             answer = {}
         page, done = text_in(answer, "authUrl"), text_in(answer, "doneUrl")
-        # The answer to "are you there?" is worth a code, and is believed from nobody else.
-        if not (_is_page(page) and self._is_ours(done)):
+        # The answer to "are you there?" is worth a code, so only the registry itself may give it.
+        ours = _parse_url(done)
+        if not (_is_page(page) and ours and same_origin(ours, self._server.url)):
             page = done = ""
         asks = "does not take this one-time code (any longer)" if code else "asks for a code"
         return CodeWanted(
@@ -172,18 +183,11 @@ class NpmApproval:
             hint=_CODE,
         )
 
-    def _is_ours(self, url: str) -> bool:
-        try:
-            parsed = httpx.URL(url)
-        except httpx.InvalidURL:
-            return False
-        return same_origin(parsed, self._server.url)
-
     async def confirmed(self, wanted: CodeWanted) -> str:
         """https://github.com/npm/npm-profile/blob/main/lib/index.js (webAuthCheckLogin)"""
         while True:
             response = await self._server.read(
-                httpx.URL(wanted.answer), {**await self._authorized(), **_AS_NPM}
+                httpx.URL(wanted.answer), {**self._authorize(), **_AS_NPM}
             )
             if response.status_code != httpx.codes.ACCEPTED:
                 break
@@ -199,13 +203,12 @@ class NpmApproval:
         self._adopt(token)
         return token
 
-    async def _authorized(self) -> dict[str, str]:
+    def _authorize(self) -> dict[str, str]:
         self._login.check()
-        token = self._login.for_reading()
-        return {"Authorization": f"Bearer {token.reveal()}"} if token else {}
+        return authorize(self._login.for_reading())
 
     async def _ask(self, url: httpx.URL) -> httpx.Response:
-        headers = {**await self._authorized(), "Accept": "application/json"}
+        headers = {**self._authorize(), "Accept": "application/json"}
         response = await self._server.read(url, headers)
         if response.status_code in {401, 403}:
             try:
@@ -216,7 +219,7 @@ class NpmApproval:
         return response
 
 
-def _require_usual(recorded: Result) -> None:
+def _check_recorded(recorded: Result) -> None:
     package = recorded.package
     try:
         Version.parse(package.version)
@@ -231,18 +234,22 @@ def _require_usual(recorded: Result) -> None:
         )
 
 
-def _is_page(url: str) -> bool:
-    """Whether a person may be sent there."""
-    if not url.isprintable() or len(url) > _MAX_PAGE_CHARS:
-        return False
+def _parse_url(text: str) -> httpx.URL | None:
     try:
-        parsed = httpx.URL(url)
+        return httpx.URL(text)
     except httpx.InvalidURL:
+        return None
+
+
+def _is_page(text: str) -> bool:
+    """Whether a person may be sent there."""
+    if not text.isprintable() or len(text) > _MAX_PAGE_CHARS:
         return False
-    return is_safe(parsed) and not parsed.userinfo
+    url = _parse_url(text)
+    return url is not None and is_safe(url) and not url.userinfo
 
 
-def _waiting(item: object) -> Waiting | None:
+def _parse_waiting(item: object) -> Waiting | None:
     if text_in(item, "status") in DECIDED:
         return None
     found = text_in(item, "id")
@@ -258,3 +265,108 @@ def _waiting(item: object) -> Waiting | None:
         tag=text_in(item, "tag"),
         by=text_in(item, "actor"),
     )
+
+
+class PublicVersions(NpmRegistry):
+    """What everybody sees of a package, for a maintainer who may approve another version."""
+
+    def __init__(self, config: Config, services: Services, login: Login) -> None:
+        super().__init__(config, services)
+        self._login = login
+
+    async def is_visible(self, recorded: Result, into: Path) -> bool:
+        package = recorded.package
+        found = await self.lookup(package)
+        if found is None:
+            return False
+        (shown,) = found.files.values()
+        algorithm, _, theirs = shown.partition(":")
+        (artifact,) = recorded.artifacts
+        ours = artifact.digests.get(algorithm)
+        if ours is None:
+            # Files that this machine never had are recorded with sha256 alone, which npm does not
+            # show.
+            dists = await self._read_dists(package)
+            fetched = await self._fetch(package, package.version, dists, into)
+            algorithm, ours, theirs = "sha256", artifact.sha256, fetched.sha256
+        if ours != theirs:
+            raise DigestMismatch(
+                f"{package}: {self.url} shows {algorithm}:{theirs}, and {algorithm}:{ours} was "
+                "built",
+                hint="Somebody else published this version. Bump it, and release it again.",
+            )
+        return True
+
+    async def _find_first(self, package: Package) -> object:
+        """An approval plans nothing, and asks for one version repeatedly."""
+        return await self._find_entry(package)
+
+    async def last_published(self, recorded: Result, into: Path) -> Contents | None:
+        package = recorded.package
+        dists = await self._read_dists(package)
+        before = await asyncio.to_thread(_find_before, package.version, dists)
+        if not before:
+            return None
+        artifact = await self._fetch(package, before, dists, into)
+        return await asyncio.to_thread(read_contents, before, artifact, f"{package.id} {before}")
+
+    async def _read_dists(self, package: Package) -> Mapping[str, Mapping[str, Any]]:
+        """By version, its `dist`, which names the tarball; empty when there is no such package."""
+        response = await self._read(package, headers=ABBREVIATED)
+        if response.status_code == httpx.codes.NOT_FOUND:
+            return {}
+        what = f"{package}: {response.request.url}"
+        self.server.explain(response, what)
+        try:
+            return await asyncio.to_thread(_parse_dists, response.content)
+        except ValueError as error:
+            raise Transient(
+                f"{what}: not a packument ({error})", problem=Problem.STRANGE_ANSWER
+            ) from error
+
+    async def _fetch(
+        self, package: Package, version: str, dists: Mapping[str, Mapping[str, Any]], into: Path
+    ) -> Artifact:
+        name = package.id.name
+        url = self.server.at(f"{name}/-/{name.rpartition('/')[2]}-{version}.tgz")
+        told = _parse_url(text_in(dists.get(version, {}), "tarball"))
+        if told is not None and same_origin(told, self.server.url):
+            url = told
+        return await self.server.fetch(
+            url,
+            authorize(self._login.for_reading()),
+            into / "published.tgz",
+            max_bytes=MAX_FILE_BYTES,
+            algorithms=DIGESTS,
+        )
+
+
+def read_contents(version: str, artifact: Artifact, what: str) -> Contents:
+    """Blocks; raises PackageError for a file that is not the tarball of an npm package."""
+    found = read_artifact(artifact, what)
+    scripts = table_in(found.manifest, "scripts")
+    return Contents(
+        version=version,
+        size=artifact.size,
+        names=found.names,
+        scripts={name: str(scripts[name]) for name in _INSTALL_SCRIPTS if scripts.get(name)},
+    )
+
+
+def _parse_dists(page: bytes) -> dict[str, Mapping[str, Any]]:
+    return {
+        name: table_in(value, "dist")
+        for _, name, value in entries(page, {"versions"})
+        if name is not None
+    }
+
+
+def _find_before(version: str, known: Iterable[str]) -> str:
+    """The greatest one below `version`; before a release, a release where there is one."""
+    ours = Version.parse(version)
+    below = []
+    for text in known:
+        with contextlib.suppress(ValueError):
+            if text != _PLACEHOLDER and (parsed := Version.parse(text)) < ours:
+                below.append((not parsed.pre or bool(ours.pre), parsed, text))
+    return max(below, default=(False, ours, ""))[2]

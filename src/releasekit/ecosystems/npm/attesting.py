@@ -1,4 +1,4 @@
-"""What npm is told about where a tarball comes from, and when its registry takes that.
+"""What npm learns about where a tarball comes from, and when its registry takes that.
 
 https://docs.npmjs.com/generating-provenance-statements and
 https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.npm.repository import Hosted
+from releasekit.ecosystems.npm.manifest import Hosted
 from releasekit.text.escape import bare_urls, clip, visible
 
 if TYPE_CHECKING:
-    from releasekit.ecosystems.npm.ecosystem import NpmWorkspace
+    from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.registry import NpmRegistry
     from releasekit.model import Artifact, Package
     from releasekit.provenance.job import Job
@@ -25,15 +25,15 @@ _MAX_SHOWN: Final = 100
 @dataclass(frozen=True, slots=True)
 class NpmAttesting:
     """Implements `interface.Attesting`; without a `registry`, for a directory. `private` says that
-    a Sigstore instance of the user's own signs.
+    the user's own Sigstore instance signs.
     """
 
-    workspace: NpmWorkspace
+    found: Found
     registry: NpmRegistry | None = None
     private: bool = False
 
     def obstacle(self, package: Package, job: Job) -> Obstacle | None:
-        # What others than npmjs.com ask for, nobody knows.
+        # What registries other than npmjs.com ask for is unknown.
         if self.registry is None or not self.registry.is_npmjs:
             return None
         if self.private:
@@ -42,11 +42,15 @@ class NpmAttesting:
                 "`trust-config` names another one",
                 cure="Leave out `trust-config`, or set `attestations: off`.",
             )
-        return _of_job(job) or self._of_access(package, self.registry) or self._of(package, job)
+        return (
+            _find_job_obstacle(job)
+            or self._find_access_obstacle(package, self.registry)
+            or self._find_repository_obstacle(package, job)
+        )
 
     def wish(self, package: Package) -> bool | None:
         """https://docs.npmjs.com/cli/using-npm/config#provenance"""
-        wish = self.workspace.found.by_name[package.id.name].publish_config.get("provenance")
+        wish = self.found.by_name[package.id.name].publish_config.get("provenance")
         return wish if isinstance(wish, bool) else None
 
     def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:
@@ -55,16 +59,17 @@ class NpmAttesting:
             slsa,
         )
 
-        subject = Subject(name=package_url(package), digests={"sha512": artifact.digests["sha512"]})
-        return slsa((subject,), job)
+        # As npm's clients expect it: https://github.com/npm/npm-package-arg (toPurl)
+        name = f"pkg:npm/{package.id.name.replace('@', '%40')}@{package.version}"
+        return slsa((Subject(name=name, digests={"sha512": artifact.digests["sha512"]}),), job)
 
-    def _of_access(self, package: Package, registry: NpmRegistry) -> Obstacle | None:
-        """A package without a scope is public, whatever is said; one that everybody is shown, too.
+    def _find_access_obstacle(self, package: Package, registry: NpmRegistry) -> Obstacle | None:
+        """A package without a scope is always public, and so is one that everybody can see.
 
         npm asks the registry about others, and takes a new one for private:
         https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js
         """
-        said = self.workspace.found.by_name[package.id.name].publish_config.get("access")
+        said = self.found.by_name[package.id.name].publish_config.get("access")
         access = registry.access or (said if isinstance(said, str) else "")
         if access == "restricted":
             return Obstacle(
@@ -83,8 +88,8 @@ class NpmAttesting:
             "package.json.",
         )
 
-    def _of(self, package: Package, job: Job) -> Obstacle | None:
-        url = self.workspace.found.by_name[package.id.name].repository
+    def _find_repository_obstacle(self, package: Package, job: Job) -> Obstacle | None:
+        url = self.found.by_name[package.id.name].repository
         hosted = Hosted.parse(url)
         # Capitals count, though not for GitHub: https://github.com/npm/documentation/pull/1123
         if hosted is not None and hosted.page == job.repository_url:
@@ -98,12 +103,7 @@ class NpmAttesting:
         )
 
 
-def package_url(package: Package) -> str:
-    """As npm's clients expect it: https://github.com/npm/npm-package-arg (toPurl)"""
-    return f"pkg:npm/{package.id.name.replace('@', '%40')}@{package.version}"
-
-
-def _of_job(job: Job) -> Obstacle | None:
+def _find_job_obstacle(job: Job) -> Obstacle | None:
     if job.runner_environment != "github-hosted":
         return Obstacle(
             condition="npm takes provenance from GitHub-hosted runners only, and this job runs on "

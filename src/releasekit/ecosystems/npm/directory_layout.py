@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.npm import document
-from releasekit.ecosystems.npm.ecosystem import filename
-from releasekit.ecosystems.npm.tarball import read_tarball
+from releasekit.ecosystems.npm.tarball import get_filename, read_tarball
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
@@ -35,8 +34,8 @@ _TARBALLS: Final = "-"
 
 class PackumentDirectory:
     """Implements `directory.Layout`. `url` is where the directory is served, because the address
-    of a tarball is absolute: npm and pnpm refuse any other. The address of npmjs is replaced by npm
-    alone, and then by that of the registry for packages without a scope, whatever the scope's is
+    of a tarball is absolute: npm and pnpm refuse any other. Only npm replaces the address of npmjs,
+    by that of the registry for packages without a scope, even for a package with one
     (https://github.com/npm/cli/blob/latest/workspaces/arborist/lib/arborist/reify.js,
     registryResolved).
     """
@@ -46,9 +45,9 @@ class PackumentDirectory:
         self._url = url.rstrip("/")
 
     def path_for(self, package: Package, name: str) -> PurePosixPath | None:
-        if name != filename(package) or package.id.name == _TARBALLS:
+        if name != get_filename(package) or package.id.name == _TARBALLS:
             return None
-        return _tarballs(package) / name
+        return _find_tarballs(package) / name
 
     def attestation(
         self,
@@ -58,25 +57,29 @@ class PackumentDirectory:
     ) -> tuple[PurePosixPath, bytes]:
         """https://github.com/npm/pacote/blob/main/lib/registry.js (verifyAttestations)"""
         attested = {"predicateType": bundle.predicate_type, "bundle": bundle.document}
-        return _attestations(package), json.dumps({"attestations": [attested]}).encode() + b"\n"
+        return _find_attestations(package), json.dumps(
+            {"attestations": [attested]}
+        ).encode() + b"\n"
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
-        known = _packument(root, package)
-        path = root / _tarballs(package) / filename(package)
+        known = _read_packument(root, package)
+        path = root / _find_tarballs(package) / get_filename(package)
         versions = dict(table_in(known, "versions"))
-        found = dict(table_in(known, "dist-tags"))
+        tags = dict(table_in(known, "dist-tags"))
         if package.version not in versions:
-            versions[package.version] = entry = self._entry(root, package, path)
-            given = document.given_tag(self._tag, entry, where=str(path))
-            latest = str(found.get(document.LATEST, ""))
-            found[given or document.choose_tag(package.version, latest=latest)] = package.version
-        # As npmjs does with the first version of a package: without `latest` nothing installs.
-        found.setdefault(document.LATEST, package.version)
+            versions[package.version] = entry = self._make_entry(root, package, path)
+            given = document.find_given_tag(self._tag, entry, where=str(path))
+            latest = str(tags.get(document.LATEST, ""))
+            tags[given or document.choose_tag(package.version, latest=latest)] = package.version
+        # npmjs does so with the first version of a package: clients need `latest` to install it.
+        tags.setdefault(document.LATEST, package.version)
         ordered = {
-            version: self._addressed(replace(package, version=version), table_in(versions, version))
+            version: self._update_address(
+                replace(package, version=version), table_in(versions, version)
+            )
             for version in sorted(versions, key=Version.parse)
         }
-        page = {"_id": package.id.name, "name": package.id.name, "dist-tags": found}
+        page = {"_id": package.id.name, "name": package.id.name, "dist-tags": tags}
         yield (
             PurePosixPath(package.id.name),
             json.dumps({**page, "versions": ordered}, indent=1).encode() + b"\n",
@@ -84,57 +87,59 @@ class PackumentDirectory:
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / package.id.name
-        entry = table_in(_packument(root, package), "versions").get(package.version)
+        entry = table_in(_read_packument(root, package), "versions").get(package.version)
         if entry is None:
             return None
-        digest = document.digest_of(table_in(entry, "dist"))
-        return Published(files={filename(package): digest}, url=page.as_uri())
+        digest = document.find_digest(table_in(entry, "dist"))
+        return Published(files={get_filename(package): digest}, url=page.as_uri())
 
-    def _entry(self, root: Path, package: Package, path: Path) -> dict[str, Any]:
+    def _make_entry(self, root: Path, package: Package, path: Path) -> dict[str, Any]:
         with durable.reading(path) as file:
             shown = digests(file, "sha512", "sha1")
             file.seek(0)
             contained = read_tarball(file, str(path))
-        address = self._address(package)
-        entry = document.version_entry(package, contained, tarball=address, digests=shown)
-        if attested := _predicate_types(root / _attestations(package)):
-            entry["dist"]["attestations"] = {"provenance": {"predicateType": attested[0]}}
+        address = self._make_address(package)
+        entry = document.make_version_entry(package, contained, tarball=address, digests=shown)
+        attested = _read_json(root / _find_attestations(package))
+        bundles = attested.get("attestations") if isinstance(attested, dict) else None
+        kinds = (
+            [text_in(each, "predicateType") for each in bundles]
+            if isinstance(bundles, list)
+            else []
+        )
+        if kind := next(filter(None, kinds), ""):
+            entry["dist"]["attestations"] = {"provenance": {"predicateType": kind}}
         # A packument is read whole for each install.
         return {key: value for key, value in entry.items() if not key.startswith("readme")}
 
-    def _addressed(self, package: Package, entry: Mapping[str, Any]) -> dict[str, Any]:
-        """Where the directory is served may have changed since an earlier version."""
-        dist = {**table_in(entry, "dist"), "tarball": self._address(package)}
+    def _update_address(self, package: Package, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """The address of the directory may have changed since an earlier version."""
+        dist = {**table_in(entry, "dist"), "tarball": self._make_address(package)}
         if attested := table_in(dist, "attestations"):
-            dist["attestations"] = {**attested, "url": f"{self._url}/{_attestations(package)}"}
+            dist["attestations"] = {**attested, "url": f"{self._url}/{_find_attestations(package)}"}
         return {**entry, "dist": dist}
 
-    def _address(self, package: Package) -> str:
-        return f"{self._url}/{_tarballs(package)}/{filename(package)}"
+    def _make_address(self, package: Package) -> str:
+        return f"{self._url}/{_find_tarballs(package)}/{get_filename(package)}"
 
 
-def _tarballs(package: Package) -> PurePosixPath:
+def _find_tarballs(package: Package) -> PurePosixPath:
     return PurePosixPath(_TARBALLS, package.id.name)
 
 
-def _attestations(package: Package) -> PurePosixPath:
-    """Where npmjs.com has them."""
+def _find_attestations(package: Package) -> PurePosixPath:
+    """The path that npmjs.com has them at."""
     return PurePosixPath("-/npm/v1/attestations", f"{package.id.name}@{package.version}")
 
 
-def _predicate_types(path: Path) -> list[str]:
-    """Of what is attested of a version; raises ValueError for what cannot be read."""
-    page = read_page(path)
-    document = {} if page is None else parse_json(page, max_bytes=None)
-    found = document.get("attestations") if isinstance(document, dict) else None
-    attested = found if isinstance(found, list) else []
-    return [kind for each in attested if (kind := text_in(each, "predicateType"))]
-
-
-def _packument(root: Path, package: Package) -> Mapping[str, Any]:
+def _read_packument(root: Path, package: Package) -> Mapping[str, Any]:
     """Empty where there is none; raises ValueError for one that cannot be read."""
-    page = read_page(root / package.id.name)
-    found = {} if page is None else parse_json(page, max_bytes=None)
+    found = _read_json(root / package.id.name)
     if not isinstance(found, dict):
         raise ValueError(f"{package.id.name} is no packument")  # noqa: TRY004
     return found
+
+
+def _read_json(path: Path) -> Any:
+    page = read_page(path)
+    return {} if page is None else parse_json(page, max_bytes=None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.npm import manifest, workspace
+from releasekit.ecosystems.npm import manifest, roots
 from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
@@ -17,14 +17,14 @@ from releasekit.host.files import inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.manifest import Declared, NpmPackage
-    from releasekit.ecosystems.npm.workspace import WorkspaceFiles
+    from releasekit.ecosystems.npm.roots import WorkspaceFiles
 
 ECOSYSTEM: Final = "npm"
-# A package of another ecosystem is there.
+# The manifests of packages of other ecosystems.
 _OTHERS: Final = ("pyproject.toml", "Cargo.toml", "go.mod", "pom.xml", "Chart.yaml")
 _VERSION: Final = re.compile(r"[=v\s]*\d+\.\d+\.\d+(?:[-+]\S+)?")
 
@@ -42,56 +42,65 @@ class Found:
     def home(self, package: NpmPackage) -> WorkspaceFiles:
         return self.places[package.directory]
 
-    def catalogs(self, package: NpmPackage) -> Catalogs:
-        return Catalogs(self.home(package).catalogs)
+    def resolve(self, declared: Declared, package: NpmPackage) -> Reference:
+        """What a dependency asks for, by the entry of a catalog where it names one."""
+        reference = Reference.parse(declared.key, declared.spec)
+        spec = find_catalog_spec(self.home(package).catalogs, reference)
+        return Reference.parse(reference.name, spec) if spec else reference
 
 
-def found_below(root: Path, options: Options) -> Found:
-    """Every named package of the workspaces, their roots included, by name in order.
+def find_catalog_spec(catalogs: Mapping[str, Mapping[str, str]], reference: Reference) -> str:
+    """The entry of a catalog as it is spelled; empty when there is none.
+
+    https://pnpm.io/catalogs
+    """
+    if reference.kind != "catalog":
+        return ""
+    return catalogs.get(reference.wanted, {}).get(reference.name, "")
+
+
+def find_packages(root: Path, options: Options) -> Found:
+    """Every named package of the workspaces, their roots included, in the order of names.
 
     Raises ConfigError when two share a name, or a directory is outside the workspace.
     """
     homes: dict[Path, WorkspaceFiles] = {}
-    for files in _workspaces(root, options):
-        for directory in _directories(root, files, options):
+    for files in _read_workspaces(root, options):
+        for directory in _find_directories(root, files, options):
             homes.setdefault(directory, files)
+
+    def read_package(directory: Path) -> NpmPackage | None:
+        path = directory / roots.MANIFEST
+        inside(root, path, where=str(path))
+        return manifest.parse_package(manifest.read_manifest(path), path)
+
     by_name, twins = unique_by_name(
-        _named_packages(root, sorted(homes)),
+        [project for project in map_all(read_package, sorted(homes)) if project],
         cure="exclude its directory",
         private=lambda package: package.unpublishable,
     )
     return Found(by_name, twins, homes)
 
 
-def _workspaces(root: Path, options: Options) -> Iterator[WorkspaceFiles]:
-    """That of the root last: globs of the options may name what is a member of another one."""
+def _read_workspaces(root: Path, options: Options) -> Iterator[WorkspaceFiles]:
+    """That of the root last: globs of the options may name members of another one."""
     where = "releasekit.toml: npm.workspaces"
-    for top in named_roots(root, options.workspaces, workspace.FILES, where=where):
-        yield workspace.read_workspace_files(top)
-    if options.packages or any((root / name).is_file() for name in workspace.FILES):
-        yield workspace.read_workspace_files(root)
+    for top in named_roots(root, options.workspaces, roots.FILES, where=where):
+        yield roots.read_workspace_files(top)
+    if options.packages or any((root / name).is_file() for name in roots.FILES):
+        yield roots.read_workspace_files(root)
 
 
-def _named_packages(root: Path, directories: Iterable[Path]) -> list[NpmPackage]:
-    def package_in(directory: Path) -> NpmPackage | None:
-        path = directory / workspace.MANIFEST
-        inside(root, path, where=str(path))
-        return manifest.parse_package(manifest.read_manifest(path), path)
-
-    return [project for project in map_all(package_in, directories) if project]
-
-
-def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:
+def _find_directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:
     members = [*files.members]
     if files.root == root:
-        packages = workspace.parse_globs(options.packages, where="releasekit.toml: npm.packages")
-        members += packages
+        members += roots.parse_globs(options.packages, where="releasekit.toml: npm.packages")
     top = files.root
-    found = set(workspace.package_directories(top, members, where=f"{top}: the workspace's globs"))
+    found = set(roots.find_directories(top, members, where=f"{top}: the workspace's globs"))
     excluded = any(glob.negated and glob.matches(()) for glob in members)
-    if (top / workspace.MANIFEST).is_file() and not excluded:
+    if (top / roots.MANIFEST).is_file() and not excluded:
         found.add(top)
-    without = workspace.parse_globs(options.exclude, where="releasekit.toml: npm.exclude")
+    without = roots.parse_globs(options.exclude, where="releasekit.toml: npm.exclude")
     return sorted(
         each
         for each in found
@@ -99,47 +108,47 @@ def _directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Pa
     )
 
 
-def packages(found: Found) -> list[Package]:
+def make_packages(found: Found) -> list[Package]:
     return [
         Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.directory,
             manifest=project.manifest,
-            dependencies=tuple(dict.fromkeys(_edges(project, found, inside=True))),
-            elsewhere=tuple(dict.fromkeys(_edges(project, found, inside=False))),
+            dependencies=tuple(dict.fromkeys(_find_edges(project, found, inside=True))),
+            elsewhere=tuple(dict.fromkeys(_find_edges(project, found, inside=False))),
             unpublishable=project.unpublishable,
-            doubt=_doubt(project, found.home(project)),
+            doubt=_find_doubt(project, found.home(project)),
         )
         for project in found.by_name.values()
     ]
 
 
-def _doubt(project: NpmPackage, home: WorkspaceFiles) -> str:
+def _find_doubt(project: NpmPackage, home: WorkspaceFiles) -> str:
     """https://docs.npmjs.com/cli/v11/using-npm/workspaces (include-workspace-root)"""
     directory = project.directory
-    if directory == home.root and home.members and not home.standing(directory):
+    if directory == home.root and home.members and not home.find_standing(directory):
         return "is the root of a workspace, which `npm publish --workspaces` leaves out"
     if project.names_files or is_file(directory / "index.js"):
         return ""
-    # As changesets has it, which takes versions of other ecosystems from there.
+    # changesets takes the versions of other ecosystems from such a package.json.
     beside = next((name for name in _OTHERS if is_file(directory / name)), "")
     return beside and f"names no files of its own and lies beside a {beside}"
 
 
-def _edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[Dependency]:
+def _find_edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[Dependency]:
     """Those that lead to the version of this workspace, or else those that exclude it, in the order
-    of the manifest; development dependencies are nobody's who installs it.
+    of the manifest; users do not install development dependencies.
     """
     for declared in project.declared:
         if declared.field == "devDependencies" or declared.key in project.bundled:
             continue
-        needed = package_needed(declared, project, found)
+        needed = find_needed(declared, project, found)
         if needed is None or needed.name == project.name:
             continue
-        reference = found.catalogs(project).resolve(Reference.parse(declared.key, declared.spec))
-        if takes_ours(reference, needed.version) is inside:
-            kind = _kind(declared, project, needed)
+        reference = found.resolve(declared, project)
+        if is_ours(reference, needed.version) is inside:
+            kind = _find_kind(declared, project, needed)
             yield Dependency(
                 on=PackageId(ECOSYSTEM, needed.name),
                 kind=kind,
@@ -157,9 +166,9 @@ def is_exact(reference: Reference) -> bool:
     return reference.kind in {"workspace", "range"} and bool(_VERSION.fullmatch(reference.wanted))
 
 
-def takes_ours(reference: Reference, version: str) -> bool:
-    """Whether a dependency leads to the `version` of this workspace: a range that excludes it is
-    taken from the registry by npm, pnpm and yarn.
+def is_ours(reference: Reference, version: str) -> bool:
+    """Whether a dependency leads to the `version` of this workspace: a range that excludes it makes
+    npm, pnpm and yarn take the registry's.
 
     https://docs.npmjs.com/cli/using-npm/workspaces, https://pnpm.io/workspaces and
     https://yarnpkg.com/configuration/yarnrc#enableTransparentWorkspaces
@@ -167,25 +176,24 @@ def takes_ours(reference: Reference, version: str) -> bool:
     if reference.kind != "range" or not version:
         return True
     wanted = Range.parse(reference.wanted)
-    return wanted.open or Version.parse(version) in wanted
+    return wanted.is_open or Version.parse(version) in wanted
 
 
-def _kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> DependencyKind:
+def _find_kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> DependencyKind:
     peer = declared.field == "peerDependencies"
     if declared.field == "optionalDependencies" or (
         peer and declared.key in project.optional_peers
     ):
         return DependencyKind.OPTIONAL
     # Scripts compile against what the scripts of a dependency made.
-    compiled = project.scripts and needed.scripts and not needed.unpublishable
-    if compiled:
+    if project.scripts and needed.scripts and not needed.unpublishable:
         return DependencyKind.BUILD
     return DependencyKind.PEER if peer else DependencyKind.RUNTIME
 
 
-def package_needed(declared: Declared, project: NpmPackage, found: Found) -> NpmPackage | None:
+def find_needed(declared: Declared, project: NpmPackage, found: Found) -> NpmPackage | None:
     """The package here that a dependency leads to; `workspace:` leads to no other workspace."""
-    reference = found.catalogs(project).resolve(Reference.parse(declared.key, declared.spec))
+    reference = found.resolve(declared, project)
     if reference.kind == "path":
         path = Path(project.directory, reference.wanted).resolve()
         everything = (*found.by_name.values(), *found.twins)
@@ -197,21 +205,3 @@ def package_needed(declared: Declared, project: NpmPackage, found: Found) -> Npm
     if twin is not None or reference.kind != "workspace":
         return twin or needed
     return needed if found.home(needed) is found.home(project) else None
-
-
-class Catalogs:
-    """Shared ranges: https://pnpm.io/catalogs"""
-
-    def __init__(self, tables: Mapping[str, Mapping[str, str]]) -> None:
-        self._tables = tables
-
-    def resolve(self, reference: Reference) -> Reference:
-        """What the catalog's entry asks for; the same when there is none, or it needs none."""
-        spec = self.spec(reference)
-        return Reference.parse(reference.name, spec) if spec else reference
-
-    def spec(self, reference: Reference) -> str:
-        """The entry as it is spelled; empty when there is none."""
-        if reference.kind != "catalog":
-            return ""
-        return self._tables.get(reference.wanted, {}).get(reference.name, "")

@@ -1,52 +1,176 @@
-"""What a registry is told of a version: its package.json as it lies in the tarball, digests, and a
-dist-tag: `npm install NAME` takes what `latest` points to.
+"""The document that publishes a version, and the packument in which a registry shows it.
 
-Manifest and digests come from the bytes that are sent, so that no registry shows what nobody can
-install.
+Manifest and digests come from the bytes that are sent, so that a registry shows only what can be
+installed. `npm install NAME` takes the version that the dist-tag `latest` points to.
 https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from releasekit.aio import uncancellable
+from releasekit.ecosystems.npm.login import authorize
 from releasekit.ecosystems.npm.reference import is_range
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT
 from releasekit.errors import ManifestError
+from releasekit.host.artifact_reader import open_artifact
 from releasekit.text.json_text import entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.ecosystems.npm.tarball import Contained
-    from releasekit.model import Package
+    import httpx
+
+    from releasekit.ecosystems.npm.tarball import Tarball
+    from releasekit.ecosystems.shared.server import Server
+    from releasekit.http.credentials import Secret
+    from releasekit.model import Artifact, Package
     from releasekit.provenance.bundle import Bundle
 
+Command = Literal["publish", "stage"]
 LATEST: Final = "latest"
+# Another job may publish a version meanwhile, and move `latest`. npmjs.com's own caches keep a
+# packument for five minutes, so a fresh lookup may be just as old.
+# https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md
+REUSED_FOR_S: Final = 60.0
+_MAX_ETAG_CHARS: Final = 256
 
 
-def version_entry(
-    package: Package, contained: Contained, *, tarball: str, digests: Mapping[str, str]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packument:
+    """As it was asked for at `asked_s`, by the clock of the loop; `exists` where there is such a
+    package, and `aged` where a cache on the way had kept it.
+    """
+
+    asked_s: float
+    exists: bool = False
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    etag: str = ""
+    aged: bool = False
+    entries: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> str:
+        return str(self.tags.get(LATEST, ""))
+
+    @classmethod
+    def from_response(cls, response: httpx.Response, version: str, *, asked_s: float) -> Packument:
+        """Of its entries only that of `version` is kept. Blocks; raises ValueError."""
+        found: dict[str, dict[str, Any]] = {"versions": {}, "dist-tags": {}}
+        for key, name, value in entries(response.content, found.keys()):
+            if name and (name == version or key == "dist-tags"):
+                found[key][name] = value
+        etag = response.headers.get("ETag", "")
+        return cls(
+            asked_s=asked_s,
+            exists=True,
+            tags=found["dist-tags"],
+            etag=etag if len(etag) <= _MAX_ETAG_CHARS else "",
+            aged=is_aged(response),
+            entries=found["versions"],
+        )
+
+
+def is_aged(response: httpx.Response) -> bool:
+    """Whether a cache on the way had kept it: https://www.rfc-editor.org/rfc/rfc9111#section-5.1"""
+    return bool(response.headers.get("Age", "0").strip() != "0")
+
+
+def find_digest(dist: Mapping[str, Any]) -> str:
+    """`algorithm:hex` of a `dist`, empty where it has none that is known."""
+    for part in text_in(dist, "integrity").split():
+        algorithm, _, value = part.partition("-")
+        if algorithm == "sha512":
+            try:
+                found = base64.b64decode(value.partition("?")[0], validate=True).hex()
+            except ValueError:
+                continue
+            if digest := known_digest("sha512", found):
+                return digest
+    return known_digest("sha1", dist.get("shasum"))
+
+
+async def build_request(
+    server: Server,
+    package: Package,
+    artifact: Artifact,
+    contents: Tarball,
+    *,
+    command: Command,
+    token: Secret,
+    tag: str,
+    access: str,
+) -> httpx.Request:
+    """For `Server.send`. `access` is what the user says; otherwise the package decides."""
+    name = package.id.name
+    address = str(server.at(f"{name}/-/{name}-{package.version}.tgz"))
+    entry = make_version_entry(package, contents, tarball=address, digests=artifact.digests)
+    if not access:
+        wanted = table_in(contents.manifest, "publishConfig").get("access")
+        access = wanted if wanted in {"public", "restricted"} else ""
+
+    def make_body() -> bytes:
+        attested = None
+        if artifact.attestation is not None:
+            from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
+
+            attested = read(artifact.attestation)
+        with open_artifact(artifact) as file:
+            return make_request_body(
+                package, entry, file.read(), tag=tag, access=access, attested=attested
+            )
+
+    staged = command == "stage"
+    return server.http.build_request(
+        "POST" if staged else "PUT",
+        server.at(f"-/stage/package/{escape(name)}" if staged else escape(name)),
+        content=await uncancellable(asyncio.to_thread(make_body)),
+        headers={
+            **authorize(token),
+            "Content-Type": "application/json",
+            "Accept": "*/*",
+            "npm-command": command,
+        },
+        timeout=UPLOAD_TIMEOUT,
+    )
+
+
+def escape(name: str) -> str:
+    """As it stands in a URL: one segment, `@` as it is."""
+    return name.replace("/", "%2f")
+
+
+def make_version_entry(
+    package: Package, contents: Tarball, *, tarball: str, digests: Mapping[str, str]
 ) -> dict[str, Any]:
     """The version's entry in a packument. `digests` holds sha512 and sha1, in hex."""
     entry = {
-        **contained.manifest,
+        **contents.manifest,
         "_id": f"{package.id.name}@{package.version}",
         "dist": {
-            "integrity": integrity(digests["sha512"]),
+            "integrity": format_integrity(digests["sha512"]),
             "shasum": digests["sha1"],
             "tarball": tarball,
         },
     }
-    if contained.readme:
-        entry |= {"readme": contained.readme, "readmeFilename": contained.readme_filename}
+    if contents.readme:
+        entry |= {"readme": contents.readme, "readmeFilename": contents.readme_filename}
     return entry
 
 
-def request_body(
+def format_integrity(sha512: str) -> str:
+    """https://www.w3.org/TR/SRI/"""
+    return f"sha512-{base64.b64encode(bytes.fromhex(sha512)).decode('ascii')}"
+
+
+def make_request_body(
     package: Package,
     entry: Mapping[str, Any],
     data: bytes,
@@ -84,37 +208,7 @@ def request_body(
     return json.dumps(document).encode()
 
 
-def integrity(sha512: str) -> str:
-    """https://www.w3.org/TR/SRI/"""
-    return f"sha512-{base64.b64encode(bytes.fromhex(sha512)).decode('ascii')}"
-
-
-def packument_of(page: bytes, version: str) -> dict[str, dict[str, Any]]:
-    """What is wanted of a packument: the entry of one version, and the dist-tags. Raises
-    ValueError. Blocks.
-    """
-    found: dict[str, dict[str, Any]] = {"versions": {}, "dist-tags": {}}
-    for key, name, value in entries(page, found.keys()):
-        if name and (name == version or key == "dist-tags"):
-            found[key][name] = value
-    return found
-
-
-def digest_of(dist: Mapping[str, Any]) -> str:
-    """`algorithm:hex` of a `dist`, empty where it has none that is known."""
-    for part in text_in(dist, "integrity").split():
-        algorithm, _, value = part.partition("-")
-        if algorithm == "sha512":
-            try:
-                found = base64.b64decode(value.partition("?")[0], validate=True).hex()
-            except ValueError:
-                continue
-            if digest := known_digest("sha512", found):
-                return digest
-    return known_digest("sha1", dist.get("shasum"))
-
-
-def checked_tag(tag: str, *, where: str) -> str:
+def check_tag(tag: str, *, where: str) -> str:
     """Raises ConfigError for what npm would take for a version.
 
     https://docs.npmjs.com/cli/commands/npm-dist-tag#caveats
@@ -126,15 +220,15 @@ def checked_tag(tag: str, *, where: str) -> str:
     return tag
 
 
-def given_tag(npm_tag: str, manifest: Mapping[str, object], *, where: str) -> str:
-    """The one that is asked for: by the input, else by `publishConfig.tag`; empty for none."""
+def find_given_tag(npm_tag: str, manifest: Mapping[str, object], *, where: str) -> str:
+    """The dist-tag of the input, else of `publishConfig.tag`; empty where neither names one."""
     own = table_in(manifest, "publishConfig").get("tag")
-    return npm_tag or checked_tag(str(own or ""), where=f"{where}: publishConfig.tag")
+    return npm_tag or check_tag(str(own or ""), where=f"{where}: publishConfig.tag")
 
 
 def choose_tag(version: str, *, latest: str) -> str:
-    """Where nobody asks for one: a prerelease gets its own word, a version below the one that
-    `latest` points to a tag of its release line, and only what is newest becomes `latest`.
+    """The dist-tag where none is given: a prerelease gets its own word, a version below the one
+    that `latest` points to a tag of its release line, and only the newest becomes `latest`.
     """
     ours = Version.parse(version)
     if ours.pre:

@@ -1,7 +1,7 @@
 """Files that a package.json promises and the tarball around it does not hold.
 
-Mostly a package that nobody has built, or a `files` list that leaves out what was. What is asked
-for is what Node.js and TypeScript look for: https://nodejs.org/api/packages.html#package-entry-points
+Usually the package was not built, or `files` leaves out what was. What counts is what Node.js and
+TypeScript look for: https://nodejs.org/api/packages.html#package-entry-points
 and https://www.typescriptlang.org/docs/handbook/declaration-files/publishing.html
 """
 
@@ -11,10 +11,9 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm.tarball import read_tarball
+from releasekit.ecosystems.npm.tarball import read_artifact
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packed import Patterns
-from releasekit.host.artifact_reader import open_artifact
 from releasekit.model import PackageWarning, WarningName
 from releasekit.report.text import few
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
     from releasekit.model import Artifact, Package
 
-# A package may have conditions of its own for its own tests, which lead to sources that are not
-# published; these are the ones that others use.
+# A package may define further conditions for its tests, which lead to sources that are not
+# published; users set these.
 # https://nodejs.org/api/packages.html#conditional-exports
 _CONDITIONS: Final = frozenset(
     (
@@ -32,7 +31,7 @@ _CONDITIONS: Final = frozenset(
         *("node", "production", "react-native", "require", "types", "worker", "workerd"),
     )
 )
-# What is tried for a path: by Node.js https://nodejs.org/api/modules.html#all-together, by bundlers
+# What is tried for a path by Node.js https://nodejs.org/api/modules.html#all-together, by bundlers
 # https://webpack.js.org/configuration/resolve/#resolveextensions, by TypeScript
 # https://www.typescriptlang.org/docs/handbook/modules/reference.html#extensionless-relative-paths
 _NODE: Final = (".js", ".json", ".node")
@@ -47,22 +46,21 @@ _TRIED: Final[Mapping[str, Sequence[str]]] = {
 ALWAYS_PACKED: Final = re.compile(
     r"package\.json|(?:copying|licen[cs]e|readme)(?:\..*)?", re.IGNORECASE
 )
-# Of all names, each held against each pattern: a second of work.
+# All names, each compared with each pattern: a second of work.
 _MAX_COMPARED_CHARS: Final = 100_000_000
 
 
-def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
-    """Blocks. Raises PackageError for a file that is no tarball."""
+def find_warnings(package: Package, artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
+    """Blocks. Raises PackageError for a file that is not a tarball."""
     for artifact in artifacts:
-        with open_artifact(artifact) as file, file.raw() as raw:
-            contained = read_tarball(raw, f"{package}: {artifact.filename}")
-        if patterns := too_many_patterns(contained.manifest, contained.names):
+        tarball = read_artifact(artifact, f"{package}: {artifact.filename}")
+        if patterns := count_excessive_patterns(tarball.manifest, tarball.names):
             yield PackageWarning(
                 name=WarningName.MISSING_FILES,
                 message=f"its package.json names {patterns} patterns, too many to look for "
-                f"each of them among the {len(contained.names)} files of the tarball",
+                f"each of them among the {len(tarball.names)} files of the tarball",
             )
-        elif missing := missing_files(contained.manifest, contained.names):
+        elif missing := find_missing_files(tarball.manifest, tarball.names):
             yield PackageWarning(
                 name=WarningName.MISSING_FILES,
                 message=f"its package.json names {few(missing)}, which the tarball does not hold: "
@@ -70,32 +68,32 @@ def warnings_of(package: Package, artifacts: Sequence[Artifact]) -> Iterator[Pac
             )
 
 
-def too_many_patterns(document: Mapping[str, Any], names: Collection[str]) -> int:
-    """How many it names, where `missing_files` would take too long; else 0."""
-    patterns = {path for _, path in _named(document) if _is_pattern(path)}
+def count_excessive_patterns(document: Mapping[str, Any], names: Collection[str]) -> int:
+    """How many it names, where `find_missing_files` would take too long; else 0."""
+    patterns = {path for _, path in _list_named(document) if _is_pattern(path)}
     return len(patterns) if len(patterns) * sum(map(len, names)) > _MAX_COMPARED_CHARS else 0
 
 
-def missing_files(document: Mapping[str, Any], names: Collection[str]) -> list[str]:
+def find_missing_files(document: Mapping[str, Any], names: Collection[str]) -> list[str]:
     """Each as `key "path"`, once; `names` are the files of the tarball, relative to its root."""
     missing: dict[str, None] = {}
     for key, extensions in _TRIED.items():
         path = document.get(key)
-        # An empty one says nothing, as that of packages of types alone.
+        # Packages of types alone have an empty one.
         if isinstance(path, str) and path and not _is_there(path, extensions, names):
             missing[f'{key} "{path}"'] = None
-    for key, path in dict.fromkeys(_named(document)):
+    for key, path in dict.fromkeys(_list_named(document)):
         wanted = posixpath.normpath(path)
         there = _matches(path, names) if _is_pattern(path) else wanted in names
         if not there:
             missing[f'{key} "{path}"'] = None
-    missing |= {f'files "{path}"': None for path in _listed_in_vain(document.get("files"), names)}
+    missing |= {f'files "{path}"': None for path in _list_in_vain(document.get("files"), names)}
     return [*missing]
 
 
-def _listed_in_vain(files: object, names: Collection[str]) -> list[str]:
-    """All of `files` where nothing is packed because of them: one in ten packages lists some that
-    it does without.
+def _list_in_vain(files: object, names: Collection[str]) -> list[str]:
+    """All of `files` where they name no file: one in ten packages lists some that do not exist, and
+    works without.
     """
     listed = [
         each
@@ -117,14 +115,14 @@ def _is_there(path: str, extensions: Sequence[str], names: Collection[str]) -> b
     return any(posixpath.normpath(f"{path}{end}") in names for end in ends)
 
 
-def _named(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_named(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     commands = table_in(document, "bin").values()
     yield from (("bin", path) for path in commands if isinstance(path, str))
-    yield from (("exports", path) for path in entry_points(document.get("exports")))
+    yield from (("exports", path) for path in list_entry_points(document.get("exports")))
 
 
-def entry_points(exports: object) -> Iterator[str]:
-    """Everything that others are led to; of a list, the first one that is a path counts."""
+def list_entry_points(exports: object) -> Iterator[str]:
+    """All paths that lead users into the package; of a list, the first path counts."""
     pending = [exports]
     while pending:
         target = pending.pop()
@@ -142,8 +140,8 @@ def _is_pattern(path: str) -> bool:
 
 
 def _matches(pattern: str, names: Collection[str]) -> bool:
-    """All its stars stand for the same. What ends with a slash is a directory, which Node.js took
-    up to version 16.
+    """All its stars stand for the same text. A path that ends with a slash is a directory, which
+    Node.js took up to version 16.
 
     https://nodejs.org/api/packages.html#subpath-patterns
     """

@@ -1,53 +1,76 @@
-"""What a package.json said at another time, and which files of its package count."""
+"""What may have changed of a package since another time: what its package.json said then, which of
+its files count, and which files of other packages a bundler puts into it.
+
+A package that is imported but not published can only be there if it is part of what is built; one
+that is published is left to the registry, as a rule.
+https://tsdown.dev/options/dependencies, https://esbuild.github.io/api/#packages
+"""
 
 from __future__ import annotations
 
 import json
+import os.path
 import posixpath
+import re
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm.discover import Catalogs
+from releasekit.ecosystems.npm.discover import find_catalog_spec, find_needed
 from releasekit.ecosystems.npm.entry_points import (
     ALWAYS_PACKED,
-    entry_points,
-    missing_files,
-    too_many_patterns,
+    count_excessive_patterns,
+    find_missing_files,
+    list_entry_points,
 )
 from releasekit.ecosystems.npm.manifest import FIELDS, MAX_BYTES, parse_manifest, read_manifest
 from releasekit.ecosystems.npm.reference import Reference
-from releasekit.ecosystems.npm.workspace import PNPM, YARN, catalogs_in
+from releasekit.ecosystems.npm.roots import PNPM, YARN, parse_catalogs
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.packed import Patterns, below, is_beside, spelled_out
-from releasekit.host.files import read_text
+from releasekit.host.files import read_head, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.npm.discover import Found
+    from releasekit.ecosystems.npm.manifest import NpmPackage
     from releasekit.ecosystems.shared.packed import Counts
     from releasekit.model import Package
 
-_IGNORING: Final = ".npmignore"
+    Tracked = Callable[[Package], Sequence[str]]
+
+
+_IGNORE_FILE: Final = ".npmignore"
+_TSCONFIG: Final = "tsconfig.json"
+_RELATIVE: Final = re.compile(rb"""["'](\.{1,2}/[^"'\s]*|\.{1,2})["']""")
+_ENDS: Final = (".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".json")
+_TRIED: Final = (*_ENDS, *(f"/index{end}" for end in _ENDS))
+_SOURCE: Final = re.compile(r"\.(?:[cm]?[jt]sx?|vue|svelte|astro|s?css|less)$")
+_SETTINGS: Final = re.compile(r"[^/]+\.config\.[^/.]+")
+# https://nodejs.org/api/packages.html#subpath-imports
+_INTERNAL: Final = re.compile(rb"""(?:\bfrom|\bimport|\brequire)\s*\(?\s*["']#""")
+_MAX_BYTES: Final = 1024 * 1024
+# Sources of one package that are read; with more, a relevant import may be among the rest.
+_MAX_READ: Final = 5_000
 
 
 def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
     """As `interface.Target` has it."""
-    data = read(package.manifest)
-    try:
-        document = parse_manifest((data or b"").decode())
-    except ValueError:
-        return ""
+    document = _parse_then(package, read)
     is_this = text_in(document, "name") == package.id.name
     return text_in(document, "version") if is_this else ""
 
 
-def inherited_at(found: Found, package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """As `interface.Target` has it: from catalogs, but for what only those who work on it need."""
+def _parse_then(package: Package, read: Callable[[Path], bytes | None]) -> dict[str, object] | None:
     try:
-        document = parse_manifest((read(package.manifest) or b"").decode())
+        return parse_manifest((read(package.manifest) or b"").decode())
     except ValueError:
-        return ""
+        return None
+
+
+def inherited_at(found: Found, package: Package, read: Callable[[Path], bytes | None]) -> str:
+    """As `interface.Target` has it: from catalogs, without the dependencies of development."""
+    document = _parse_then(package, read)
     references = [
         reference
         for key in FIELDS
@@ -59,23 +82,22 @@ def inherited_at(found: Found, package: Package, read: Callable[[Path], bytes | 
         return ""
     home = found.places[package.directory]
     path = home.root / (YARN if home.tool == "yarn" else PNPM)
-    catalogs = Catalogs(catalogs_in((read(path) or b"").decode(), path))
-    return json.dumps([(each.name, catalogs.spec(each)) for each in references])
+    catalogs = parse_catalogs((read(path) or b"").decode(), path)
+    return json.dumps([(each.name, find_catalog_spec(catalogs, each)) for each in references])
 
 
 def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
-    """As `interface.Target` has it: without what only those who work on it install."""
-    try:
-        document = parse_manifest((read(package.manifest) or b"").decode())
-    except ValueError:
+    """As `interface.Target` has it: without the dependencies of development."""
+    document = _parse_then(package, read)
+    if document is None:
         return ""
     # In its order, which decides among `exports`.
     return json.dumps({key: document[key] for key in document if key != "devDependencies"})
 
 
 def packs(package: Package, tracked: Collection[str]) -> Counts:
-    """As `interface.Target` has it. Where the package promises files that git does not have, it is
-    built, and may be made of all there is.
+    """As `interface.Target` has it. A package that promises files which git does not have is built,
+    and may be made of all files.
     """
     document = read_manifest(package.manifest)
     listed = document.get("files")
@@ -83,20 +105,20 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     wanted = [Patterns((glob,)) for glob in files.globs if not glob[0].negated]
     is_built = (
         "directory" in table_in(document, "publishConfig")
-        or too_many_patterns(document, tracked) > 0
+        or count_excessive_patterns(document, tracked) > 0
         or files.too_many_for(tracked)
-        or len(missing_files(document, tracked)) > 0
+        or len(find_missing_files(document, tracked)) > 0
         or not all(any(map(each.names, tracked)) for each in wanted)
     )
-    leading = [*_named(document), *entry_points(document.get("exports"))]
-    # What lies beside an entry is there to be imported by it.
+    leading = [*_list_always_packed(document), *list_entry_points(document.get("exports"))]
+    # An entry point may import the files beside it.
     named = spelled_out([*(listed if isinstance(listed, list) else ()), *leading])
     named |= spelled_out(posixpath.dirname(path) for path in leading)
-    always = {text.removeprefix("./") for text in _named(document)}
+    always = {text.removeprefix("./") for text in _list_always_packed(document)}
     ignored = Patterns.parse(
-        read_text(package.directory / _IGNORING, max_bytes=MAX_BYTES).splitlines()
-        # Those further down may take back what it says.
-        if _IGNORING in tracked and not below(_IGNORING, tracked) and not files.globs
+        read_text(package.directory / _IGNORE_FILE, max_bytes=MAX_BYTES).splitlines()
+        # Ignore files further down may take back what it says.
+        if _IGNORE_FILE in tracked and not below(_IGNORE_FILE, tracked) and not files.globs
         else ()
     )
 
@@ -114,9 +136,143 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     return counts
 
 
-def _named(document: dict[str, Any]) -> list[str]:
-    """What is packed whatever `files` says."""
+def _list_always_packed(document: dict[str, Any]) -> list[str]:
+    """The paths that are packed even where `files` does not name them."""
     commands = document.get("bin")
     named = [document.get("main"), document.get("browser"), commands]
     named += commands.values() if isinstance(commands, dict) else []
     return [each for each in named if isinstance(each, str)]
+
+
+def compiled_in(
+    found: Found, packages: Sequence[Package], package: Package
+) -> Mapping[Package, Collection[Package]]:
+    """As `interface.Target` has it."""
+    here = {each.directory: each for each in packages}
+    private = {each.directory for each in packages if each.unpublishable}
+    top = found.by_name[package.id.name]
+    installed = {each.directory for each in _find_all_needed(top, found, development=False)}
+    known = private - installed
+    takers: dict[Package, list[Package]] = {}
+    pending = [top]
+    while pending:
+        taker = pending.pop()
+        parts = _find_all_needed(taker, found, development=True)
+        for part in {each.directory: each for each in parts if each.directory in known}.values():
+            if here[part.directory] not in takers:
+                pending.append(part)
+            takers.setdefault(here[part.directory], []).append(here[taker.directory])
+    return takers
+
+
+def _find_all_needed(
+    project: NpmPackage, found: Found, *, development: bool
+) -> Sequence[NpmPackage]:
+    """The packages here that its manifest names, with those of its `development` or without, and
+    without those that its tarball brings along.
+    """
+    needed = [
+        find_needed(declared, project, found)
+        for declared in project.declared
+        if development
+        or (declared.field != "devDependencies" and declared.key not in project.bundled)
+    ]
+    return [each for each in needed if each is not None]
+
+
+def takes_in(package: Package, part: Package, tracked: Tracked) -> Counts | None:
+    """As `interface.Target` has it: what the sources of `package` import of `part`, directly and in
+    turn; everything where an import cannot be followed. Blocks.
+    """
+    own = [name for name in tracked(package) if _SOURCE.search(name) and not is_beside(name)]
+    imported = _compile_import(part.id.name)
+    if len(own) > _MAX_READ:
+        return _everything
+
+    def imported_by(names: Iterable[str]) -> set[str]:
+        texts = (_read_head(package.directory / name) for name in names)
+        return {match[1].decode() for text in texts for match in imported.finditer(text)}
+
+    # Settings of tools at the top name what sources import, and more.
+    settings = [name for name in own if _SETTINGS.fullmatch(name)]
+    subpaths = imported_by(name for name in own if name not in settings) or imported_by(settings)
+    if not subpaths:
+        return None
+    names = frozenset(tracked(part))
+    starts = [_find_targets(subpath, package, part, names) for subpath in subpaths]
+    if not all(starts):
+        return _everything
+    reached = _follow_imports(set().union(*starts), part, names)
+    return _everything if reached is None else reached.__contains__
+
+
+def _everything(_name: str) -> bool:
+    return True
+
+
+def _compile_import(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"""["']%s((?:/[^"'\s]*)?)["']""" % re.escape(name).encode())
+
+
+def _read_head(path: Path) -> bytes:
+    try:
+        return read_head(path, _MAX_BYTES)
+    except OSError:
+        return b""
+
+
+def _find_targets(
+    subpath: str, package: Package, part: Package, names: Collection[str]
+) -> set[str]:
+    """The sources that an import leads to, by the paths that `package` tells TypeScript and the
+    exports of `part`; nothing where git has none of them.
+
+    https://www.typescriptlang.org/docs/handbook/modules/reference.html#paths
+    """
+    named = re.escape(f"{part.id.name}{subpath}").encode()
+    paths = re.findall(
+        rb'"%s"\s*:\s*\[\s*"([^"]+)"' % named, _read_head(package.directory / _TSCONFIG)
+    )
+    found = {_locate(path.decode(), package, part) for path in paths}
+    exports = read_manifest(part.manifest).get("exports")
+    entry = exports.get(f".{subpath}") if isinstance(exports, dict) else None
+    found |= {posixpath.normpath(path) for path in list_entry_points(entry)}
+    return found.intersection(names)
+
+
+def _locate(path: str, package: Package, part: Package) -> str:
+    """The path below the part, where its directory is linked to or named."""
+    _, linked, rest = path.rpartition(f"node_modules/{part.id.name}/")
+    if linked:
+        return posixpath.normpath(rest)
+    return os.path.relpath(package.directory / path, part.directory)
+
+
+def _follow_imports(starts: set[str], part: Package, names: frozenset[str]) -> set[str] | None:
+    """With all that they import by relative paths; None where they import by other ones."""
+    own = _compile_import(part.id.name)
+    aliases = _find_aliases(_read_head(part.directory / _TSCONFIG))
+    reached, pending = set(starts), list(starts)
+    while pending:
+        name = pending.pop()
+        text = _read_head(part.directory / name)
+        if own.search(text) or _INTERNAL.search(text) or any(alias in text for alias in aliases):
+            return None
+        for match in _RELATIVE.finditer(text):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), match[1].decode()))
+            bare = re.sub(r"\.[cm]?jsx?$", "", path)
+            tried = {path, *(f"{each}{end}" for each in (path, bare) for end in _TRIED)}
+            new = tried.intersection(names) - reached
+            reached |= new
+            pending += new
+    return reached
+
+
+def _find_aliases(tsconfig: bytes) -> list[bytes]:
+    """How imports begin that lead to sources of the same package though they are not relative."""
+    found = []
+    for table in re.findall(rb'"paths"\s*:\s*\{(.*?)\}', tsconfig, re.DOTALL):
+        for key, path in re.findall(rb'"([^"*]+)\*?"\s*:\s*\[\s*"([^"]+)"', table):
+            if b"node_modules/" not in path and not path.startswith(b"../"):
+                found += [b'"' + key, b"'" + key]
+    return found

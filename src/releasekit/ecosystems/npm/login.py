@@ -1,62 +1,62 @@
-"""What authenticates an upload: a token, or this job's identity, exchanged for a token.
+"""What authenticates a request: a token, this job's identity, exchanged for a token, or what
+`npm login` has left for a person.
 
-https://docs.npmjs.com/trusted-publishers and
-https://github.com/npm/cli/blob/latest/lib/utils/oidc.js
+Only the user's own .npmrc is read, never a project's: that comes with the sources, and could name
+any place for the token of this one. The user's names the place of each token in it, unless it lies
+where builds can write.
+https://docs.npmjs.com/trusted-publishers,
+https://github.com/npm/cli/blob/latest/lib/utils/oidc.js and
+https://docs.npmjs.com/cli/v11/configuring-npm/npmrc#auth-related-configuration
 """
 
 from __future__ import annotations
 
-from functools import partial
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.ecosystems.npm.user_login import npmrc_login
+from releasekit.ecosystems.npm.answers import NPMJS_HOST
 from releasekit.ecosystems.shared import login
-from releasekit.errors import Denied
+from releasekit.errors import Denied, MissingCredentials
+from releasekit.host.files import is_in_checkout, read_text
 from releasekit.http.client import message_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from releasekit.config.config import Config
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
-    from releasekit.http.credentials import Secret
+    from releasekit.host.sandbox import Sandbox
+    from releasekit.http.credentials import Credentials, Secret
     from releasekit.model import Package
 
-_PUBLISHERS: Final = frozenset({"registry.npmjs.org"})
+TOKEN: Final = "RELEASEKIT_NPM_TOKEN"  # noqa: S105 (its name)
 _REGISTER: Final = (
     "Add this workflow as the package's trusted publisher: "
     "https://www.npmjs.com/package/{name}/access. The package has to exist (publish its first "
     "version with a token), the runner has to be GitHub's own, and `repository.url` in its "
     "package.json has to be this repository."
 )
+_FILE_VARIABLES: Final = ("npm_config_userconfig", "NPM_CONFIG_USERCONFIG")
+_MAX_BYTES: Final = 1024 * 1024
+_KEY: Final = ":_authToken"
+_VARIABLE: Final = re.compile(r"\$\{([^${}]+)\}")
 
 
-class Trusted(login.Login):
-    """A token for one package at a time, made from this job's identity for each upload."""
-
-    def __init__(self, exchange: Callable[[Package], login.Exchange]) -> None:
-        self._exchange = exchange
-
-    async def get(self, package: Package) -> Secret:
-        return (await self._exchange(package).mint()).token
-
-
-def login_for(config: Config, services: Services, registry: Url) -> login.Login:
+def make_login(config: Config, services: Services, registry: Url) -> login.Login:
     """auto: the token if there is one, else this job's identity where npm knows what that is; on a
     laptop the token that `npm login` has left.
     """
     url = httpx.URL(registry.text)
-    trusting = login.is_trusting(config, known=url.host in _PUBLISHERS)
+    trusting = login.is_trusting(config, known=url.host == NPMJS_HOST)
     wanted = login.TokenInput(
         ecosystem="npm",
         registry=registry,
         kind="an access token that may publish",
     )
-    trusted = Trusted(partial(PackageExchange, url, config, services)) if trusting else None
+    trusted = PackageTokens(url, config, services) if trusting else None
     chosen = login.choose_login(config, services, wanted, trusted=trusted)
     credentials = services.credentials
     if (
@@ -65,7 +65,42 @@ def login_for(config: Config, services: Services, registry: Url) -> login.Login:
         or isinstance(chosen, login.Given)
     ):
         return chosen
-    return npmrc_login(config, credentials, registry, services.processes.sandbox) or chosen
+    return read_npmrc_login(config, credentials, registry, services.processes.sandbox) or chosen
+
+
+def make_user_login(
+    config: Config, credentials: Credentials, registry: Url, sandbox: Sandbox
+) -> login.Login:
+    """For `registry`, whose URL is safe; raises ConfigError for a file that cannot be read."""
+    url = httpx.URL(registry.text)
+    if token := credentials.get(TOKEN):
+        return login.withhold("npm", registry) or login.Given(token)
+    if found := read_npmrc_login(config, credentials, registry, sandbox):
+        return found
+    return login.Missing(
+        MissingCredentials(
+            f"npm: no credentials for {url}: {TOKEN} is not set, and "
+            f"{_find_npmrc(credentials) or 'no .npmrc'} has no token for it",
+            hint=f"Run `npm login --registry {url}` first; a token that may only stage cannot "
+            "approve.",
+        )
+    )
+
+
+def authorize(token: Secret | None) -> dict[str, str]:
+    """The header that carries `token`; none without one."""
+    return {} if token is None else {"Authorization": f"Bearer {token.reveal()}"}
+
+
+class PackageTokens(login.Login):
+    """A token for one package at a time, made from this job's identity for each upload."""
+
+    def __init__(self, url: httpx.URL, config: Config, services: Services) -> None:
+        self._url, self._config, self._services = url, config, services
+
+    async def get(self, package: Package) -> Secret:
+        exchange = PackageExchange(self._url, self._config, self._services, package)
+        return (await exchange.mint()).token
 
 
 class PackageExchange(login.Exchange):
@@ -88,9 +123,7 @@ class PackageExchange(login.Exchange):
         name = self._package.id.name.replace("/", "%2f")
         path = f"{self._url.path.rstrip('/')}/-/npm/v1/oidc/token/exchange/package/{name}"
         return self._http.build_request(
-            "POST",
-            self._url.copy_with(path=path),
-            headers={"Authorization": f"Bearer {token.reveal()}"},
+            "POST", self._url.copy_with(path=path), headers=authorize(token)
         )
 
     def refusal(self, response: httpx.Response, _token: Secret) -> Denied | None:
@@ -102,3 +135,57 @@ class PackageExchange(login.Exchange):
             hint=_REGISTER.format(name=self._package.id.name),
             problem=Problem.NOT_TRUSTED,
         )
+
+
+def read_npmrc_login(
+    config: Config, credentials: Credentials, registry: Url, sandbox: Sandbox
+) -> login.Login | None:
+    """The token in the user's .npmrc; None where that has none for `registry`."""
+    path = _find_npmrc(credentials)
+    if path is None or not path.exists():
+        return None
+    text = read_text(path, max_bytes=_MAX_BYTES)
+    found = _expand(_find_token(text, httpx.URL(registry.text)), credentials)
+    if not found:
+        return None
+    foreign = is_in_checkout(path, config.root) or sandbox.can_change(path)
+    held = login.withhold("npm", registry) if foreign else None
+    return held or login.Given(credentials.adopt(found), source=str(path))
+
+
+def _find_npmrc(credentials: Credentials) -> Path | None:
+    environment = credentials.environment
+    for variable in _FILE_VARIABLES:
+        if given := environment.get(variable):
+            return Path(given)
+    home = environment.get("HOME") or environment.get("USERPROFILE")
+    return Path(home) / ".npmrc" if home else None
+
+
+def _find_token(text: str, url: httpx.URL) -> str:
+    """The one of the longest address that `url` begins with, as npm chooses it; empty for none.
+
+    https://github.com/npm/npm-registry-fetch/blob/main/lib/auth.js (regFromURI)
+    """
+    found = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        place = key.strip()
+        if equals and place.startswith("//") and place.endswith(_KEY):
+            found[place.removesuffix(_KEY).rstrip("/")] = value.strip().strip("\"'")
+    place = f"//{url.netloc.decode('ascii')}{url.path}".rstrip("/")
+    while place not in found and place.count("/") > 2:
+        place = place.rpartition("/")[0]
+    return found.get(place, "")
+
+
+def _expand(token: str, credentials: Credentials) -> str:
+    """With the values of `${VARIABLE}`; empty where one is not set, and for no token."""
+    values = {}
+    for name in _VARIABLE.findall(token):
+        secret = credentials.get(name)
+        values[name] = secret.reveal() if secret else credentials.environment.get(name, "")
+    if not all(values.values()):
+        return ""
+    expanded = _VARIABLE.sub(lambda match: values[match[1]], token)
+    return expanded if expanded.isascii() and expanded.isprintable() else ""

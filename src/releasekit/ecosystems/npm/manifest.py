@@ -9,10 +9,9 @@ import contextlib
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from releasekit.ecosystems.npm import repository
-from releasekit.ecosystems.shared.documents import checked_table, table_in
+from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ManifestError
 from releasekit.host.files import read_parsed
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+
 MAX_BYTES: Final = 1024 * 1024
 MAX_SPEC_CHARS: Final = 4_000
 # What JavaScript counts up to: https://github.com/npm/node-semver/blob/main/classes/semver.js
@@ -30,7 +30,7 @@ Field = Literal["dependencies", "optionalDependencies", "peerDependencies", "dev
 FIELDS: Final[tuple[Field, ...]] = (
     "dependencies", "optionalDependencies", "peerDependencies", "devDependencies",
 )  # fmt: skip
-# What says what a package holds, or how it is to be published.
+# The keys that say what a package holds, or how to publish it.
 _CONTENTS: Final = frozenset(
     {
         *("files", "main", "module", "exports", "bin", "browser", "types", "typings", "style"),
@@ -40,15 +40,25 @@ _CONTENTS: Final = frozenset(
 # What runs when a package is packed to be published, in this order.
 # https://docs.npmjs.com/cli/using-npm/scripts#npm-publish
 SCRIPTS: Final = ("prepublishOnly", "prepack", "prepare", "postpack")
-# What of them publishes the packages of each platform, and names them in package.json.
+# A command that publishes the packages of all platforms, and names them in package.json.
 # https://napi.rs/docs/cli/pre-publish
 _NAPI: Final = re.compile(r"\bnapi\s+pre-?publish\b")
-# What follows once the registry has taken it.
+# What runs once the registry has taken it.
 # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
 FOLLOWING: Final = ("publish", "postpublish")
-# Names that URLs and directories can hold; capitals are for packages that were there before 2014.
+# Names that URLs and directories can hold; only packages from before 2014 have capitals.
 # https://github.com/npm/validate-npm-package-name
 _NAME: Final = re.compile(r"(?:@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~-][\w.~-]*", re.ASCII)
+_MAX_URL_CHARS: Final = 1_000
+_HOSTS: Final = {"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org"}
+_PATH: Final = r"(?P<owner>[\w-][\w.-]*)/(?P<name>[\w.-]+)"
+_END: Final = r"/?(?:#(?P<commit>.*))?"
+_SHORTHAND: Final = re.compile(rf"(?:(?P<host>{'|'.join(_HOSTS)}):)?{_PATH}{_END}", re.DOTALL)
+_URL: Final = re.compile(
+    r"(?:(?P<scheme>(?:git\+)?https|(?:git\+)?ssh|http|git)://(?:(?P<user>[^@/]+)@)?|[^@/:]+@)"
+    rf"(?:www\.)?(?P<host>{'|'.join(map(re.escape, _HOSTS.values()))})[/:]{_PATH}{_END}",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +72,11 @@ class Declared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NpmPackage:
-    """`version` is empty only for what is unpublishable. `scripts` run when it is packed,
+    """`version` is empty only for an unpublishable package. `scripts` run when it is packed,
     `following` once it is published; `publishing` is one of them that would publish others.
-    `bundled` are the packages in its tarball, `optional_peers` the peers that it can do without,
-    `repository` is where its sources are, as npm spells that. With napi, `platforms` is how the
-    names of its platform packages begin; `platform` says that the package is for one platform.
+    `bundled` are the packages in its tarball, `optional_peers` the peers that it works without,
+    `repository` is the URL of its sources, as npm spells it. With napi, the names of its platform
+    packages begin with `platforms`; `platform` says that the package is for one platform.
     `names_files` says that package.json names some files that the package is made of.
     """
 
@@ -97,7 +107,7 @@ def read_manifest(path: Path) -> dict[str, object]:
 
 
 def parse_manifest(text: str) -> dict[str, object]:
-    """Raises ValueError for what is no JSON object."""
+    """Raises ValueError for a text that is not a JSON object."""
     document = parse_json(text.removeprefix("\ufeff"), max_bytes=None)
     if not isinstance(document, dict):
         raise ValueError("not an object")  # noqa: TRY004 (about the text)
@@ -113,39 +123,35 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         raise ManifestError(
             f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
         )
-    unpublishable = _unpublishable(document)
+    unpublishable = _find_unpublishable(document)
     scripts = checked_table(document, "scripts", path=path)
+    # https://napi.rs/docs/cli/napi-config
+    napi = table_in(document, "napi")
+    prefix = napi.get("packageName") or table_in(napi, "package").get("name") or name
     return NpmPackage(
         name=name,
-        version=_version(document, path, required=not unpublishable),
+        version=_parse_version(document, path, required=not unpublishable),
         manifest=path,
-        declared=declared(document, path),
+        declared=list_declared(document, path),
         scripts=frozenset(scripts) & frozenset(SCRIPTS),
         following=tuple(event for event in FOLLOWING if scripts.get(event)),
-        bundled=_bundled(document),
-        optional_peers=_optional_peers(document, path),
-        repository=repository.url_in(document),
+        bundled=_find_bundled(document),
+        optional_peers=frozenset(
+            peer
+            for peer, meta in checked_table(document, "peerDependenciesMeta", path=path).items()
+            if isinstance(meta, dict) and meta.get("optional") is True
+        ),
+        repository=text_in(normalize_repository(document.get("repository")), "url"),
         publish_config=checked_table(document, "publishConfig", path=path),
-        publishing=next((each for each in SCRIPTS if _publishes(scripts.get(each))), ""),
-        platforms=_platforms(document, name),
+        publishing=next((each for each in SCRIPTS if _NAPI.search(text_in(scripts, each))), ""),
+        platforms=f"{prefix}-" if napi else "",
         platform="os" in document or "cpu" in document,
         unpublishable=unpublishable,
         names_files=not _CONTENTS.isdisjoint(document),
     )
 
 
-def _publishes(script: object) -> bool:
-    return isinstance(script, str) and _NAPI.search(script) is not None
-
-
-def _platforms(document: Mapping[str, object], name: str) -> str:
-    # https://napi.rs/docs/cli/napi-config
-    napi = table_in(document, "napi")
-    own = napi.get("packageName") or table_in(napi, "package").get("name") or name
-    return f"{own}-" if napi else ""
-
-
-def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
+def list_declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
     found = []
     for key in FIELDS:
         for name, spec in checked_table(document, key, path=path).items():
@@ -161,8 +167,8 @@ def declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]
     return tuple(found)
 
 
-def _unpublishable(document: Mapping[str, object]) -> str:
-    # Whatever JavaScript takes for true, "false" among it.
+def _find_unpublishable(document: Mapping[str, object]) -> str:
+    # Private is everything that JavaScript takes for true, even the text "false".
     # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
     private = document.get("private")
     if private or isinstance(private, list | dict):
@@ -172,7 +178,7 @@ def _unpublishable(document: Mapping[str, object]) -> str:
     return ""
 
 
-def _version(document: Mapping[str, object], path: Path, *, required: bool) -> str:
+def _parse_version(document: Mapping[str, object], path: Path, *, required: bool) -> str:
     version = document.get("version", "")
     with contextlib.suppress(ValueError):
         parsed = Version.parse(str(version))
@@ -187,7 +193,7 @@ def _version(document: Mapping[str, object], path: Path, *, required: bool) -> s
     )
 
 
-def _bundled(document: Mapping[str, object]) -> frozenset[str]:
+def _find_bundled(document: Mapping[str, object]) -> frozenset[str]:
     """https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies"""
     value = document.get("bundleDependencies", document.get("bundledDependencies"))
     if value is True:
@@ -195,9 +201,50 @@ def _bundled(document: Mapping[str, object]) -> frozenset[str]:
     return frozenset(map(str, value)) if isinstance(value, list) else frozenset()
 
 
-def _optional_peers(document: Mapping[str, object], path: Path) -> frozenset[str]:
-    return frozenset(
-        name
-        for name, meta in checked_table(document, "peerDependenciesMeta", path=path).items()
-        if isinstance(meta, dict) and meta.get("optional") is True
-    )
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A repository at one of the hosts that npm knows: its `page`, and its `url` as npm spells it
+    when it publishes, which its registry compares with where a job comes from.
+    """
+
+    page: str
+    url: str
+
+    @classmethod
+    def parse(cls, text: str) -> Hosted | None:
+        """None for a text that names no repository, and for one at another host."""
+        if len(text) > _MAX_URL_CHARS:
+            return None
+        if found := _SHORTHAND.fullmatch(text):
+            return cls._of(found, _HOSTS[found["host"] or "github"], "git+https://")
+        if not (found := _URL.fullmatch(text)):
+            return None
+        scheme = (found["scheme"] or "ssh").lower()
+        if scheme == "git":
+            before = "git://"
+        elif scheme.endswith("https"):
+            before = f"git+https://{found['user']}@" if found["user"] else "git+https://"
+        else:
+            before = "git+ssh://git@"
+        return cls._of(found, found["host"].lower(), before)
+
+    @classmethod
+    def _of(cls, found: re.Match[str], host: str, before: str) -> Hosted:
+        place = f"{host}/{found['owner']}/{found['name'].removesuffix('.git')}"
+        commit = f"#{found['commit']}" if found["commit"] else ""
+        return cls(f"https://{place}", f"{before}{place}.git{commit}")
+
+
+def normalize_repository(repository: object) -> object:
+    """`repository` of a manifest as npm publishes it.
+
+    https://github.com/npm/package-json/blob/main/lib/normalize.js (fixRepositoryField) and
+    https://github.com/npm/hosted-git-info
+    """
+    if isinstance(repository, str) and repository:
+        repository = {"type": "git", "url": repository}
+    if not isinstance(repository, dict):
+        return repository
+    hosted = Hosted.parse(text_in(repository, "url"))
+    found: dict[str, Any] = {**repository, "url": hosted.url} if hosted else repository
+    return found

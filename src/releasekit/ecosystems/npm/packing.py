@@ -1,4 +1,6 @@
-"""The main program's side of the packer: one node process, asked for one tarball at a time."""
+"""What packs npm packages: node and npm, which are looked for before anything is built, and the
+main program's side of the packer, one node process that makes one tarball at a time.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +10,59 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import GroupClosed
-from releasekit.ecosystems.npm.tools import INSTALL
+from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.jsonlines import Conversation, Ended, conversation
-from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.errors import BuildFailed, CommandFailed, ConfigError
+from releasekit.host.files import read_head
 from releasekit.problems import Problem
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from releasekit.aio import Group
     from releasekit.host.process import Processes
+    from releasekit.model import Package
 
 _PROGRAM: Final = Path(__file__).with_name("packer.cjs")
+# Since npm 9 a list of files comes from a tree:
+# https://github.com/npm/npm-packlist/releases/tag/v6.0.0
+_OLDEST: Final = 9
+_MAX_BYTES: Final = 1024 * 1024
+_INSTALL: Final = (
+    f"npm packages are packed by npm's own rules: install Node.js with npm {_OLDEST} or later "
+    "(actions/setup-node does), or leave npm out with `ecosystem`."
+)
+
+
+def find_missing_tool(packages: Sequence[Package], processes: Processes) -> ConfigError | None:
+    """Why this machine could pack none of `packages`; reads a file at most."""
+    if all(package.prebuilt for package in packages):
+        return None
+    for tool in ("node", "npm"):
+        if processes.which(tool) is None:
+            return ConfigError(f"npm: {tool} is not on PATH", hint=_INSTALL)
+    version = _find_version(Path(processes.which("npm") or ""))
+    major = version.partition(".")[0]
+    if major.isdecimal() and int(major) < _OLDEST:
+        return ConfigError(
+            f"npm: the npm on PATH is {version}, too old to pack with", hint=_INSTALL
+        )
+    return None
+
+
+def _find_version(npm: Path) -> str:
+    """Of the package that the program belongs to; empty where it lies elsewhere, as with shims."""
+    try:
+        manifest = npm.resolve().parents[1] / "package.json"
+        document = parse_json(read_head(manifest, _MAX_BYTES))
+    except (OSError, ValueError, IndexError):
+        return ""
+    return text_in(document, "version") if text_in(document, "name") == "npm" else ""
 
 
 class Packer:
-    """Started at its first use, or before, in `group`; any number of packages may be under way."""
+    """Starts in `group`, at its first use or before; any number of packages may be under way."""
 
     def __init__(
         self, processes: Processes, *, root: Path, env: Mapping[str, str], group: Group
@@ -36,70 +75,70 @@ class Packer:
         self._process: Conversation | None = None
         self._early: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Beforehand; where that fails, its first use says why. Without effect before `group` is
-        open.
+    def start_early(self) -> None:
+        """A failure here is silent; the first use retries it and reports the error. Does nothing
+        before `group` is open.
         """
-        if self._group.is_open:
-            self._early = self._group.start(self._ready())
 
-    async def _ready(self) -> None:
-        with contextlib.suppress(BuildFailed, CommandFailed, GroupClosed):
-            await self._started()
+        async def start() -> None:
+            with contextlib.suppress(BuildFailed, CommandFailed, GroupClosed):
+                await self._start()
+
+        if self._group.is_open:
+            self._early = self._group.start(start())
 
     async def pack(self, request: Mapping[str, object]) -> tuple[str, str]:
         """Name and version of what was packed; raises BuildFailed.
 
-        A caller that is cancelled takes the process with it, and the scripts that it runs.
+        A caller that is cancelled ends the process, and the scripts that it runs.
         """
-        said = await self._asked_twice(request)
-        return str(said.get("name")), str(said.get("version"))
+        answer = await self._ask_twice(request)
+        return str(answer.get("name")), str(answer.get("version"))
 
     async def pack_quietly(self, request: Mapping[str, object]) -> tuple[str, str] | None:
-        """As `pack`, without a log to write to; None for what takes one, because it runs scripts
-        or cannot be packed.
+        """As `pack`, without a log to write to; None for a package that takes one, because it runs
+        scripts or cannot be packed.
         """
-        said = await self._asked_twice(request)
-        if said.get("takesLog"):
+        answer = await self._ask_twice(request)
+        if answer.get("takesLog"):
             return None
-        return str(said.get("name")), str(said.get("version"))
-
-    async def _asked_twice(self, request: Mapping[str, object]) -> dict[str, Any]:
-        try:
-            return await self._asked(request)
-        except Ended:
-            # Somebody else's cancellation, or a crash: once more, in a process of its own.
-            return await self._asked(request)
+        return str(answer.get("name")), str(answer.get("version"))
 
     async def follow_up(self, request: Mapping[str, object]) -> None:
-        """Run the scripts named in `events`, never again what may have had its effect.
+        """Run the scripts named in `events`, once: one that fails may have had its effect.
 
-        Raises BuildFailed. A caller that is cancelled takes the process with it.
+        Raises BuildFailed. A caller that is cancelled ends the process.
         """
-        await self._asked(request)
+        await self._ask(request)
 
-    async def _asked(self, request: Mapping[str, object]) -> dict[str, Any]:
-        process = await self._started()
+    async def _ask_twice(self, request: Mapping[str, object]) -> dict[str, Any]:
+        try:
+            return await self._ask(request)
+        except Ended:
+            # Another package was cancelled, or the process crashed: try once more in a new one.
+            return await self._ask(request)
+
+    async def _ask(self, request: Mapping[str, object]) -> dict[str, Any]:
+        process = await self._start()
         try:
             return await process.ask(request)
         except asyncio.CancelledError:
             await process.aclose()
             raise
 
-    async def _started(self) -> Conversation:
+    async def _start(self) -> Conversation:
         async with self._starting:
             if self._process is None or self._process.ended:
                 node, npm = (self._processes.which(tool) or "" for tool in ("node", "npm"))
                 if not node or not npm:
                     raise BuildFailed(
                         f"{'node' if not node else 'npm'} is not on PATH",
-                        hint=INSTALL,
+                        hint=_INSTALL,
                         problem=Problem.BUILD_TOOL,
                     )
-                argv = [node, str(_PROGRAM), npm]
                 packer = conversation(
                     "its packer ended",
-                    argv,
+                    [node, str(_PROGRAM), npm],
                     processes=self._processes,
                     cwd=self._root,
                     env=self._env,

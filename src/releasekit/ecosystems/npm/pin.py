@@ -1,4 +1,5 @@
-"""In-repo dependencies of a package.json as they have to read once it is published, text to text.
+"""A package.json as it has to read once it is published, text to text: its in-repo dependencies,
+and the fields of `publishConfig` that replace others.
 
 `workspace:` and `catalog:` mean nothing outside the repository, so they are always replaced, as
 pnpm and yarn do: https://pnpm.io/workspaces#publishing-workspace-packages
@@ -9,36 +10,56 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest
-from releasekit.ecosystems.npm.discover import package_needed, takes_ours
+from releasekit.ecosystems.npm.discover import find_catalog_spec, find_needed, is_ours
 from releasekit.ecosystems.npm.manifest import FIELDS, Declared
 from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import PlanError
+from releasekit.errors import ManifestError, PlanError
 from releasekit.host.files import exists
 from releasekit.problems import Problem
 from releasekit.text.splice import spliced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.manifest import NpmPackage
+    from releasekit.ecosystems.npm.roots import Tool
+
 
 # The names that lead to a member of an object.
 Keys = tuple[str, ...]
 # https://www.rfc-editor.org/rfc/rfc8259
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 MARKERS: Final = frozenset({"*", "^", "~"})
+# Fields of `publishConfig` that pnpm and yarn put in place of the package's own when they pack, so
+# that a workspace runs from its sources and users from what was built.
+# https://pnpm.io/package_json#publishconfig and
+# https://yarnpkg.com/configuration/manifest#publishConfig
+_YARN: Final = frozenset({"bin", "browser", "exports", "imports", "main", "module", "type"})
+# https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/exportable-manifest/src/overridePublishConfig.ts
+_PNPM: Final = _YARN | {
+    "cpu", "engines", "es2015", "esnext", "libc", "os", "types", "typesVersions", "typings",
+    "umd:main", "unpkg",
+}  # fmt: skip
+_FIELDS: Final[Mapping[Tool, frozenset[str]]] = {
+    "npm": frozenset(),
+    "pnpm": _PNPM,
+    "yarn": _YARN,
+}
+_INDENT: Final = re.compile(r"\{\r?\n(?P<indent>[ \t]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """`versions` maps names to planned versions; `found` is all there is, with what is never
+    """`versions` maps names to planned versions; `found` includes packages that are never
     published.
     """
 
@@ -50,23 +71,23 @@ class Pins:
         """Raises PlanError for a requirement that only the workspace understands and that leads
         nowhere, or excludes the planned version.
         """
-        project = self.found.by_name.get(name_in(text))
+        project = self.found.by_name.get(read_name(text))
         if project is None:
             return text
 
         def change(path: Keys, spec: str) -> str:
             for field in FIELDS:
                 if path[:-1] == (field,):
-                    return self._spec(Declared(field, path[-1], spec), project)
+                    return self._pin_spec(Declared(field, path[-1], spec), project)
             return spec
 
         return replace_strings(text, change)
 
-    def _spec(self, declared: Declared, project: NpmPackage) -> str:
+    def _pin_spec(self, declared: Declared, project: NpmPackage) -> str:
         reference = Reference.parse(declared.key, declared.spec)
         spec = declared.spec
         if reference.kind == "catalog":
-            spec = self.found.catalogs(project).spec(reference)
+            spec = find_catalog_spec(self.found.home(project).catalogs, reference)
             if not spec:
                 raise PlanError(
                     f"npm:{project.name}: {declared.key} is {declared.spec!r}, and that catalog "
@@ -75,7 +96,7 @@ class Pins:
                     problem=Problem.NO_SUCH_DEPENDENCY,
                 )
             reference = Reference.parse(declared.key, spec)
-        needed = package_needed(declared, project, self.found)
+        needed = find_needed(declared, project, self.found)
         if needed is None and reference.kind == "workspace":
             raise PlanError(
                 f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
@@ -83,25 +104,44 @@ class Pins:
                 hint="List it in the workspace, correct the name, or write a range.",
                 problem=Problem.NO_SUCH_DEPENDENCY,
             )
-        if needed is None and reference.kind == "path" and declared.field != "devDependencies":
-            _refuse_nowhere(project, declared, reference)
+        if (
+            needed is None
+            and reference.kind == "path"
+            and declared.field != "devDependencies"
+            and not exists(project.directory / reference.wanted)
+        ):
+            raise PlanError(
+                f"npm:{project.name}: {declared.key} is {declared.spec!r}, and nothing is there",
+                hint="Correct the path, or write a range.",
+                problem=Problem.NO_SUCH_DEPENDENCY,
+            )
         if needed is None or needed is project:
             return spec
         if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:
             return spec
         version = self.versions.get(needed.name, needed.version)
-        if not takes_ours(reference, version):
+        if not is_ours(reference, version):
             return spec
-        if declared.field != "devDependencies" and version:
-            _refuse_conflict(project, declared, reference, version)
-        wanted = self._wanted(reference, declared, version)
+        # pnpm and yarn resolve `workspace:` to the workspace alone.
+        # https://pnpm.io/workspaces#workspace-protocol-workspace
+        if (
+            declared.field != "devDependencies"
+            and version
+            and reference.kind == "workspace"
+            and reference.wanted not in MARKERS
+            and not (asked := Range.parse(reference.wanted)).is_open
+            and Version.parse(version) not in asked
+        ):
+            requirement = f"{declared.key} {declared.spec!r}"
+            raise conflict(f"npm:{project.name}", requirement, reference.name, version)
+        wanted = self._choose_range(reference, declared, version)
         if wanted is None:
             return spec
         return f"npm:{needed.name}@{wanted}" if needed.name != declared.key else wanted
 
-    def _wanted(self, reference: Reference, declared: Declared, version: str) -> str | None:
+    def _choose_range(self, reference: Reference, declared: Declared, version: str) -> str | None:
         """The range to write, None for what stays as it is."""
-        # A peer's range is wide on purpose: whoever installs both decides.
+        # A peer's range is wide on purpose: the user who installs both decides.
         ours = declared.field in {"dependencies", "optionalDependencies"}
         exact = self.mode == "exact" and ours
         match reference.kind:
@@ -113,44 +153,22 @@ class Pins:
                 marker = "" if exact else reference.wanted.removeprefix("*")
                 return f"{marker}{version}" if version else "*"
             case _:
-                if exact or (self.mode == "auto" and ours and Range.parse(reference.wanted).open):
+                if exact or (
+                    self.mode == "auto" and ours and Range.parse(reference.wanted).is_open
+                ):
                     return version
                 return reference.wanted if reference.kind == "workspace" else None
 
 
-def _refuse_nowhere(project: NpmPackage, declared: Declared, reference: Reference) -> None:
-    if not exists(project.directory / reference.wanted):
-        raise PlanError(
-            f"npm:{project.name}: {declared.key} is {declared.spec!r}, and nothing is there",
-            hint="Correct the path, or write a range.",
-            problem=Problem.NO_SUCH_DEPENDENCY,
-        )
-
-
-def name_in(text: str) -> str:
-    """The name of the package that a manifest is of."""
+def read_name(text: str) -> str:
+    """The name of the package in a manifest."""
     return str(manifest.parse_manifest(text).get("name"))
 
 
-def _refuse_conflict(
-    project: NpmPackage, declared: Declared, reference: Reference, version: str
-) -> None:
-    """Of `workspace:`, which pnpm and yarn resolve to nothing but the workspace.
-
-    https://pnpm.io/workspaces#workspace-protocol-workspace
-    """
-    if reference.kind != "workspace" or reference.wanted in MARKERS:
-        return
-    wanted = Range.parse(reference.wanted)
-    if not wanted.open and Version.parse(version) not in wanted:
-        requirement = f"{declared.key} {declared.spec!r}"
-        raise conflict(f"npm:{project.name}", requirement, reference.name, version)
-
-
 def replace_strings(text: str, change: Callable[[Keys, str], str]) -> str:
-    """`text`, which is valid JSON, with every string value as `change` (path, value) has it."""
+    """`text`, which is valid JSON, with `change` (path, value) applied to every string value."""
     edits = []
-    for path, span in _string_values(text):
+    for path, span in _find_strings(text):
         value = json.loads(text[slice(*span)])
         new = change(path, value)
         if new != value:
@@ -158,8 +176,8 @@ def replace_strings(text: str, change: Callable[[Keys, str], str]) -> str:
     return spliced(text, edits)
 
 
-def _string_values(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
-    """Path and place of each string that is a member of an object, not a key or a list's item."""
+def _find_strings(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
+    """Path and place of each string that is the value of a member of an object."""
     path: list[str | None] = []  # None for a list
     key = ""
     expects_key = False
@@ -181,3 +199,42 @@ def _string_values(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
                 elif path and None not in path:
                     # The outermost object has no name.
                     yield (*map(str, path[1:]), key), token.span()
+
+
+def find_packed_directory(config: Mapping[str, object], path: Path, tool: Tool) -> str:
+    """The directory below the package that `tool` packs in its place; empty for the package's own.
+
+    Raises ConfigError for one outside of it, or a `name` that only `tool` knows the package by.
+    """
+    if tool != "pnpm":
+        return ""
+    if "name" in config:
+        raise ManifestError(
+            f"{path}: publishConfig.name is {config['name']!r}, and a package has one name here",
+            hint="Name the package as it is published, or leave it out with `exclude-packages`.",
+        )
+    given = config.get("directory", "")
+    if not isinstance(given, str) or given.startswith("/") or ".." in given.split("/"):
+        raise ManifestError(
+            f"{path}: publishConfig.directory is {given!r}, which is not inside the package",
+            hint='Write a path relative to the package, without "..": "dist".',
+        )
+    return "/".join(PurePosixPath(given).parts)
+
+
+def apply_publish_config(text: str, tool: Tool) -> str:
+    """The same text where `tool` would leave it as it is."""
+    document = manifest.parse_manifest(text)
+    config = document.get("publishConfig")
+    if not isinstance(config, dict):
+        return text
+    moved = {key: value for key, value in config.items() if key in _FIELDS[tool]}
+    if not moved:
+        return text
+    kept = {key: value for key, value in config.items() if key not in moved}
+    document = {**document, **moved, "publishConfig": kept}
+    if not kept:
+        del document["publishConfig"]
+    found = _INDENT.search(text)
+    indent = found["indent"] if found else None
+    return json.dumps(document, indent=indent, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""What one dependency of a package.json asks for: a range, the workspace's own, a path, …
+"""What one dependency of a package.json asks for: a range, a package of the workspace, a path, …
 
 Ranges are as node-semver has them: https://github.com/npm/node-semver
 """
@@ -27,14 +27,14 @@ class Range:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ValueError for what is no range: a dist-tag, a URL, a path."""
-        return cls(_alternatives(text))
+        """Raises ValueError for everything else: a dist-tag, a URL, a path."""
+        return cls(_parse_alternatives(text))
 
     def __contains__(self, version: Version) -> bool:
         return any(satisfied(each, version, skips=_skips) for each in self.alternatives)
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether it says nothing: `*`, or an empty string."""
         return any(
             all(comparator.low is comparator.high is None for comparator in comparators)
@@ -42,22 +42,22 @@ class Range:
         )
 
 
-# A workspace asks for the same few, over and over.
+# A workspace asks for the same few ranges again and again.
 @lru_cache(maxsize=1024)
-def _alternatives(text: str) -> tuple[tuple[Comparator, ...], ...]:
-    return tuple(_comparators(part) for part in text.split("||"))
+def _parse_alternatives(text: str) -> tuple[tuple[Comparator, ...], ...]:
+    return tuple(_parse_comparators(part) for part in text.split("||"))
 
 
-def _comparators(text: str) -> tuple[Comparator, ...]:
+def _parse_comparators(text: str) -> tuple[Comparator, ...]:
     if hyphen := _HYPHEN.fullmatch(text):
         low, high = hyphen.groups()
-        return _comparator(f">={low}"), _comparator(f"<={high}")
+        return _parse_comparator(f">={low}"), _parse_comparator(f"<={high}")
     # An operator may stand apart from its version.
     joined = re.sub(r"(?<=[<>=~^])\s+", "", text)
-    return tuple(_comparator(word) for word in joined.split())
+    return tuple(_parse_comparator(word) for word in joined.split())
 
 
-def _comparator(text: str) -> Comparator:
+def _parse_comparator(text: str) -> Comparator:
     found = _COMPARATOR.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no range")
@@ -65,7 +65,7 @@ def _comparator(text: str) -> Comparator:
 
 
 def _skips(comparator: Comparator, prerelease: Version) -> bool:
-    """`>=1.2` begins with 1.2.0, whatever prereleases of that are asked for beside it.
+    """`>=1.2` begins with 1.2.0, even where prereleases of that are asked for beside it.
 
     https://github.com/npm/node-semver/blob/main/classes/range.js (replaceXRange)
     """
@@ -98,22 +98,22 @@ class Reference:
         if spec.startswith("catalog:"):
             return cls("catalog", key, spec.removeprefix("catalog:").strip() or "default")
         if spec.startswith("workspace:"):
-            return cls._workspace(key, spec.removeprefix("workspace:").strip())
+            return cls._parse_workspace(key, spec.removeprefix("workspace:").strip())
         if path := _PATH.fullmatch(spec):
             return cls("path", "", path["path"])
         if spec.startswith("npm:"):
-            name, wanted = _alias(key, spec.removeprefix("npm:"))
+            name, wanted = _split_alias(key, spec.removeprefix("npm:"))
             return cls("range" if is_range(wanted) else "elsewhere", name, wanted)
         if is_range(spec):
             return cls("range", key, spec)
-        # A dist-tag of this package, or a URL or a repository of whatever it is.
+        # A dist-tag of this package, or the URL or the repository of any package.
         return cls("elsewhere", "" if re.search(r"[:/]", spec) else key, spec)
 
     @classmethod
-    def _workspace(cls, key: str, wanted: str) -> Reference:
+    def _parse_workspace(cls, key: str, wanted: str) -> Reference:
         if _RELATIVE.fullmatch(wanted):
             return cls("path", "", wanted)
-        name, wanted = _alias(key, wanted, bare=False)
+        name, wanted = _split_alias(key, wanted, bare=False)
         wanted = wanted or "*"
         # Yarn takes anything else for a path from the root, and publishes the version there:
         # https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/index.ts
@@ -129,7 +129,7 @@ def is_range(text: str) -> bool:
     return True
 
 
-def _alias(key: str, text: str, *, bare: bool = True) -> tuple[str, str]:
+def _split_alias(key: str, text: str, *, bare: bool = True) -> tuple[str, str]:
     """Name and range of "name@range"; `bare`: a lone word is a name."""
     if found := _ALIAS.fullmatch(text):
         return found["name"], found["rest"]

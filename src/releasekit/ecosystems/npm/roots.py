@@ -1,28 +1,248 @@
-"""What a package.json or a pnpm-workspace.yaml says of the directories below it, and of itself."""
+"""How a repository ties its packages together (npm, pnpm or yarn workspaces, or not at all), and
+which directories belong to that.
+
+Globs name directories as npm's map-workspaces reads them: it follows no links, and skips
+node_modules. https://github.com/npm/map-workspaces
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import re
+import reprlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.ecosystems.npm import manifest, workspace
+from releasekit.ecosystems.npm import manifest
+from releasekit.ecosystems.shared import globs
+from releasekit.ecosystems.shared.globs import Glob
+from releasekit.errors import ManifestError, MembersError
+from releasekit.host.files import read_parsed
+from releasekit.state.directory import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.ecosystems.interface import Membership
+    from releasekit.ecosystems.interface import Membership, Standing
+
+
+Tool = Literal["npm", "pnpm", "yarn"]
+MANIFEST: Final = "package.json"
+PNPM: Final = "pnpm-workspace.yaml"
+YARN: Final = ".yarnrc.yml"
+_LERNA: Final = "lerna.json"
+_LICENSE: Final = re.compile(r"licen[cs]e(?:\..+)?", re.IGNORECASE)
+# Any of them makes a directory the root of packages.
+FILES: Final = (MANIFEST, PNPM)
+# The pure Python parser of YAML reads 100 kB a second.
+_MAX_BYTES: Final = 256 * 1024
+# Values in brackets, each of which may cost the parser two kilobytes.
+_MAX_MARKS: Final = 50_000
+_MAX_PARTS: Final = 10
+# With merges (`<<`) a small file stands for any number of entries.
+_MAX_MERGED: Final = 10_000
+_MAX_EXPANDED_CHARS: Final = 1_000_000
+_SEARCH: Final = globs.Search(
+    marker=MANIFEST,
+    skipped=frozenset({"node_modules", "bower_components", ".git", NAME}),
+)
+_BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceFiles:
+    """What the files in `root` say. `tool` is "yarn" from version 2 on; version 1 packs as npm
+    does. `catalogs` maps a catalog's name to the ranges in it. `licenses` are files of `root` that
+    pnpm and lerna put into packages without a license.
+    """
+
+    root: Path
+    tool: Tool = "npm"
+    members: tuple[Glob, ...] = ()
+    catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    licenses: tuple[str, ...] = ()
+
+    def find_standing(self, directory: Path) -> Standing:
+        """What they say of a directory, without looking there."""
+        if not directory.is_relative_to(self.root):
+            return ""
+        parts = directory.relative_to(self.root).parts
+        fitting = [glob for glob in self.members if glob.matches(parts)]
+        if not fitting or not _SEARCH.skipped.isdisjoint(parts):
+            return ""
+        return "excluded" if fitting[-1].negated else "member"
 
 
 def workspace_at(directory: Path) -> Membership | None:
     """None where its files only hold settings."""
-    if not any((directory / name).is_file() for name in workspace.FILES):
+    if not any((directory / name).is_file() for name in FILES):
         return None
-    files = workspace.read_workspace_files(directory)
-    return files.standing if files.members else None
+    files = read_workspace_files(directory)
+    return files.find_standing if files.members else None
 
 
 def publishable_at(directory: Path) -> bool:
-    path = directory / workspace.MANIFEST
+    path = directory / MANIFEST
     if not path.is_file():
         return False
     package = manifest.parse_package(manifest.read_manifest(path), path)
     return package is not None and not package.unpublishable
+
+
+def read_workspace_files(root: Path) -> WorkspaceFiles:
+    """Raises ConfigError naming file and key."""
+    if (root / PNPM).is_file():
+        return _read_pnpm(root)
+    top = root / MANIFEST
+    document = manifest.read_manifest(top) if top.is_file() else {}
+    patterns = document.get("workspaces", [])
+    if isinstance(patterns, dict):  # yarn 1: https://classic.yarnpkg.com/lang/en/docs/workspaces/
+        patterns = patterns.get("packages", [])
+    settings = _read_yaml(root / YARN) if (root / YARN).is_file() else {}
+    return WorkspaceFiles(
+        root,
+        "yarn" if (root / YARN).is_file() else "npm",
+        _parse_patterns(patterns, where=f"{top}: workspaces"),
+        _find_catalogs(settings, root / YARN),
+        list_licenses(root) if (root / _LERNA).is_file() else (),
+    )
+
+
+def parse_globs(patterns: Iterable[str], *, where: str) -> list[Glob]:
+    """One glob for each alternative of their braces; raises ConfigError for one that leads out."""
+    return [
+        Glob.parse(text.removeprefix("!"), where=where, negated=text.startswith("!"))
+        for text in _expand_braces(patterns, where=where)
+    ]
+
+
+def find_directories(root: Path, members: Sequence[Glob], *, where: str) -> list[Path]:
+    """Directories with a package.json that the globs name, the last one that fits deciding."""
+    positive = [glob for glob in members if not glob.negated]
+
+    def is_chosen(path: Path) -> bool:
+        parts = path.relative_to(root).parts
+        return not [glob for glob in members if glob.matches(parts)][-1].negated
+
+    return list(filter(is_chosen, _SEARCH.directories(root, positive, where=where)))
+
+
+def _read_pnpm(root: Path) -> WorkspaceFiles:
+    """https://pnpm.io/pnpm-workspace_yaml"""
+    path = root / PNPM
+    document = _read_yaml(path)
+    found = _parse_patterns(document.get("packages", []), where=f"{path}: packages")
+    # What pnpm excludes stays excluded, wherever it stands.
+    ordered = sorted(found, key=lambda glob: glob.negated)
+    return WorkspaceFiles(
+        root, "pnpm", tuple(ordered), _find_catalogs(document, path), list_licenses(root)
+    )
+
+
+def list_licenses(directory: Path) -> tuple[str, ...]:
+    """Files only: links might lead anywhere.
+
+    https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/commands/src/publish/pack.ts,
+    https://github.com/lerna/lerna/blob/main/libs/commands/publish/src/lib/create-temp-licenses.ts
+    """
+    with os.scandir(directory) as entries:
+        return tuple(
+            sorted(
+                entry.name
+                for entry in entries
+                if _LICENSE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+            )
+        )
+
+
+def _parse_patterns(patterns: object, *, where: str) -> tuple[Glob, ...]:
+    if not isinstance(patterns, list) or not all(
+        isinstance(pattern, str) and pattern for pattern in patterns
+    ):
+        # Not in full: with YAML's aliases a small file stands for any amount of text.
+        raise ManifestError(f"{where} is {reprlib.repr(patterns)}", hint="Write a list of globs.")
+    return tuple(parse_globs(patterns, where=where))
+
+
+def _find_catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapping[str, str]]:
+    """https://pnpm.io/catalogs"""
+    named = document.get("catalogs") or {}
+    tables = {**(named if isinstance(named, dict) else {"catalogs": named})}
+    if document.get("catalog"):
+        tables["default"] = document["catalog"]
+    found: dict[str, Mapping[str, str]] = {}
+    for name, entries in tables.items():
+        if not isinstance(entries, dict) or any(
+            isinstance(spec, list | dict) for spec in entries.values()
+        ):
+            raise ManifestError(
+                f"{path}: catalog {name!r} is {reprlib.repr(entries)}, not a table of ranges"
+            )
+        found[str(name)] = {str(key): str(spec) for key, spec in entries.items()}
+    return found
+
+
+@lru_cache(maxsize=4)
+def parse_catalogs(text: str, path: Path) -> Mapping[str, Mapping[str, str]]:
+    """Of an earlier version of the file at `path`; none where that could not be read."""
+    try:
+        document = _parse_yaml(text[:_MAX_BYTES])
+        return _find_catalogs(document, path) if isinstance(document, dict) else {}
+    except (ValueError, RecursionError, ManifestError):
+        return {}
+
+
+def _read_yaml(path: Path) -> dict[str, object]:
+    document = read_parsed(path, _parse_yaml, complaint="is not valid YAML", max_bytes=_MAX_BYTES)
+    if not isinstance(document, dict | None):
+        raise ManifestError(
+            f"{path} is a {type(document).__name__}, not a table of keys and values"
+        )
+    return {str(key): value for key, value in (document or {}).items()}
+
+
+def _parse_yaml(text: str) -> object:
+    if sum(map(text.count, "[{,?")) > _MAX_MARKS:
+        raise ValueError(f"it holds more than {_MAX_MARKS} values in brackets")
+    # Imported here, so that only workspaces with such a file pay for it.
+    import yaml  # noqa: PLC0415
+
+    class Loader(yaml.SafeLoader):
+        def flatten_mapping(self, node: yaml.MappingNode) -> None:
+            super().flatten_mapping(node)
+            if len(node.value) > _MAX_MERGED:
+                raise ValueError(f"a table has more than {_MAX_MERGED} entries")
+
+        def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
+            # 1:1:1 is a number to the base of 60, which takes quadratic time.
+            if node.tag.endswith((":int", ":float")) and node.value.count(":") > _MAX_PARTS:
+                raise ValueError(f"a number has more than {_MAX_PARTS} parts")
+            return super().construct_scalar(node)
+
+    try:
+        return yaml.load(text, Loader=Loader)  # noqa: S506 (it is a SafeLoader)
+    # Its constructors raise these for `!!int ""`, `!!bool x` and `!!timestamp x`:
+    # https://github.com/yaml/pyyaml/blob/main/lib/yaml/constructor.py
+    except (yaml.YAMLError, AttributeError, LookupError, OverflowError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _expand_braces(patterns: Iterable[str], *, where: str) -> list[str]:
+    pending = [*patterns][::-1]
+    plain: list[str] = []
+    while pending:
+        globs.refuse_too_many([*pending, *plain], where=where)
+        pattern = pending.pop()
+        found = _BRACES.search(pattern)
+        if found is None:
+            plain.append(pattern)
+            continue
+        before, after = pattern[: found.start()], pattern[found.end() :]
+        choices = found[1].split(",")
+        globs.refuse_too_many(choices, where=where)
+        if len(choices) * len(pattern) > _MAX_EXPANDED_CHARS:
+            raise MembersError(f"{where} holds more than {_MAX_EXPANDED_CHARS} characters of globs")
+        pending += [f"{before}{text}{after}" for text in reversed(choices)]
+    return plain

@@ -1,39 +1,151 @@
 """How npmjs.com, and servers that speak as it does, take a version that a person approves later.
 
 https://docs.npmjs.com/staged-publishing and
-https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/stage.yaml
+https://github.com/npm/api-documentation/tree/main/api/registry.npmjs.com: stage.yaml and
+package-version-status.yaml
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.npm.answers import (
     FIRST_VERSION,
     NO_STAGING,
     STAGE_ANSWERS,
-    stored_perhaps,
+    maybe_stored,
 )
-from releasekit.ecosystems.npm.waiting import stage_id
-from releasekit.ecosystems.shared.documents import text_in
-from releasekit.errors import Denied, Rejected, Transient
+from releasekit.ecosystems.npm.document import escape
+from releasekit.ecosystems.npm.login import authorize
+from releasekit.ecosystems.shared.documents import known_digest, text_in
+from releasekit.errors import Denied, DigestMismatch, Rejected, Transient
 from releasekit.model import Action, Staged
+from releasekit.problems import Problem
+from releasekit.text.commands import spelled
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     import httpx
 
     from releasekit.config.values import StageMode
     from releasekit.ecosystems.npm.registry import NpmRegistry
-    from releasekit.ecosystems.npm.waiting import Waiting
+    from releasekit.ecosystems.shared.server import Server
+    from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
-# Of whoever is logged in, as in https://www.npmjs.com/settings/~/tokens, which npm itself names:
-# everybody who may approve has a list of their own, below the name of their account.
+# The page of the person who is logged in, as https://www.npmjs.com/settings/~/tokens, which npm
+# itself names: everybody who may approve has a list below the name of their account.
 # https://github.com/lerna-lite/lerna-lite/pull/1399
 _REVIEW: Final = "https://www.npmjs.com/settings/~/staged-packages"
+_PER_PAGE: Final = 100
+_MAX_PAGES: Final = 100
+_DROPPED: Final = {
+    "blocked": "it did not pass the registry's automated validation",
+    "deleted": "it was published, and removed",
+}
+# What a row says once a person has decided; until then "validating" or "staged".
+DECIDED: Final = frozenset({"approved", "published", "rejected"})
+_KNOWN: Final = frozenset({"staged", "validating", "published", *_DROPPED})
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenVersion:
+    """A version that the registry has and does not show. Fields that it does not tell are empty.
+
+    `status` is "staged" where a version waits for a person. For one that no list shows it may also
+    be "validating" or "published", which becomes visible by itself, "blocked" or "deleted".
+    """
+
+    id: str = ""
+    tag: str = ""
+    digest: str = ""
+    status: str = "staged"
+
+    @property
+    def is_dropped(self) -> bool:
+        return self.status in _DROPPED
+
+    def refuse_dropped(self, package: Package, url: str) -> None:
+        """Raises Rejected."""
+        if self.is_dropped:
+            raise Rejected(
+                f"{package}: {url} has this version, and it is {self.status}: "
+                f"{_DROPPED[self.status]}",
+                hint="Bump the version: the registry takes none twice.",
+                problem=Problem.VERSION_GONE,
+            )
+
+    def check_digest(self, package: Package, artifacts: Sequence[Artifact]) -> None:
+        """Raises DigestMismatch where it is known to hold other bytes than these."""
+        algorithm, _, theirs = self.digest.partition(":")
+        for artifact in artifacts:
+            ours = artifact.digests.get(algorithm, theirs)
+            if ours != theirs:
+                raise DigestMismatch(
+                    f"{package}: {algorithm} {theirs} waits for approval there, ours has {ours}",
+                    hint="Somebody else staged it, or the build differs each time. If it must not "
+                    f"be published, take it back with {spelled('reject')} or `npm stage reject "
+                    f"{self.id or 'ID'}`, and run again; else bump the version.",
+                )
+
+
+def read_stage_id(document: object, key: str) -> str:
+    """Empty for a text that is not an id, since it becomes a part of URLs and commands."""
+    value = text_in(document, key).lower()
+    return value if _UUID.fullmatch(value) else ""
+
+
+async def find_hidden(server: Server, token: Secret, package: Package) -> HiddenVersion | None:
+    """None when the registry has nothing under this version. Raises Denied where the owner of this
+    token may not ask.
+    """
+    headers = {**authorize(token), "Accept": "application/json"}
+    row = await find_staged(server, package, lambda page: server.read(page, headers))
+    if row is not None:
+        return HiddenVersion(
+            id=read_stage_id(row, "id"),
+            tag=text_in(row, "tag"),
+            digest=known_digest("sha1", text_in(row, "shasum")),
+        )
+    # A version that was approved, or published directly, and is still being scanned.
+    name = escape(package.id.name)
+    url = server.at(f"-/package/{name}/version/{package.version}/status")
+    response = await server.read(url, headers)
+    # 403 is for a package that it is not enabled for, 404 also where a registry cannot be asked.
+    if response.status_code != 200:
+        return None
+    status = text_in(await server.document(response, f"{package}: {url}"), "status")
+    return HiddenVersion(status=status) if status in _KNOWN else None
+
+
+async def find_staged(
+    server: Server, package: Package, ask: Callable[[httpx.URL], Awaitable[httpx.Response]]
+) -> dict[str, Any] | None:
+    """The row of what is staged under this version, in the registry's words; `ask` reads a page."""
+    url = server.at("-/stage").copy_merge_params({"package": package.id.name})
+    what, seen = f"{package}: {server.at('-/stage')}", 0
+    for page in range(_MAX_PAGES):
+        asked = url.copy_merge_params({"page": str(page), "perPage": str(_PER_PAGE)})
+        document = await server.document(await ask(asked), what)
+        items, total = document.get("items"), document.get("total")
+        if not isinstance(items, list):
+            raise Transient(f"{what}: not a list of what is staged", problem=Problem.STRANGE_ANSWER)
+        for item in items:
+            if not isinstance(item, dict) or text_in(item, "status") in DECIDED:
+                continue
+            named = text_in(item, "packageName"), text_in(item, "version")
+            if named == (package.id.name, package.version):
+                return item
+        seen += len(items)
+        # Pages may be shorter than asked for.
+        if not items or (len(items) < _PER_PAGE and not (type(total) is int and seen < total)):
+            return None
+    raise Transient(f"{what} lists more than {_MAX_PAGES} pages", problem=Problem.STRANGE_ANSWER)
 
 
 class NpmStaging:
@@ -53,17 +165,17 @@ class NpmStaging:
         }
 
     async def staged(self, package: Package, artifacts: Sequence[Artifact]) -> Staged | None:
-        found = await self._registry.waiting(package)
+        found = await self._registry.find_hidden(package)
         if found is None or found.is_dropped:
             return None
-        found.held_against(package, artifacts)
-        return self._at(found)
+        found.check_digest(package, artifacts)
+        return self._describe(found)
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """What a plan says of a token that npmjs.com may soon let do no more than stage.
+        """A warning about tokens that npmjs.com may soon restrict to staging.
 
-        Which kind of token it is, and whether it bypasses the second factor, only tokens of a
-        login may ask: https://github.com/npm/api-documentation, api/registry.npmjs.com/token.yaml.
+        Only the token of a login may ask which kind a token is, and whether it bypasses the second
+        factor: https://github.com/npm/api-documentation, api/registry.npmjs.com/token.yaml.
         What ends: https://github.com/npm/cli/blob/latest/lib/commands/token.js and
         https://github.com/npm/documentation/pull/2036
         """
@@ -83,57 +195,57 @@ class NpmStaging:
         try:
             accepted = STAGE_ANSWERS.accept(response, str(package), redact=server.redact)
         except Rejected as error:
-            error.hint = self._hint(package, response) or error.hint
+            error.hint = self._advise(package, response) or error.hint
             raise
         if not accepted:
-            with stored_perhaps():
-                return await self._there_already(package, artifact, response, tag)
+            with maybe_stored():
+                return await self._resolve_conflict(package, artifact, response, tag)
         try:
             answer = parse_json(response.content)
         except ValueError:
             answer = None
         if not text_in(answer, "stageId"):
-            # Servers that know no staging may answer so to anything, and nobody asks again.
+            # Servers without staging may answer any request so, and nothing looks it up again.
             raise Transient(
                 f"{package}: HTTP {response.status_code}, which names no staged version",
                 ambiguous=True,
                 hint="" if self._registry.is_npmjs else NO_STAGING,
             )
-        identifier = stage_id(answer, "stageId")
-        return Staged(id=identifier, url=self._url(identifier), tag=tag)
+        identifier = read_stage_id(answer, "stageId")
+        return Staged(id=identifier, url=self._make_page_url(identifier), tag=tag)
 
-    async def _there_already(
+    async def _resolve_conflict(
         self, package: Package, artifact: Artifact, response: httpx.Response, tag: str
     ) -> Staged:
         words = f"HTTP {response.status_code} {self._registry.server.words(response)}"
         if await self._registry.lookup(package) is not None:
-            # Approved meanwhile, or never staged: whoever compares digests decides.
+            # Approved meanwhile, or never staged: the comparison of digests decides.
             raise Transient(f"{package}: {words}")
         try:
-            found = await self._registry.waiting(package)
+            found = await self._registry.find_hidden(package)
         except Denied:
             found = None
         if found is not None:
             found.refuse_dropped(package, self._registry.url)
-            found.held_against(package, [artifact])
-            return self._at(found, tag)
+            found.check_digest(package, [artifact])
+            return self._describe(found, tag)
         if response.status_code == 409 and "previously" not in words.lower():
             # Something else of the package was being saved.
             raise Transient(f"{package}: {words}")
-        return Staged(url=self._url(""), tag=tag)
+        return Staged(url=self._make_page_url(""), tag=tag)
 
-    def _hint(self, package: Package, response: httpx.Response) -> str:
-        """Of a 404, which has several causes; empty where there is nothing to add."""
+    def _advise(self, package: Package, response: httpx.Response) -> str:
+        """The hint for a 404, which has several causes; empty where there is nothing to add."""
         if response.status_code not in {404, 405}:
             return ""
         if self._registry.is_new(package.id):
             return FIRST_VERSION
         return "" if self._registry.is_npmjs else NO_STAGING
 
-    def _at(self, found: Waiting, tag: str = "") -> Staged:
-        return Staged(id=found.id, url=self._url(found.id), tag=found.tag or tag)
+    def _describe(self, found: HiddenVersion, tag: str = "") -> Staged:
+        return Staged(id=found.id, url=self._make_page_url(found.id), tag=found.tag or tag)
 
-    def _url(self, identifier: str) -> str:
+    def _make_page_url(self, identifier: str) -> str:
         if self._registry.is_npmjs:
             return _REVIEW
         return str(self._registry.server.at(f"-/stage/{identifier}" if identifier else "-/stage"))

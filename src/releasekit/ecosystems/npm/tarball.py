@@ -1,32 +1,63 @@
-"""A packed tarball: what it says of itself, and the same with another package.json in it."""
+"""A packed tarball: what it says of itself, the same with another package.json in it, and how one
+that was packed elsewhere becomes the file of a package.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import re
 import tarfile
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm import manifest, repository
+from releasekit.ecosystems.interface import Contained
+from releasekit.ecosystems.npm import manifest
+from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
+from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PackageError
 from releasekit.host import durable
+from releasekit.host.artifact_reader import open_artifact
+from releasekit.model import Dependency, DependencyKind, PackageId
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Built, Into
+    from releasekit.model import Artifact, Package
+
+# What a packument shows, and what files are known by here.
+DIGESTS: Final = ("sha256", "sha512", "sha1")
 _MANIFEST: Final = "package/package.json"
 # npmjs.com keeps no more of it.
 _MAX_README_BYTES: Final = 64 * 1024
 _README: Final = re.compile(r"readme(?:\.(?:md|markdown|mkd|txt))?", re.IGNORECASE)
+_KINDS: Final = {
+    "dependencies": DependencyKind.RUNTIME,
+    "optionalDependencies": DependencyKind.OPTIONAL,
+    "peerDependencies": DependencyKind.PEER,
+}
+
+
+def make_filename(name: str, version: str) -> str:
+    """As `npm pack` does. Registries do not show it, but everybody knows it.
+
+    https://docs.npmjs.com/cli/commands/npm-pack
+    """
+    return f"{name.removeprefix('@').replace('/', '-')}-{version}.tgz"
+
+
+def get_filename(package: Package) -> str:
+    return make_filename(package.id.name, package.version)
 
 
 @dataclass(frozen=True, slots=True)
-class Contained:
+class Tarball:
     """What a tarball says of itself; `manifest` as clients of a registry expect it. `names` are its
     files, without the directory that they all are in.
     """
@@ -37,8 +68,16 @@ class Contained:
     names: frozenset[str]
 
 
-def read_tarball(file: IO[bytes], what: str) -> Contained:
-    """Raises PackageError for what is no tarball of an npm package; `what` starts the message."""
+def read_artifact(artifact: Artifact, what: str) -> Tarball:
+    """As `read_tarball`; blocks."""
+    with open_artifact(artifact) as file, file.raw() as raw:
+        return read_tarball(raw, what)
+
+
+def read_tarball(file: IO[bytes], what: str) -> Tarball:
+    """Raises PackageError for a file that is not the tarball of an npm package; `what` starts the
+    message.
+    """
     text: bytes | None = None
     readme, readme_filename = b"", ""
     names: set[str] = set()
@@ -55,25 +94,51 @@ def read_tarball(file: IO[bytes], what: str) -> Contained:
             raise PackageError(
                 f"{what}: there is no package.json in it", problem=Problem.NOT_A_PACKAGE
             )
-        document = manifest.parse_manifest(_decoded(text))
+        document = manifest.parse_manifest(_decode(text))
     except (ValueError, RecursionError) as error:
         raise PackageError(
             f"{what}: it is no tarball of an npm package ({error})", problem=Problem.NOT_A_PACKAGE
         ) from error
-    normalized = _normalized(document, {name for name in names if "/" not in name})
-    return Contained(normalized, _decoded(readme), readme_filename, frozenset(names))
+    normalized = _normalize(document, {name for name in names if "/" not in name})
+    return Tarball(normalized, _decode(readme), readme_filename, frozenset(names))
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8-sig", "replace")
+
+
+def _normalize(document: Mapping[str, Any], top: Collection[str]) -> dict[str, Any]:
+    """Spelled in the one way that every client reads. `top` are the files beside it.
+
+    https://github.com/npm/package-json/blob/main/lib/normalize.js
+    """
+    found = dict(document)
+    if isinstance(found.get("bin"), str):
+        found["bin"] = {str(found.get("name")).rpartition("/")[2]: found["bin"]}
+    if "bundledDependencies" in found:
+        found.setdefault("bundleDependencies", found.pop("bundledDependencies"))
+    if "repository" in found:
+        found["repository"] = manifest.normalize_repository(found["repository"])
+    scripts = table_in(found, "scripts")
+    native = any(name.endswith(".gyp") for name in top) and found.get("gypfile") is not False
+    if native and not {"install", "preinstall"} & scripts.keys():
+        found |= {"scripts": {**scripts, "install": "node-gyp rebuild"}, "gypfile": True}
+    if "npm-shrinkwrap.json" in top:
+        found["_hasShrinkwrap"] = True
+    return found
 
 
 def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
     """Rewrite the tarball where `change` makes another text of its manifest; blocks.
 
-    The same bytes come of the same input: no time of writing is kept. Links and directories, which
-    npm packs none of, are left out. Raises PackageError for what is no tarball of an npm package.
+    The same input gives the same bytes: no time of writing is kept. Links and directories, which
+    npm does not pack, are left out. Raises PackageError for a file that is not the tarball of an
+    npm package.
     """
     partial = path.with_name(f"{path.name}.partial")
     try:
         with durable.reading(path) as packed:
-            if not _rewritten(packed, partial, change):
+            if not _rewrite(packed, partial, change):
                 return
     except BadArchive as error:
         raise PackageError(
@@ -82,7 +147,7 @@ def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
     durable.rename(partial, path)
 
 
-def _rewritten(packed: IO[bytes], into: Path, change: Callable[[str], str]) -> bool:
+def _rewrite(packed: IO[bytes], into: Path, change: Callable[[str], str]) -> bool:
     found: bytes | None = None
     with opened_archive(packed, max_bytes=MAX_UNPACKED_BYTES) as members:
         for member in members:
@@ -106,26 +171,57 @@ def _rewritten(packed: IO[bytes], into: Path, change: Callable[[str], str]) -> b
     return True
 
 
-def _normalized(document: Mapping[str, Any], top: Collection[str]) -> dict[str, Any]:
-    """Spelled in the one way that every client reads. `top` are the files beside it.
-
-    https://github.com/npm/package-json/blob/main/lib/normalize.js
+class PrebuiltTarballs:
+    """Tarballs that were packed elsewhere. Implements `interface.Prebuilt`: a release is one
+    tarball. `names` are those of all packages here.
     """
-    found = dict(document)
-    if isinstance(found.get("bin"), str):
-        found["bin"] = {str(found.get("name")).rpartition("/")[2]: found["bin"]}
-    if "bundledDependencies" in found:
-        found.setdefault("bundleDependencies", found.pop("bundledDependencies"))
-    if "repository" in found:
-        found["repository"] = repository.spelled(found["repository"])
-    scripts = table_in(found, "scripts")
-    native = any(name.endswith(".gyp") for name in top) and found.get("gypfile") is not False
-    if native and not {"install", "preinstall"} & scripts.keys():
-        found |= {"scripts": {**scripts, "install": "node-gyp rebuild"}, "gypfile": True}
-    if "npm-shrinkwrap.json" in top:
-        found["_hasShrinkwrap"] = True
-    return found
 
+    algorithms = DIGESTS
 
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8-sig", "replace")
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def contained(self, file: IO[bytes], path: Path) -> Contained:
+        document = read_tarball(file, str(path)).manifest
+        name, version = str(document.get("name", "")), str(document.get("version", ""))
+        filename = make_filename(name, version)
+        if path.name != filename:
+            raise PackageError(
+                f"{path} is npm:{name} {version}, which is published as {filename}",
+                hint="Name it so, as `npm pack` does.",
+                problem=Problem.NOT_A_PACKAGE,
+            )
+        needs = tuple(self._find_needs(document, path))
+        return Contained(name=name, version=version, dependencies=needs)
+
+    def admits(self, requirement: str, version: str) -> bool:
+        # `*` in a tarball is not pinned any more, and npm takes no prerelease for it.
+        return Version.parse(version) in Range.parse(requirement)
+
+    async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        return {
+            package.id: await asyncio.to_thread(copied, package.prebuilt, into(package), *DIGESTS)
+            for package in packages
+        }
+
+    def _find_needs(self, document: Mapping[str, object], path: Path) -> Iterator[Dependency]:
+        for entry in manifest.list_declared(document, path):
+            reference = Reference.parse(entry.key, entry.spec)
+            if entry.field == "devDependencies":
+                continue
+            if reference.kind in {"workspace", "catalog", "path"}:
+                raise PackageError(
+                    f"{path}: {entry.field}.{entry.key} is {entry.spec!r}, which nobody can "
+                    "install",
+                    hint="Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, "
+                    "which writes the version there.",
+                    problem=Problem.NOT_A_PACKAGE,
+                )
+            if reference.kind == "range" and reference.name in self._names:
+                kind = _KINDS[entry.field]
+                yield Dependency(
+                    on=PackageId("npm", reference.name),
+                    kind=kind,
+                    requirement=reference.wanted,
+                    soft=kind is not DependencyKind.RUNTIME,
+                )

@@ -1,35 +1,53 @@
-"""JavaScript packages and npm-like registries."""
+"""npm packages and their registries, as the Target of a release: what is found, how it is pinned
+and packed, and where it goes.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from releasekit.aio import Resource
+from releasekit.config.package_filter import will_build
 from releasekit.ecosystems.interface import Discovery, Services, Target
-from releasekit.ecosystems.npm import Inputs, document
+from releasekit.ecosystems.npm import Inputs, discover, document, pin, tarball
+from releasekit.ecosystems.npm.answers import NPMJS_HOST
 from releasekit.ecosystems.npm.attesting import NpmAttesting
-from releasekit.ecosystems.npm.bundling import compiled_in, takes_in
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
-from releasekit.ecosystems.npm.ecosystem import Npm
-from releasekit.ecosystems.npm.entry_points import warnings_of
-from releasekit.ecosystems.npm.history import inherited_at, offered_at, packs, version_at
-from releasekit.ecosystems.npm.prebuilt import Tarballs
+from releasekit.ecosystems.npm.entry_points import find_warnings
+from releasekit.ecosystems.npm.history import (
+    compiled_in,
+    inherited_at,
+    offered_at,
+    packs,
+    takes_in,
+    version_at,
+)
+from releasekit.ecosystems.npm.packing import Packer, find_missing_tool
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
+from releasekit.ecosystems.npm.roots import list_licenses
 from releasekit.ecosystems.npm.staging import NpmStaging
-from releasekit.ecosystems.npm.tools import missing_tool
+from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
+from releasekit.ecosystems.shared.artifacts import digested, staged_aside
+from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
 from releasekit.model import Action
+from releasekit.problems import Problem
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Registry
+    from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.npm import Options
-    from releasekit.ecosystems.npm.ecosystem import NpmWorkspace
-    from releasekit.model import PlannedPackage
-
+    from releasekit.ecosystems.npm.discover import Found
+    from releasekit.model import Package, PackageId, PlannedPackage
+    from releasekit.state.run_logs import Log
 
 # npmjs.com scans what it takes before it shows it: for 5 minutes as a rule, for 15 or more at peak
 # times, and for 55 of them once.
@@ -39,7 +57,58 @@ _SCANNED_WITHIN_S: Final = 45 * 60.0
 _SCAN_MIN: Final = (5, 15)
 
 
-def scan_notes(packages: Sequence[PlannedPackage]) -> str:
+def layout(config: Config, options: Options) -> Layout:
+    return PackumentDirectory(tag=config.own(Inputs).tag, url=options.directory_url or NPMJS)
+
+
+def target(
+    config: Config, options: Options, services: Services, directory: Registry | None
+) -> Discovery:
+    """Raises ConfigError for a tag or a registry that cannot be used."""
+    document.check_tag(config.own(Inputs).tag, where="npm-tag")
+    registry = directory or NpmRegistry(config, services)
+    is_new, staging, more_notes, shows_within_s = None, None, [], 0.0
+    attests, takes, private = True, None, config.trust_config is not None
+    if isinstance(registry, NpmRegistry):
+        shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
+        is_new = registry.is_new
+        staging = NpmStaging(registry, options.stage or config.stage)
+        more_notes = [staging.plan_notes, registry.plan_notes]
+        if registry.is_npmjs and config.gate == "visible" and staging.mode != "always":
+            more_notes.append(describe_scans)
+        attests, takes = registry.is_npmjs or config.attestations == "required", registry
+
+    def make_target(workspace: NpmWorkspace, registry: Registry) -> Target:
+        found = workspace.found
+
+        def plan_notes(packages: Sequence[PlannedPackage]) -> str:
+            notes = [each(packages) for each in (workspace.plan_notes, *more_notes)]
+            return ". ".join(filter(None, notes))
+
+        return Target(
+            workspace,
+            registry,
+            plan_notes=plan_notes,
+            follow_up=workspace,
+            warnings_of=find_warnings,
+            is_new=is_new,
+            prebuilt=PrebuiltTarballs(found.by_name),
+            staging=staging,
+            shows_within_s=shows_within_s,
+            missing_tool=partial(find_missing_tool, processes=services.processes),
+            attesting=NpmAttesting(found, takes, private) if attests else None,
+            version_at=version_at,
+            packs=packs,
+            inherited_at=partial(inherited_at, found),
+            offered_at=offered_at,
+            compiled_in=partial(compiled_in, found, workspace.packages),
+            takes_in=takes_in,
+        )
+
+    return Discovery.joining(Npm(config, options, services), registry, make_target)
+
+
+def describe_scans(packages: Sequence[PlannedPackage]) -> str:
     """How long a release waits for the scans of npmjs.com, level after level."""
     sent = {
         each.package.id: {need.on for need in each.package.dependencies}
@@ -60,48 +129,233 @@ def scan_notes(packages: Sequence[PlannedPackage]) -> str:
     )
 
 
-def layout(config: Config, options: Options) -> Layout:
-    return PackumentDirectory(tag=config.own(Inputs).tag, url=options.directory_url or NPMJS)
+class Npm(Resource):
+    """Implements `interface.Ecosystem`."""
 
+    def __init__(self, config: Config, options: Options, services: Services) -> None:
+        super().__init__()
+        self.config = config
+        self.options = options
+        self.logs = services.logs
+        passed = services.processes.passing(options.pass_env)
+        self.packer = Packer(services.processes, root=config.root, env=passed, group=self.group)
 
-def target(
-    config: Config, options: Options, services: Services, directory: Registry | None
-) -> Discovery:
-    """Raises ConfigError for a tag or a registry that cannot be used."""
-    document.checked_tag(config.own(Inputs).tag, where="npm-tag")
-    registry = directory or NpmRegistry(config, services)
-    is_new, staging, told, shows_within_s = None, None, [], 0.0
-    attests, takes, private = True, None, config.trust_config is not None
-    if isinstance(registry, NpmRegistry):
-        shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
-        is_new = registry.is_new
-        staging = NpmStaging(registry, options.stage or config.stage)
-        told = [staging.plan_notes, registry.plan_notes]
-        if registry.is_npmjs and config.gate == "visible" and staging.mode != "always":
-            told.append(scan_notes)
-        attests, takes = registry.is_npmjs or config.attestations == "required", registry
+    async def discover(self, root: Path) -> NpmWorkspace:
+        workspace = await asyncio.to_thread(self._read, root)
+        if will_build(self.config, "npm") and workspace.contents:
+            # Node starts slowly, and the plan takes a while.
+            self.packer.start_early()
+        return workspace
 
-    def goes_to(found: NpmWorkspace, registry: Registry) -> Target:
-        return Target(
-            found,
-            registry,
-            plan_notes=lambda packages: ". ".join(
-                filter(None, (notes(packages) for notes in (found.plan_notes, *told)))
-            ),
-            follow_up=found,
-            warnings_of=warnings_of,
-            is_new=is_new,
-            prebuilt=Tarballs(found),
-            staging=staging,
-            shows_within_s=shows_within_s,
-            missing_tool=partial(missing_tool, processes=services.processes),
-            attesting=NpmAttesting(found, takes, private) if attests else None,
-            version_at=version_at,
-            packs=packs,
-            inherited_at=partial(inherited_at, found.found),
-            offered_at=offered_at,
-            compiled_in=partial(compiled_in, found.found, found.packages),
-            takes_in=takes_in,
+    def _read(self, root: Path) -> NpmWorkspace:
+        found = discover.find_packages(root, self.options)
+        public = [package for package in found.by_name.values() if not package.unpublishable]
+        contents = {
+            package.name: pin.find_packed_directory(
+                package.publish_config, package.manifest, found.home(package).tool
+            )
+            for package in public
+        }
+        for package in public if "npm" not in self.config.registries else ():
+            registry = package.publish_config.get("registry")
+            if isinstance(registry, str) and NPMJS_HOST not in registry:
+                raise ConfigError(
+                    f"{package.manifest}: publishConfig.registry is {registry!r}, and everything "
+                    "goes to registry.npmjs.org here",
+                    hint=f"Say so as `npm-registry: {registry}`; what belongs on another registry "
+                    "is left out with `exclude-packages`, and published by a run of its own.",
+                    problem=Problem.REGISTRY_SETTINGS,
+                )
+        return NpmWorkspace(
+            packages=tuple(discover.make_packages(found)), found=found, contents=contents, npm=self
         )
 
-    return Discovery.joining(Npm(config, options, services), registry, goes_to)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpmWorkspace:
+    """Implements `interface.Workspace`; and `FollowUp`, for the scripts `npm publish` runs last.
+
+    `contents` are the directories that are packed of each package that is published, where that is
+    not its own.
+    """
+
+    packages: tuple[Package, ...]
+    found: Found
+    contents: Mapping[str, str]
+    npm: Npm
+
+    def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
+        pinned = pin.Pins(self.found, versions, self.npm.config.pin).pin(manifest)
+        own = self.found.by_name.get(pin.read_name(manifest))
+        if own is None:
+            return pinned
+        return pin.apply_publish_config(pinned, self.found.home(own).tool)
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """Singly: one process packs them all, and each can be published as soon as it is packed."""
+        return [[package] for package in packages]
+
+    async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
+        return {package.id: await self._build(package, into(package)) for package in packages}
+
+    def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
+        """What the user should know about scripts that run outside of a build, and about files that
+        come from the workspace.
+        """
+        sent = [each.package for each in packages if each.action is not Action.KEEP]
+        notes: list[str] = []
+        map_all(self._refuse_publishing, sent)
+        notes += filter(None, map_all(self._find_missing_platforms, sent))
+        if names := [package.id.name for package in sent if self._list_scripts(package)]:
+            notes.append(
+                f"npm: `publish` and `postpublish` scripts of {few(names)} run "
+                "once the registry shows the package, without secrets, and never a second time"
+            )
+        given = {
+            package.id.name: self._find_licenses(package)
+            for package in sent
+            if self._find_licenses(package) and not list_licenses(package.directory)
+        }
+        if given:
+            files = sorted({file for files in given.values() for file in files})
+            notes.append(
+                f"npm: {few(files)} of the workspace goes into {few(list(given))}, without "
+                "a license of their own, as with pnpm and lerna"
+            )
+        return ". ".join(notes)
+
+    def _refuse_publishing(self, package: Package) -> None:
+        own = self.found.by_name.get(package.id.name)
+        if not own or not own.publishing or self.npm.options.ignore_scripts or package.prebuilt:
+            return
+        raise PlanError(
+            f"{own.manifest}: the script {own.publishing} runs `napi prepublish`, which publishes "
+            "the packages of the platforms by itself, and names them in package.json when the plan "
+            "is made already",
+            hint=f"(1) Call the script `platforms` instead of `{own.publishing}`, with "
+            "`napi prepublish -t npm --skip-optional-publish --no-gh-release`; (2) let the "
+            "workflow run it behind `napi artifacts`, before this action: `- run: npm run "
+            "platforms`; "
+            '(3) write `packages = ["npm/*"]` below [npm] in releasekit.toml.',
+            problem=Problem.PUBLISHES_ITSELF,
+        )
+
+    def _find_missing_platforms(self, package: Package) -> str:
+        """The note on a napi package that names none of its platforms, which a run refuses."""
+        own = self.found.by_name.get(package.id.name)
+        if not own or not own.platforms or package.prebuilt:
+            return ""
+        platforms = [
+            each.name
+            for each in self.found.by_name.values()
+            if each.platform and not each.unpublishable and each.name.startswith(own.platforms)
+        ]
+        named = {each.key for each in own.declared if each.field != "devDependencies"}
+        if not platforms or not named.isdisjoint(platforms):
+            return ""
+        what = (
+            f"names none of {few(platforms, 3)} in its optionalDependencies: whoever installs it "
+            "would get no binary"
+        )
+        todo = (
+            "let the workflow run `napi prepublish -t npm --skip-optional-publish "
+            "--no-gh-release`, which writes them, before this action"
+        )
+        config = self.npm.config
+        if config.mode == "publish" and not config.dry_run:
+            raise PlanError(
+                f"{own.manifest}: {package.id.name} {what}",
+                hint=f"{todo[0].upper()}{todo[1:]}.",
+                problem=Problem.PUBLISHES_ITSELF,
+            )
+        return f"npm: {package.id.name} {what}, so `publish` refuses it; {todo}"
+
+    def due(self, package: Package) -> str:
+        scripts = self._list_scripts(package)
+        return f"its {' and '.join(scripts)} script{'s' * (len(scripts) > 1)}" if scripts else ""
+
+    async def follow_up(self, package: Package) -> None:
+        log = self.npm.logs.fresh("publish", package.id)
+        try:
+            async with log.piped() as pipe:
+                await self.npm.packer.follow_up(
+                    {
+                        "directory": str(package.directory),
+                        "root": str(self.found.places[package.directory].root),
+                        "log": str(pipe),
+                        "events": self._list_scripts(package),
+                    }
+                )
+        except BuildFailed as error:
+            raise log.failure(f"but {error}", error) from error
+
+    def _list_scripts(self, package: Package) -> tuple[str, ...]:
+        """Those that run once the package is published; npm runs none of them for a tarball.
+
+        https://github.com/npm/cli/blob/latest/lib/commands/publish.js
+        """
+        if self.npm.options.ignore_scripts or package.prebuilt:
+            return ()
+        return self.found.by_name[package.id.name].following
+
+    async def _build(self, package: Package, into: Path) -> Built:
+        log: Log | None = None
+        name = get_filename(package)
+        try:
+            async with staged_aside(into) as partial_directory:
+                request = self._make_request(package, partial_directory / name)
+                packed = await self.npm.packer.pack_quietly(request)
+                if packed is None:
+                    log = self.npm.logs.fresh("build", package.id)
+                    async with log.piped() as pipe:
+                        packed = await self.npm.packer.pack({**request, "log": str(pipe)})
+                if packed != (package.id.name, package.version):
+                    raise BuildFailed(
+                        f"its scripts made it {'@'.join(packed)}, but {package.version} was "
+                        "planned",
+                        problem=Problem.BUILT_OTHERWISE,
+                    )
+                if self.contents[package.id.name]:
+                    # A manifest that the build makes exists only now, so it is not pinned yet.
+                    await asyncio.to_thread(
+                        tarball.rewrite_manifest,
+                        partial_directory / name,
+                        lambda text: self.pin(text, {}),
+                    )
+        except (PackageError, PlanError) as error:
+            message = f"{package.id}: it could not be packed: {error}"
+            if log is None:
+                lines = error.log if isinstance(error, BuildFailed) else ()
+                return BuildFailed(message, log=lines, hint=error.hint, problem=error.problem)
+            return log.failure(message, error)
+        return (await asyncio.to_thread(digested, into / name, *DIGESTS),)
+
+    def _make_request(self, package: Package, into: Path) -> Mapping[str, object]:
+        places = self.found.places
+        root = places[package.directory].root
+        contents = self.contents[package.id.name]
+        # All members matter to the packing of the root; to that of a member, only itself.
+        if package.directory == root:
+            members = [each.directory for each in self.found.by_name.values()]
+        else:
+            members = [*{package.directory, package.directory / contents}]
+        return {
+            "directory": str(package.directory),
+            "contents": contents,
+            "into": str(into),
+            "root": str(root),
+            "workspaces": [
+                str(each)
+                for each in members
+                if each in places and places[each].root == root != each
+            ],
+            "licenses": self._find_licenses(package),
+            "ignoreScripts": self.npm.options.ignore_scripts,
+        }
+
+    def _find_licenses(self, package: Package) -> tuple[str, ...]:
+        """The files of its workspace's root that go into the package."""
+        home = self.found.places.get(package.directory)
+        if home is None or home.root == package.directory or package.prebuilt:
+            return ()
+        return home.licenses

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.npm.workspace import package_directories, parse_globs
+from releasekit.ecosystems.npm.roots import find_directories, parse_globs
 from releasekit.ecosystems.shared import globs
 from releasekit.errors import ConfigError
 
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 def found(root: Path, *patterns: str) -> list[str]:
     parsed = parse_globs(patterns, where="here")
-    directories = package_directories(root, parsed, where="here")
+    directories = find_directories(root, parsed, where="here")
     return [path.relative_to(root).as_posix() for path in directories]
 
 

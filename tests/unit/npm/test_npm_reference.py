@@ -62,4 +62,4 @@ def test_what_is_no_range(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "is_open"), [("", True), ("*", True), ("x", True), ("1", False)])
 def test_a_range_that_says_nothing_is_open(text: str, is_open: bool) -> None:
-    assert Range.parse(text).open is is_open
+    assert Range.parse(text).is_open is is_open

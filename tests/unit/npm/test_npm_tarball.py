@@ -9,7 +9,7 @@ import pytest
 
 import javascript
 from javascript import ecosystem, package, tarball, write
-from releasekit.ecosystems.npm.prebuilt import Tarballs
+from releasekit.ecosystems.npm.tarball import PrebuiltTarballs
 from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.model import DependencyKind
 
@@ -22,21 +22,21 @@ CORE = package()
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Tarballs:
+def files(tmp_path: Path) -> PrebuiltTarballs:
     members = {
         f"{name}/package.json": {"name": f"@acme/{name}", "version": "1.0.0"}
         for name in ("core", "native")
     }
     root = write(tmp_path / "w", {"package.json": {"workspaces": ["*"]}, **members})
-    return Tarballs(asyncio.run(ecosystem(root).discover(root)))
+    return PrebuiltTarballs(asyncio.run(ecosystem(root).discover(root)).found.by_name)
 
 
-def contained(files: Tarballs, path: Path) -> Contained:
+def contained(files: PrebuiltTarballs, path: Path) -> Contained:
     with path.open("rb") as file:
         return files.contained(file, path)
 
 
-def test_a_tarball_is_known_by_its_manifest(files: Tarballs, tmp_path: Path) -> None:
+def test_a_tarball_is_known_by_its_manifest(files: PrebuiltTarballs, tmp_path: Path) -> None:
     manifest = {
         "optionalDependencies": {"@acme/native": "1.0.0"},
         "peerDependencies": {"alias": "npm:@acme/native@^1"},
@@ -52,7 +52,7 @@ def test_a_tarball_is_known_by_its_manifest(files: Tarballs, tmp_path: Path) -> 
     assert all(need.soft for need in found.dependencies)
 
 
-def test_a_range_admits_what_npm_would_take(files: Tarballs) -> None:
+def test_a_range_admits_what_npm_would_take(files: PrebuiltTarballs) -> None:
     """No prerelease fits `*`, which would be pinned in what is built here."""
     assert files.admits("*", "1.0.0")
     assert not files.admits("*", "1.0.0-beta.1")
@@ -62,7 +62,7 @@ def test_a_range_admits_what_npm_would_take(files: Tarballs) -> None:
 
 @pytest.mark.parametrize("spec", ["workspace:^", "catalog:", "file:../native"])
 def test_what_only_a_workspace_understands_is_refused(
-    files: Tarballs, tmp_path: Path, spec: str
+    files: PrebuiltTarballs, tmp_path: Path, spec: str
 ) -> None:
     """`npm pack` leaves it as it is."""
     path = tarball(tmp_path / "dist", CORE, dependencies={"@acme/native": spec}).path
@@ -72,14 +72,14 @@ def test_what_only_a_workspace_understands_is_refused(
     assert "pnpm pack" in caught.value.hint
 
 
-def test_a_tarball_is_named_as_npm_does(files: Tarballs, tmp_path: Path) -> None:
+def test_a_tarball_is_named_as_npm_does(files: PrebuiltTarballs, tmp_path: Path) -> None:
     path = tmp_path / "package.tgz"
     shutil.copy(tarball(tmp_path / "dist", CORE).path, path)
     with pytest.raises(PackageError, match=r"published as acme-core-1\.0\.0\.tgz"):
         contained(files, path)
 
 
-def test_a_damaged_tarball_is_one_line(files: Tarballs, tmp_path: Path) -> None:
+def test_a_damaged_tarball_is_one_line(files: PrebuiltTarballs, tmp_path: Path) -> None:
     """With its path, whether the archive or the manifest in it is wrong."""
     path = tarball(tmp_path / "dist", CORE).path
     path.write_bytes(path.read_bytes()[:-20])
@@ -90,7 +90,7 @@ def test_a_damaged_tarball_is_one_line(files: Tarballs, tmp_path: Path) -> None:
         contained(files, tarball(tmp_path / "dist", CORE, dependencies={"a": 1}).path)
 
 
-def test_a_tarball_is_complete_and_runs_no_script(files: Tarballs, tmp_path: Path) -> None:
+def test_a_tarball_is_complete_and_runs_no_script(files: PrebuiltTarballs, tmp_path: Path) -> None:
     """npm runs none for a tarball either."""
     scripts = {"postpublish": "x"}
     root = write(tmp_path / "s", {"package.json": {"name": "@acme/core", "version": "1.0.0"}})

@@ -24,7 +24,7 @@ from javascript import write
 from processes import IMPATIENT
 from releasekit.config.values import Dist
 from releasekit.ecosystems.npm import Options, tarball
-from releasekit.ecosystems.npm.ecosystem import Npm
+from releasekit.ecosystems.npm.target import Npm
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.host.process import PATIENCE, KillSchedule, Processes
 from releasekit.model import Action, PlannedPackage

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.ecosystems.npm import Options
-from releasekit.ecosystems.npm.bundling import compiled_in, takes_in
-from releasekit.ecosystems.npm.discover import found_below, packages
+from releasekit.ecosystems.npm.discover import find_packages, make_packages
+from releasekit.ecosystems.npm.history import compiled_in, takes_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def member(root: Path, name: str, **keys: object) -> None:
 def found(root: Path) -> dict[str, Package]:
     text = json.dumps({"name": "top", "private": True, "workspaces": ["*"]})
     (root / "package.json").write_text(text)
-    return {each.id.name: each for each in packages(found_below(root, Options()))}
+    return {each.id.name: each for each in make_packages(find_packages(root, Options()))}
 
 
 def test_what_users_do_not_install_may_be_compiled_in(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_what_users_do_not_install_may_be_compiled_in(tmp_path: Path) -> None:
     member(tmp_path, "inner", private=True, dependencies=shared)
     member(tmp_path, "deep", private=True, devDependencies={"@acme/inner": star})
     here = found(tmp_path)
-    parts = compiled_in(found_below(tmp_path, Options()), [*here.values()], here["@acme/client"])
+    parts = compiled_in(find_packages(tmp_path, Options()), [*here.values()], here["@acme/client"])
     names = {part.id.name: [each.id.name for each in takers] for part, takers in parts.items()}
     assert names == {
         "@acme/inner": ["@acme/client", "@acme/deep"],
@@ -51,7 +51,7 @@ def test_what_users_do_not_install_may_be_compiled_in(tmp_path: Path) -> None:
         "@acme/deep": ["@acme/inner"],
     }
     core = here["@acme/core"]
-    assert compiled_in(found_below(tmp_path, Options()), [*here.values()], core) == {}
+    assert compiled_in(find_packages(tmp_path, Options()), [*here.values()], core) == {}
 
 
 @pytest.mark.parametrize(
