@@ -243,13 +243,13 @@ RELEASES = "https://github.com/acme/widgets/releases/tag"
 
 def tag(
     name: str = "core-v1.0.0",
-    status: Status = Status.MADE,
+    status: Status = Status.CREATED,
     *,
     note: str = "",
     hint: str = "",
     problem: Problem | None = None,
 ) -> Tag:
-    known = status in {Status.MADE, Status.THERE}
+    known = status in {Status.CREATED, Status.EXISTING}
     return Tag(
         name=name,
         status=status,
@@ -264,13 +264,13 @@ def tag(
 
 def announcement(
     name: str = "core-v1.0.0",
-    status: Status = Status.MADE,
+    status: Status = Status.CREATED,
     *,
     note: str = "",
     hint: str = "",
     problem: Problem | None = None,
 ) -> Announcement:
-    known = status in {Status.MADE, Status.THERE, Status.FOREIGN}
+    known = status in {Status.CREATED, Status.EXISTING, Status.FOREIGN}
     url = f"{RELEASES}/{name}" if known else ""
     return Announcement(tag=name, status=status, url=url, note=note, hint=hint, problem=problem)
 
@@ -279,8 +279,8 @@ def followed(
     name: str = "core",
     outcome: Outcome = Outcome.PUBLISHED,
     *,
-    tagged: Status | None = Status.MADE,
-    announced: Status | None = Status.MADE,
+    tagged: Status | None = Status.CREATED,
+    announced: Status | None = Status.CREATED,
 ) -> Result:
     """A package with its own tag and release, with a sentence where something is wrong."""
     own = f"{name}-v1.0.0"
@@ -292,16 +292,16 @@ def followed(
 
 
 def _own_tag(name: str, status: Status) -> Tag:
-    if status not in {Status.FOREIGN, Status.OWED}:
+    if status not in {Status.FOREIGN, Status.PENDING}:
         return tag(name, status)
     hint = f"Look after the tag that is {status}."
     return tag(name, status, note=f"the tag is {status}", hint=hint, problem=Problem.TAG_REFUSED)
 
 
 def _own_release(name: str, status: Status) -> Announcement:
-    if status not in {Status.FOREIGN, Status.OWED}:
+    if status not in {Status.FOREIGN, Status.PENDING}:
         return announcement(name, status)
-    owed = status is Status.OWED
+    owed = status is Status.PENDING
     return announcement(
         name,
         status,
@@ -311,7 +311,7 @@ def _own_release(name: str, status: Status) -> Announcement:
     )
 
 
-def hostile_followed(text: str, status: Status = Status.OWED) -> Result:
+def hostile_followed(text: str, status: Status = Status.PENDING) -> Result:
     """All that a tag and a release say is `text`."""
     return replace(
         result(text, reason=text),

@@ -14,20 +14,20 @@ class Status(StrEnum):
     """How far one of them is; every run looks at the remote, and does what is missing."""
 
     WANTED = "wanted"  # to be made: in a plan, and in a dry run
-    MADE = "made"  # by this run
-    THERE = "there"  # already
+    CREATED = "made"  # by this run
+    EXISTING = "there"  # already
     FOREIGN = "foreign"  # something else has its name, and keeps it
-    OWED = "owed"  # was to be made, and could not be; the next run tries it again
+    PENDING = "owed"  # was to be made, and could not be; the next run tries it again
 
     @property
     def done(self) -> bool:
-        return self is Status.MADE or self is Status.THERE
+        return self is Status.CREATED or self is Status.EXISTING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
     """The tag of one version. `commit` is what it names in the end, `object` the id of the tag
-    itself; either is empty where it is not known. `note` says why it is owed or foreign, as a
+    itself; either is empty where it is not known. `note` says why it is pending or foreign, as a
     sentence without a final stop; `hint` and `problem` are those of an error. `url` is its page.
     """
 
@@ -44,7 +44,7 @@ class Tag:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
     """The release of one tag at the forge, as `Tag` has it. A foreign one is somebody else's, who
-    has said what there is to say: nothing is owed.
+    has said what there is to say: nothing is pending.
     """
 
     tag: str

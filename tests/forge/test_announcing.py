@@ -94,10 +94,10 @@ def whole(world: World, tag: str = "a-v1.0.0") -> bool:
 def test_made_once_and_then_only_looked_at(world: World, immutable: bool) -> None:
     world.immutable = immutable
     made = only(world)
-    assert (made.status, made.url) == (Status.MADE, world.releases[0]["html_url"])
+    assert (made.status, made.url) == (Status.CREATED, world.releases[0]["html_url"])
     assert whole(world)
     written = list(world.writes)
-    assert only(world).status is Status.THERE
+    assert only(world).status is Status.EXISTING
     assert world.writes == written
 
 
@@ -108,14 +108,14 @@ def test_latest_is_the_highest_stable_version_of_all(world: World) -> None:
         draft(),
         replace(draft("c", "0.1.0"), version="3.0.0b1", prerelease=True),
     )
-    assert {each.status for each in said.values()} == {Status.MADE}
+    assert {each.status for each in said.values()} == {Status.CREATED}
     (latest,) = (each for each in world.releases if each["id"] == world.latest)
     assert latest["tag_name"] == "b-v2.0.0"
 
 
 def test_a_lower_version_does_not_become_the_latest(world: World) -> None:
     run(world, draft("b", "2.0.0"))
-    assert only(world).status is Status.MADE
+    assert only(world).status is Status.CREATED
     (latest,) = (each for each in world.releases if each["id"] == world.latest)
     assert latest["tag_name"] == "b-v2.0.0"
 
@@ -148,7 +148,7 @@ def test_an_upload_that_broke_off_is_made_again(world: World) -> None:
     body = with_marker(draft()).body
     release = world.add("a-v1.0.0", body=body, draft=True)
     world.add_asset(release, "checksums.txt", b"", "starter")
-    assert only(world).status is Status.MADE
+    assert only(world).status is Status.CREATED
     assert whole(world)
 
 
@@ -156,7 +156,7 @@ def test_another_file_in_our_draft_is_kept_and_said(world: World) -> None:
     release = world.add("a-v1.0.0", body=with_marker(draft()).body, draft=True)
     world.add_asset(release, "checksums.txt", b"another")
     said = only(world)
-    assert said.status is Status.OWED
+    assert said.status is Status.PENDING
     assert said.note == "the draft of a-v1.0.0 has another file as checksums.txt"
 
 
@@ -176,14 +176,14 @@ def test_limits_and_clashes_are_waited_for_and_looked_after(
 ) -> None:
     said = {"message": "You have exceeded a secondary rate limit"}
     world.failing = [(status, said, headers)]
-    assert only(world).status is Status.MADE
+    assert only(world).status is Status.CREATED
     assert whole(world)
 
 
 def test_a_token_that_may_only_read_is_asked_once(world: World) -> None:
     world.read_only = True
     said = run(world, draft(), draft("b", "2.0.0"))
-    assert {each.status for each in said.values()} == {Status.OWED}
+    assert {each.status for each in said.values()} == {Status.PENDING}
     assert len(world.writes) == 1
     for each in said.values():
         assert NOT_ALLOWED["message"] in each.note
@@ -193,7 +193,7 @@ def test_a_token_that_may_only_read_is_asked_once(world: World) -> None:
 def test_an_api_that_is_none_is_named_beside_the_permission(world: World) -> None:
     world.failing = [(404, {"message": "Not Found"}, {})]
     (said,) = run(world, draft()).values()
-    assert said.status is Status.OWED
+    assert said.status is Status.PENDING
     assert said.hint.startswith("Check GITHUB_API_URL")
 
 
@@ -201,30 +201,30 @@ def test_a_limit_that_lasts_too_long_ends_it_for_all(world: World) -> None:
     limit = (403, {"message": "You have exceeded a secondary rate limit"}, {"Retry-After": "7200"})
     world.failing = [limit] * 9
     said = run(world, draft(), draft("b", "2.0.0"))
-    assert [each.status for each in said.values()] == [Status.OWED, Status.OWED]
+    assert [each.status for each in said.values()] == [Status.PENDING, Status.PENDING]
     assert all("too many requests" in each.note for each in said.values())
     assert len(world.writes) == 1
     world.failing.clear()
     said = run(world, draft(), draft("b", "2.0.0"))
-    assert [each.status for each in said.values()] == [Status.MADE, Status.MADE]
+    assert [each.status for each in said.values()] == [Status.CREATED, Status.CREATED]
 
 
 def test_a_token_of_nobody_is_owed(world: World) -> None:
     (said,) = run(world, draft(), token="other").values()
-    assert said.status is Status.OWED
+    assert said.status is Status.PENDING
     assert "Bad credentials" in said.note
 
 
 def test_a_body_that_is_too_long_is_owed_and_the_rest_goes_on(world: World) -> None:
     said = run(world, draft(body="x" * 125_001), draft("b", "2.0.0"))
-    assert [each.status for each in said.values()] == [Status.OWED, Status.MADE]
+    assert [each.status for each in said.values()] == [Status.PENDING, Status.CREATED]
     assert "Validation Failed" in said["a-v1.0.0"].note
 
 
 def test_the_token_goes_to_no_other_origin(world: World) -> None:
     world.uploads = "http://127.0.0.1:9"
     said = only(world)
-    assert said.status is Status.OWED
+    assert said.status is Status.PENDING
     assert "upload_url" in said.note
     assert not any("/api/uploads/" in each for each in world.asked)
 
@@ -296,7 +296,7 @@ def test_all_pages_are_read(world: World) -> None:
     world.releases.append(world.releases.pop(0))
     world.add("a-v1.0.0", body=ours.body)
     world.releases.append(world.releases.pop(0))
-    assert only(world).status is Status.THERE
+    assert only(world).status is Status.EXISTING
     assert [each for each in world.asked if "page=" in each] == [
         f"GET /api/v3/repos/{REPOSITORY}/releases?per_page=100&page={page}" for page in (1, 2, 3)
     ]
@@ -321,7 +321,7 @@ def test_all_pages_are_read(world: World) -> None:
 def test_answers_that_nobody_gives_are_owed(world: World, strange: bytes) -> None:
     world.strange = strange
     said = only(world)
-    assert said.status is Status.OWED
+    assert said.status is Status.PENDING
     assert len(said.note) < 600
 
 
@@ -346,7 +346,7 @@ def test_a_file_that_is_not_what_was_built_is_never_shown(
     changed = Upload(name=path.name, content=built, sha256=sha256, size=3)
     owed = only(world, draft(assets=(changed,)))
     assert (owed.status, owed.note) == (
-        Status.OWED,
+        Status.PENDING,
         "a-1.0.0.tgz has changed since it was published",
     )
     assert all(each["draft"] and not each["assets"] for each in world.releases)

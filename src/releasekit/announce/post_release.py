@@ -200,7 +200,7 @@ async def _look_up_releases(plan: Plan, forge: Forge) -> Plan:
             if each.announcement
         }.values()
     )
-    said = {Status.WANTED: "to announce", Status.THERE: "announced already"}
+    said = {Status.WANTED: "to announce", Status.EXISTING: "announced already"}
     words = [f"{counts[each]} {text}" for each, text in said.items() if counts[each]]
     return replace(
         plan, packages=packages, announcing=", ".join(filter(None, [plan.announcing, *words]))

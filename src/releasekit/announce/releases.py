@@ -248,7 +248,7 @@ def pending_announcement(tag: str, error: PackageError) -> Announcement:
     """The next run tries again; `error` says why this one did not."""
     return Announcement(
         tag=tag,
-        status=Status.OWED,
+        status=Status.PENDING,
         note=str(error).rstrip("."),
         hint=error.hint,
         problem=Problem.NOT_ANNOUNCED,
@@ -290,7 +290,7 @@ def announcement_of(tag: str, releases: Sequence[ForgeRelease]) -> Announcement:
     if release is None or (release.draft and is_ours(release)):
         return Announcement(tag=tag, status=Status.WANTED)
     if is_ours(release):
-        return Announcement(tag=tag, status=Status.THERE, url=release.url)
+        return Announcement(tag=tag, status=Status.EXISTING, url=release.url)
     kind = "a draft" if release.draft else "a release"
     return Announcement(
         tag=tag,
@@ -399,4 +399,4 @@ class _Announcer:
                     problem=Problem.OTHER_BYTES,
                 )
         published = await self.forge.publish(release, latest=draft.tag == self.latest)
-        return Announcement(tag=draft.tag, status=Status.MADE, url=published.url)
+        return Announcement(tag=draft.tag, status=Status.CREATED, url=published.url)

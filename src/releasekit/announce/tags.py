@@ -111,7 +111,9 @@ def _note_other_names(
     tagged: Mapping[Package, Tag], root: Path, there: Collection[str]
 ) -> list[str]:
     """A note where another tool has tagged these versions: they would get a second tag."""
-    missing = {each for each, tag in tagged.items() if tag.status in {Status.WANTED, Status.OWED}}
+    missing = {
+        each for each, tag in tagged.items() if tag.status in {Status.WANTED, Status.PENDING}
+    }
     others = {
         package: revision.shown.removeprefix("tag ")
         for package, revision in version_tags(tagged, root, there).items()
@@ -190,7 +192,7 @@ def existing_tag(held: RemoteTag, tag: Tag, *, own: bool = False) -> Tag:
     the commit is not known, the existing tag is believed.
     """
     if own or not tag.commit or tag.commit == held.commit:
-        return replace(tag, status=Status.THERE, commit=held.commit, object=held.object)
+        return replace(tag, status=Status.EXISTING, commit=held.commit, object=held.object)
     error = Rejected(
         f"the remote has the tag {tag.name} on {held.commit}, and this version is built from "
         f"{tag.commit}: nothing was moved",
@@ -200,7 +202,7 @@ def existing_tag(held: RemoteTag, tag: Tag, *, own: bool = False) -> Tag:
 
 
 def pending_tag(tag: Tag, error: ReleasekitError) -> Tag:
-    return _with(replace(tag, status=Status.OWED), error)
+    return _with(replace(tag, status=Status.PENDING), error)
 
 
 def _with(tag: Tag, error: ReleasekitError) -> Tag:
@@ -235,7 +237,7 @@ async def _find_foreign(
     for planned in plan.packages:
         package, target = planned.package, targets[planned.package.id.ecosystem]
         tag = tags.get(package.id)
-        if tag is None or tag.status is not Status.THERE or target.version_at is None:
+        if tag is None or tag.status is not Status.EXISTING or target.version_at is None:
             continue
         if not is_clean(commit_of_version(planned, plan.commit)):
             asked[package] = (target.version_at, tag.commit)
@@ -287,9 +289,9 @@ def _count_by_status(tags: Iterable[Tag]) -> str:
     counts = Counter(tag.status for tag in tags)
     said = {
         Status.WANTED: "to tag",
-        Status.THERE: "tagged already",
+        Status.EXISTING: "tagged already",
         Status.FOREIGN: "with another tag of that name",
-        Status.OWED: "that cannot be tagged",
+        Status.PENDING: "that cannot be tagged",
     }
     return ", ".join(f"{counts[each]} {words}" for each, words in said.items() if counts[each])
 
@@ -339,7 +341,7 @@ async def push_tags(
         if wanted is None or not result.outcome.done:
             return result
         # A shared tag may be right for some of its packages and foreign to the rest.
-        kept = wanted.status in {Status.THERE, Status.FOREIGN}
+        kept = wanted.status in {Status.EXISTING, Status.FOREIGN}
         return replace(result, tag=wanted if kept else tags[wanted.name])
 
     return tuple(map(with_tag, results))
@@ -357,7 +359,7 @@ async def _find_pushed(tags: Sequence[Tag], tagging: Tagging) -> dict[str, Tag]:
         problem=Problem.TAG_OWED,
     )
     return {
-        tag.name: replace(tag, status=Status.MADE, commit=held.commit, object=held.object)
+        tag.name: replace(tag, status=Status.CREATED, commit=held.commit, object=held.object)
         if (held := there.get(tag.name)) is not None
         else pending_tag(tag, absent)
         for tag in tags
@@ -470,7 +472,7 @@ class _Push:
             await remote.push(absent, objects=self._directory, what=_what(absent))
             pushed = [tag for tag in self._tags if tag.name in absent]
             self.there |= {
-                tag.name: replace(tag, status=Status.MADE, object=absent[tag.name])
+                tag.name: replace(tag, status=Status.CREATED, object=absent[tag.name])
                 for tag in pushed
             }
 
@@ -486,7 +488,7 @@ class _Push:
                 continue
             ours = self._sent and held.object == self._ids[tag.name]
             found = existing_tag(held, tag)
-            self.there[tag.name] = replace(found, status=Status.MADE) if ours else found
+            self.there[tag.name] = replace(found, status=Status.CREATED) if ours else found
 
 
 def _what(tags: Mapping[str, str]) -> str:

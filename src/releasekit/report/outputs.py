@@ -142,7 +142,7 @@ def _created_rows(report: Report, *, releases: bool, brief: bool) -> str:
     rows = []
     for result in report.results:
         followed = result.announcement if releases else result.tag
-        if followed is None or followed.status is not Status.MADE:
+        if followed is None or followed.status is not Status.CREATED:
             continue
         name = followed.name if isinstance(followed, Tag) else followed.tag
         row = {"package": str(result.package.id), "version": result.package.version, "tag": name}

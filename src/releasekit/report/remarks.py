@@ -31,8 +31,8 @@ _NAME: Final = 100
 # The order of what is missing: what needs a person most first.
 _ORDER: Final = (
     ("tag", Status.FOREIGN),
-    ("tag", Status.OWED),
-    ("release", Status.OWED),
+    ("tag", Status.PENDING),
+    ("release", Status.PENDING),
     ("release", Status.FOREIGN),
 )
 
@@ -116,8 +116,8 @@ def headline_words(followed: Followed) -> list[str]:
     words = [
         f"{counts[is_tag, status]} {word}"
         for status, is_tag, word in (
-            (Status.MADE, True, "tagged"),
-            (Status.MADE, False, "announced"),
+            (Status.CREATED, True, "tagged"),
+            (Status.CREATED, False, "announced"),
             (Status.WANTED, True, "to tag"),
             (Status.WANTED, False, "to announce"),
         )
@@ -138,7 +138,7 @@ def lack_words(lacking: Iterable[Lack]) -> list[str]:
 def tagged_lines(followed: Followed) -> list[str]:
     """For a log: what was made, then what is lacking and what to do about it."""
     everyone = list(followed)
-    made = [each for _, each in _each_of(everyone) if each.status is Status.MADE]
+    made = [each for _, each in _each_of(everyone) if each.status is Status.CREATED]
     tags = dict.fromkeys(_name(each) for each in made if isinstance(each, Tag))
     releases = dict.fromkeys(
         trusted_page(each.url) or _name(each) for each in made if not isinstance(each, Tag)
@@ -172,7 +172,7 @@ def short_name(each: Tag | Announcement | None) -> str:
     if each is None:
         return ""
     name = clip(_name(each), _NAME)
-    return name if each.status in {Status.MADE, Status.WANTED} else f"{name} ({each.status})"
+    return name if each.status in {Status.CREATED, Status.WANTED} else f"{name} ({each.status})"
 
 
 def page_of(each: Tag | Announcement | None) -> str:

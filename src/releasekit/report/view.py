@@ -141,7 +141,7 @@ class View:
         if verdict in {"success", "staged", "noop"} and lack_words(self.lacks):
             return "partial"
         made = any(
-            followed is not None and followed.status is Status.MADE
+            followed is not None and followed.status is Status.CREATED
             for result in self.report.results
             for followed in (result.tag, result.announcement)
         )

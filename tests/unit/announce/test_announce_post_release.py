@@ -106,7 +106,7 @@ def test_a_run_that_is_stopped_owes_the_rest_and_waits_for_nobody(
     assert remote.asked == (not before)
     for each in (result.tag, result.announcement):
         assert each is not None
-        assert each.status is Status.OWED
+        assert each.status is Status.PENDING
         assert each.note == "the run was stopped before its turn"
 
 

@@ -182,7 +182,7 @@ def test_what_is_published_gets_an_annotated_tag_on_the_commit_it_was_built_from
     )
     made = tags["core"]
     assert made is not None
-    assert (made.status, made.commit) == (Status.MADE, place.head)
+    assert (made.status, made.commit) == (Status.CREATED, place.head)
     assert made.object == place.objects()["core-v2.0.0"]
     assert made.url == f"{PAGE}/releases/tag/core-v2.0.0"
 
@@ -194,7 +194,7 @@ def test_every_run_makes_the_same_tag_and_the_second_one_nothing(place: Place) -
     there, tags = asked(place, made)
     assert there.announcing == "1 tagged already"
     assert tags["core"] is not None
-    assert tags["core"].status is Status.THERE
+    assert tags["core"].status is Status.EXISTING
     git(place.remote, "tag", "--delete", "core-v1.0.0")
     asked(place, made)
     assert place.objects() == first
@@ -219,7 +219,7 @@ def test_what_nobody_knows_is_owed_with_what_to_do(place: Place) -> None:
         kept = (planned(here.package(name, "7.0.0"), Action.KEEP) for name in names)
         _, tags = asked(here, plan(here, *kept))
         owed = [tag for tag in tags.values() if tag is not None]
-        assert {(tag.status, tag.problem) for tag in owed} == {(Status.OWED, "RK-133")}
+        assert {(tag.status, tag.problem) for tag in owed} == {(Status.PENDING, "RK-133")}
         assert len({(tag.note, tag.hint) for tag in owed}) == 1  # so it is told once
         assert ("fetch-depth: 0" in owed[0].hint) is told
         assert "tag it by hand" in owed[0].hint
@@ -253,7 +253,7 @@ def test_a_tag_on_another_version_is_foreign_without_any_state(place: Place) -> 
     assert foreign.status is Status.FOREIGN
     assert f"on {first}, where the version is 1.0.0" in foreign.note
     assert tags["cli"] is not None
-    assert tags["cli"].status is Status.THERE
+    assert tags["cli"].status is Status.EXISTING
 
 
 def push(place: Place, *tags: str) -> None:
@@ -310,7 +310,7 @@ def test_sources_that_no_commit_has_are_tagged_by_nobody(place: Place) -> None:
     dirty = f"{place.head}+dirty.0123"
     _, tags = asked(place, plan(place, planned(place.package("core")), commit=dirty))
     assert tags["core"] is not None
-    assert tags["core"].status is Status.OWED
+    assert tags["core"].status is Status.PENDING
     assert "no commit has" in tags["core"].note
 
 
@@ -345,7 +345,7 @@ def test_a_tag_that_was_pushed_meanwhile_stays(place: Place) -> None:
     _, tags = asked(place, made, done=meanwhile)
     assert {name: tag and tag.status for name, tag in tags.items()} == {
         "core": Status.FOREIGN,
-        "cli": Status.THERE,
+        "cli": Status.EXISTING,
     }
     assert place.tags()["core-v1.0.0"] == first
 
@@ -363,7 +363,7 @@ def test_a_shared_tag_waits_for_all_that_share_it(place: Place) -> None:
     shared = {"name": "v{version}"}
     _, tags = asked(place, made, options=shared, fails=("cli",))
     assert tags["core"] is not None
-    assert (tags["core"].status, place.tags()) == (Status.OWED, {})
+    assert (tags["core"].status, place.tags()) == (Status.PENDING, {})
     assert "npm:cli" in tags["core"].note
     asked(place, made, options=shared)
     assert place.tags() == {"v1.0.0": place.head}
@@ -413,7 +413,7 @@ def test_where_the_remote_refuses_one_nothing_is_pushed_and_its_words_are_told(
     assert place.tags() == {}
     for tag in tags.values():
         assert tag is not None
-        assert tag.status is Status.OWED
+        assert tag.status is Status.PENDING
         assert "GH013" in tag.note
         assert tag.problem == "RK-130"
 
@@ -428,10 +428,10 @@ def test_what_a_registry_tags_is_looked_for_and_never_pushed(place: Place) -> No
 
     _, missing = asked(place, made)
     assert missing["core"] is not None
-    assert (missing["core"].status, place.tags()) == (Status.OWED, {})
+    assert (missing["core"].status, place.tags()) == (Status.PENDING, {})
     _, tags = asked(place, made, done=published)
     assert tags["core"] is not None
-    assert (tags["core"].status, tags["core"].commit) == (Status.MADE, place.head)
+    assert (tags["core"].status, tags["core"].commit) == (Status.CREATED, place.head)
     there, _ = asked(place, made)
     assert there.announcing == "1 tagged already"
 
@@ -444,7 +444,7 @@ def test_what_has_no_tag_of_its_own_gets_none(place: Place) -> None:
 def test_without_the_input_a_missing_tag_is_owed(place: Place) -> None:
     _, tags = asked(place, plan(place, planned(place.package("core"))), tag=False)
     assert tags["core"] is not None
-    assert (tags["core"].status, place.tags()) == (Status.OWED, {})
+    assert (tags["core"].status, place.tags()) == (Status.PENDING, {})
     assert "`tag` is not true" in tags["core"].note
 
 

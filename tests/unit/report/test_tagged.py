@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from releasekit.model import PlannedPackage, Result
 
 THERE, STAGED = Outcome.ALREADY_PUBLISHED, Outcome.STAGED
-MADE, OWED, FOREIGN = Status.MADE, Status.OWED, Status.FOREIGN
+MADE, OWED, FOREIGN = Status.CREATED, Status.PENDING, Status.FOREIGN
 TREE = "https://github.com/acme/widgets/tree"
 
 
@@ -64,11 +64,11 @@ def six(tagged: Status = MADE, announced: Status | None = MADE) -> list[Result]:
             "All 6 packages are published, 4 tagged, 4 announced, 2 tags are owed",
         ),
         (
-            [followed("a", THERE), followed("b", THERE, tagged=Status.THERE, announced=OWED)],
+            [followed("a", THERE), followed("b", THERE, tagged=Status.EXISTING, announced=OWED)],
             "All 2 packages are already published, 1 tagged, 1 announced, 1 release is owed",
         ),
         (
-            [followed("a", THERE, tagged=Status.THERE, announced=FOREIGN)],
+            [followed("a", THERE, tagged=Status.EXISTING, announced=FOREIGN)],
             "The package is already published, nothing to do",
         ),
         (
@@ -105,7 +105,7 @@ def test_the_log_ends_with_what_was_made_and_what_is_lacking() -> None:
     run = report(
         followed("a"),
         followed("b", tagged=FOREIGN, announced=OWED),
-        followed("c", THERE, tagged=Status.THERE, announced=FOREIGN),
+        followed("c", THERE, tagged=Status.EXISTING, announced=FOREIGN),
     )
     lines = results_table(run).splitlines()
     assert lines[-6:] == [
@@ -159,7 +159,7 @@ def test_annotations_are_errors_for_what_is_wrong() -> None:
 
 
 def test_the_summary_leads_to_tags_and_releases() -> None:
-    text = unescape(summary(report(followed("a"), followed("b", THERE, tagged=Status.THERE))))
+    text = unescape(summary(report(followed("a"), followed("b", THERE, tagged=Status.EXISTING))))
     assert "| Package | Version | Outcome | Time | Tag | Release |" in text
     assert f'<a href="{TREE}/a-v1.0.0">a-v1.0.0</a>' in text
     assert f'<a href="{TREE}/b-v1.0.0">b-v1.0.0 (there)</a>' in text
@@ -239,7 +239,7 @@ def test_a_plan_says_what_would_be_tagged_and_announced() -> None:
     made = plan(
         planned("a", Action.PUBLISH, tag("a-v1", wanted), announcement("a-v1", wanted)),
         planned("b", Action.KEEP, tag("b-v1", wanted)),
-        planned("c", Action.KEEP, tag("c-v1", Status.THERE)),
+        planned("c", Action.KEEP, tag("c-v1", Status.EXISTING)),
         planned("d", Action.KEEP, tag("d-v1", FOREIGN, note="it is at 0b0b", hint="Rename.")),
     )
     made = replace(made, announcing="tags to origin")
@@ -261,7 +261,7 @@ def test_a_plan_says_what_would_be_tagged_and_announced() -> None:
 
 def test_a_package_that_is_only_to_be_tagged_has_a_row() -> None:
     """Those that are kept for one reason are only counted otherwise."""
-    kept = [planned(f"p{n}", Action.KEEP, tag(f"p{n}", Status.THERE)) for n in range(9)]
+    kept = [planned(f"p{n}", Action.KEEP, tag(f"p{n}", Status.EXISTING)) for n in range(9)]
     news = planned("q", Action.KEEP, tag("q-v1", Status.WANTED))
     lines = plan_table(plan(*kept, news), whole=False).splitlines()
     assert lines[1].split() == ["pypi:q", "1.0.0", "keep", "q-v1"]

@@ -42,7 +42,7 @@ SCHEMA = json.loads(
     (Path(__file__).parents[3] / "docs/results.schema.json").read_text(encoding="utf-8")
 )
 PUBLISHED, THERE, STAGED = Outcome.PUBLISHED, Outcome.ALREADY_PUBLISHED, Outcome.STAGED
-MADE, OWED, FOREIGN = Status.MADE, Status.OWED, Status.FOREIGN
+MADE, OWED, FOREIGN = Status.CREATED, Status.PENDING, Status.FOREIGN
 
 
 def test_the_schema_knows_every_status() -> None:
@@ -121,15 +121,15 @@ def test_any_text_of_them_survives_the_round_trip(text: str) -> None:
     ("outcome", "tagged", "announced", "verdict", "code"),
     [
         (PUBLISHED, MADE, MADE, "success", 0),
-        (THERE, Status.THERE, Status.THERE, "noop", 0),
+        (THERE, Status.EXISTING, Status.EXISTING, "noop", 0),
         (THERE, MADE, None, "success", 0),
-        (THERE, Status.THERE, MADE, "success", 0),
+        (THERE, Status.EXISTING, MADE, "success", 0),
         (PUBLISHED, OWED, None, "partial", 1),
         (PUBLISHED, FOREIGN, None, "partial", 1),
         (THERE, OWED, None, "partial", 1),
-        (THERE, Status.THERE, OWED, "partial", 1),
+        (THERE, Status.EXISTING, OWED, "partial", 1),
         (PUBLISHED, MADE, FOREIGN, "success", 0),
-        (THERE, Status.THERE, FOREIGN, "noop", 0),
+        (THERE, Status.EXISTING, FOREIGN, "noop", 0),
     ],
 )
 def test_what_is_owed_makes_a_release_partial(
@@ -157,7 +157,7 @@ def test_a_dry_run_owes_nothing_yet() -> None:
 def test_outputs_list_what_this_run_has_made() -> None:
     run = report(
         followed("core"),
-        followed("http", THERE, tagged=Status.THERE, announced=MADE),
+        followed("http", THERE, tagged=Status.EXISTING, announced=MADE),
         followed("app", tagged=OWED, announced=OWED),
         result("plain"),
     )
@@ -200,7 +200,7 @@ def test_outputs_of_a_large_release_name_its_tags_as_long_as_they_can() -> None:
 def test_of_several_jobs_the_one_that_saw_more_is_right() -> None:
     """Whatever the outcome that each of them tells."""
     one = report(followed("core", PUBLISHED, tagged=OWED, announced=None))
-    other = report(followed("core", THERE, tagged=Status.THERE, announced=FOREIGN))
+    other = report(followed("core", THERE, tagged=Status.EXISTING, announced=FOREIGN))
     for jobs in ([one, other], [other, one]):
         (joined,) = join(jobs).results
         assert joined.outcome is PUBLISHED
@@ -214,13 +214,13 @@ def test_what_is_only_to_be_tagged_is_work() -> None:
     wanted = step("core", Action.KEEP)
     for more in (
         {"tag": tag(status=Status.WANTED)},
-        {"tag": tag(status=Status.THERE), "announcement": announcement(status=Status.WANTED)},
+        {"tag": tag(status=Status.EXISTING), "announcement": announcement(status=Status.WANTED)},
     ):
         made = plan_outputs(plan(replace(wanted, **more), step("http", Action.KEEP)))
         assert made["has-work"] == "true"
         rows = json.loads(made["matrix"])["include"]
         assert rows == [{"ecosystem": "pypi", "packages": "core"}]
-    there = replace(wanted, tag=tag(status=Status.THERE))
+    there = replace(wanted, tag=tag(status=Status.EXISTING))
     assert plan_outputs(plan(there))["has-work"] == "false"
 
 
