@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 CORE, APP, CLI = package("core"), package("app", "core"), package("cli", "app")
 
 
-def limited(words: str = "") -> Transient:
-    return Transient("429", retry_after=3.0, hint=words)
+def limited() -> Transient:
+    return Transient("429", retry_after=3.0)
 
 
 @dataclass

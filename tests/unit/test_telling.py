@@ -11,6 +11,7 @@ import fakes
 import virtual_time
 from releasekit.cli.request_log import is_verbose, request_logger
 from releasekit.cli.session import Session
+from releasekit.host.ci import CI
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.spent import PauseEvent, RequestEvent
@@ -86,7 +87,7 @@ def config(**changes: object) -> Config:
 def test_debug_logging_of_a_workflow_run_is_verbose(
     verbose: bool, environment: Mapping[str, str], expected: bool
 ) -> None:
-    assert is_verbose(config(verbose=verbose), environment) == expected
+    assert is_verbose(config(verbose=verbose), CI.of(environment)) == expected
 
 
 def test_every_request_is_told_without_a_secret() -> None:

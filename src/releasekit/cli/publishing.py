@@ -65,7 +65,7 @@ class Publishing:
             self.session.out,
             environment,
             group=self.session.actions.group if self.session.ci.is_actions else None,
-            verbose=is_verbose(self.config, environment),
+            verbose=is_verbose(self.config, self.session.ci),
             dry_run=self.config.dry_run,
             keys=keys_are_read(),
         )

@@ -6,26 +6,26 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from releasekit.host.ci import CI
 from releasekit.report.log import LONG_S
 from releasekit.report.progress import has_screen
 from releasekit.report.spent import traffic_line
 from releasekit.spent import PauseEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
+    from releasekit.host.ci import CI
     from releasekit.spent import RequestEvent
 
 
-def is_verbose(config: Config, environment: Mapping[str, str]) -> bool:
+def is_verbose(config: Config, ci: CI) -> bool:
     """By the input, or by the box "Enable debug logging" of whoever runs a workflow again.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/variables
     """
-    return config.verbose or CI.of(environment).is_debugged
+    return config.verbose or ci.is_debugged
 
 
 def request_logger(
@@ -33,7 +33,7 @@ def request_logger(
 ) -> Callable[[RequestEvent | PauseEvent], None] | None:
     """For `collect`: everything where that was asked for, else, in a log, long pauses."""
     environment = session.credentials.environment
-    verbose = is_verbose(config, environment)
+    verbose = is_verbose(config, session.ci)
     if not verbose and has_screen(session.out, environment):
         return None
     # What a plan prints may be read by a program.
