@@ -85,9 +85,10 @@ proofs: ## check the proofs of the lock protocol; needs coq
 
 # Of the broken programs, `make test` tries one of each module.
 SECONDS := 600
-search: .venv ## every broken program, then the random tests with ever new seeds, for SECONDS=600
+search: .venv ## every broken program and seeded run, then ever new seeds, for SECONDS=600
 	SEARCH=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal \
-		tests/crash/test_mutants.py tests/simulation/test_mutants.py
+		tests/simulation tests/crash/test_mutants.py tests/crash/test_real_runs.py \
+		tests/crash/test_kill_points.py
 	$(BIN)/python tests/search.py $(SECONDS)
 
 # The parts: what each prints stands in docs/performance.md. Releases beside their peers are written

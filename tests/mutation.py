@@ -5,9 +5,10 @@ the module may change as they like.
 from __future__ import annotations
 
 import ast
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from effort import SEARCHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +77,7 @@ def mutants(module: str, edits: Mapping[str, Edit | tuple[Edit, ...]]) -> tuple[
 
 def sample(all_mutants: Sequence[Mutant]) -> tuple[Mutant, ...]:
     """The first of each module; all of them in a long search (`make search`)."""
-    if "SEARCH" in os.environ:
+    if SEARCHING:
         return tuple(all_mutants)
     return tuple({mutant.module: mutant for mutant in reversed(all_mutants)}.values())
 

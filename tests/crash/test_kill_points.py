@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crash import strace, workspace
+from effort import SEARCHING
 from integration.tools import require_tool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DOUBLE_KILLS = int(120 * float(os.environ.get("SOAK", "1")))
+DOUBLE_KILLS = int(120 * float(os.environ.get("SOAK", "1" if SEARCHING else "0.3")))
 
 
 @pytest.fixture(autouse=True)

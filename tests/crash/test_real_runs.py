@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import tries
 from integration import servers
 from integration.tools import require_tool
 from workspaces import Program, Run, git, uv_workspace, wait_for_orphans
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-RUNS = int(os.environ.get("REAL_RUNS", "30"))
+RUNS = tries("REAL_RUNS", sample=10, all_of_them=30)
 FIRST = int(os.environ.get("FIRST_REAL_RUN", "0"))
 CHUNKS = 5
 

@@ -337,6 +337,7 @@ def test_a_job_that_may_not_write_attestations_is_told_so(run: Run, github: Atte
 
 
 def test_an_outage_of_github_is_waited_out(run: Run, github: Attestations) -> None:
+    github.headers["Retry-After"] = "0"
     github.failing = [502, 500, 429]
     assert run.publish(FILES, github).url
     assert len(github.requests) == 4

@@ -1,4 +1,4 @@
-"""Ten thousand seeded runs of the real Scheduler. A seed that fails is replayed, with its trace, by
+"""Two thousand seeded runs of the real Scheduler. A seed that fails is replayed, with its trace, by
 `python tests/simulation/simulate.py SEED`.
 """
 
@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import tries
 from simulation.scenario import draw
 from simulation.simulate import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RUNS = 10_000
+RUNS = tries("SCHEDULES", sample=2_000, all_of_them=10_000)
 FIRST = int(os.environ.get("FIRST_RUN", "0"))
-CHUNK = 1_000
+CHUNK = 500
 
 
 @pytest.fixture(autouse=True)

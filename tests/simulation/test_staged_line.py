@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import tries
 from simulation import staged_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RUNS = int(os.environ.get("RELEASES", "10000")) // 5
+RUNS = tries("RELEASES", sample=2_000, all_of_them=10_000) // 5
 FIRST = int(os.environ.get("FIRST_RELEASE", "0"))
 CHUNKS = 5
 
