@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import traceback
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit import __version__
 from releasekit.cli import command_line
+from releasekit.config.commands import COMMANDS
 from releasekit.config.config import load
 from releasekit.config.inputs import Declared
 from releasekit.ecosystems import ECOSYSTEMS
@@ -34,8 +37,6 @@ if TYPE_CHECKING:
 
 # The names of a cycle of some hundred packages. Nothing that is longer says more.
 MAX_CHARS: Final = 16_384
-# What happened before these is told elsewhere.
-_OTHERS: Final = frozenset({"report", "approve", "reject", "verify", "doctor"})
 # Where distributions of Linux have the certificates that the machine trusts. macOS has its own in
 # keychains, and a file here would keep uv from looking there.
 # https://go.dev/src/crypto/x509/root_linux.go
@@ -75,7 +76,7 @@ def main(
         config = load(inputs, _here(), declared)
         what = log_line(f"ReleaseKit {__version__}: {config.mode} {config.root}")
         print(what, file=sys.stderr, flush=True)
-        code = _on_a_loop(config, credentials, actions, ecosystems)
+        code = _carry_out(config, credentials, actions, ecosystems)
     except ReleasekitError as error:
         _say(error, actions, credentials)
         given = sys.argv[1:] if argv is None else argv
@@ -120,36 +121,29 @@ def _here() -> Path:
         ) from error
 
 
-def _on_a_loop(
+def _carry_out(
     config: Config,
     credentials: Credentials,
     actions: Actions,
     ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> int:
     """Raises KeyboardInterrupt for a command that was cancelled."""
-    # Takes a third of the time until the first line is out.
+    # These take 0.3 s to import, which --help and a mistyped flag should not wait for.
     import asyncio  # noqa: PLC0415
 
-    try:
-        return asyncio.run(_command(config, credentials, actions, ecosystems))
-    except asyncio.CancelledError as error:
-        raise KeyboardInterrupt from error
-
-
-async def _command(
-    config: Config,
-    credentials: Credentials,
-    actions: Actions,
-    ecosystems: Mapping[str, EcosystemDeclaration],
-) -> int:
-    # Takes 0.2 s to import, which --help and a mistyped flag should not wait for.
-    from releasekit.cli.commands import run  # noqa: PLC0415
     from releasekit.cli.session import Session  # noqa: PLC0415
 
+    command = import_module(COMMANDS[config.mode].module)
+    # Found once, before any build could put a link in its place.
+    tempfile.tempdir = os.path.realpath(tempfile.gettempdir())
     session = Session(
         credentials=credentials, actions=actions, ecosystems=ecosystems, out=sys.stdout
     )
-    return await run(config, session)
+    try:
+        code: int = asyncio.run(command.run(config, session))
+    except asyncio.CancelledError as error:
+        raise KeyboardInterrupt from error
+    return code
 
 
 def _untouched(code: int, actions: Actions) -> int:
@@ -188,10 +182,11 @@ def _wants_summary(
 ) -> bool:
     """Where the run publishes or plans, as far as is known by then."""
     if config is not None:
-        return config.summary and config.mode not in _OTHERS
+        return config.summary and COMMANDS[config.mode].summarizes_errors
     mode = argv[0] if argv else environment.get("RELEASEKIT_MODE", "plan")
     off = "--summary=false" in argv or environment.get("RELEASEKIT_SUMMARY", "").lower() == "false"
-    return mode not in _OTHERS and not off
+    row = next((row for name, row in COMMANDS.items() if name == mode), None)
+    return (row is None or row.summarizes_errors) and not off
 
 
 def _summarize(

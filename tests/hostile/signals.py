@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # When, by the function that is called then.
 _PLANNING: Final = {
-    "at the start": "releasekit.cli.commands:refuse_links",
+    "at the start": "releasekit.cli.{command}:refuse_links",
     "as processes start": "releasekit.cli.session:start_processes",
     "as directories are listed": "releasekit.cli.session:_survey",
     "as ecosystems open": "releasekit.cli.session:_open_ecosystems",
@@ -24,16 +24,16 @@ _PLANNING: Final = {
     "as warnings are looked for": "releasekit.cli.session:with_warnings",
 }
 _RELEASING: Final = {
-    "as the lock is taken": "releasekit.cli.commands:locks.acquire",
-    "as pins are restored": "releasekit.cli.commands:pins.recover",
-    "as the journal opens": "releasekit.cli.commands:Journal.open",
+    "as the lock is taken": "releasekit.cli.publish:locks.acquire",
+    "as pins are restored": "releasekit.cli.publish:pins.recover",
+    "as the journal opens": "releasekit.cli.publish:Journal.open",
     "as the run is put on record": "releasekit.state.journal:Journal.run_started",
     "at the build": "releasekit.release.phases:Phases.build",
     "at the upload": "releasekit.release.phases:Phases.upload",
     "at the intent": "releasekit.release.phases:Phases._intend",
     "at the delivery": "releasekit.release.phases:Phases._deliver",
     "as the end is put on record": "releasekit.state.journal:Journal.run_ended",
-    "as results are written": "releasekit.cli.commands:tell",
+    "as results are written": "releasekit.cli.publish:tell",
 }
 _ENDED_BY: Final = {signal.SIGINT: -signal.SIGINT, signal.SIGTERM: -signal.SIGTERM}
 
@@ -44,13 +44,14 @@ def _plans() -> Iterator[Case]:
             yield Case(
                 name=f"plan, {number.name} {when}",
                 files=PYPI,
-                signals=(SignalAt(where, number),),
+                signals=(SignalAt(where.format(command="plan"), number),),
                 codes=frozenset({130, ended}),
             )
 
 
 def _publishes() -> Iterator[Case]:
-    for when, where in {**_PLANNING, **_RELEASING}.items():
+    for when, place in {**_PLANNING, **_RELEASING}.items():
+        where = place.format(command="publish")
         for number in _ENDED_BY:
             late = where.endswith((".run_ended", ":tell"))
             yield Case(
@@ -62,7 +63,8 @@ def _publishes() -> Iterator[Case]:
                 codes=frozenset({0, 130}) if late or "Phases" in where else frozenset({130}),
                 may_write=("registry",),
             )
-    for when, where in {**_PLANNING, **_RELEASING}.items():
+    for when, place in {**_PLANNING, **_RELEASING}.items():
+        where = place.format(command="publish")
         late = where.endswith((".run_ended", ":tell"))
         yield Case(
             name=f"publish, both signals at once {when}",
@@ -97,7 +99,7 @@ def _others() -> Iterator[Case]:
                 name=f"{' '.join(command)}, {number.name}",
                 files=PYPI,
                 argv=command,
-                signals=(SignalAt("releasekit.cli.commands:run", number),),
+                signals=(SignalAt(f"releasekit.cli.{command[0]}:run", number),),
                 codes=frozenset({130, ended}),
             )
 

@@ -197,9 +197,7 @@ def _become(request: Request) -> None:
         for plan in request.signals:
             _signal_at(*plan)
         if request.breaks:
-            _call_first(
-                "releasekit.cli.commands:refuse_links", lambda: exec(request.breaks, _SCOPE)
-            )
+            _call_first("releasekit.cli.plan:refuse_links", lambda: exec(request.breaks, _SCOPE))
         status = _run(request)
     except BaseException:  # noqa: BLE001 - as the interpreter would
         traceback.print_exc()

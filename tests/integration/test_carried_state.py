@@ -231,7 +231,7 @@ CANCELLED = """
 import os, signal, sys, time
 from pathlib import Path
 from releasekit.__main__ import main
-from releasekit.cli import commands
+from releasekit.cli import publish
 from releasekit.state import locks
 
 root = sys.argv[1]
@@ -245,7 +245,7 @@ def quarantine(*_):
     print("held" if locks.is_held(lock) else "free", flush=True)
     return []
 
-commands.quarantine = quarantine
+publish.quarantine = quarantine
 sys.exit(main(["publish", root, "--registry", f"dir:{root}/registry"]))
 """
 

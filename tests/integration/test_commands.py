@@ -299,7 +299,7 @@ def test_a_summary_does_not_say_that_nothing_was_published_where_that_is_not_kno
     def full(_path: Path, _text: str) -> None:
         raise PathError("results.json: cannot be written: No space left on device")
 
-    monkeypatch.setattr("releasekit.cli.publishing.write", full)
+    monkeypatch.setattr("releasekit.cli.result_files.write", full)
     assert main(["publish", str(workspace), registry, "--packages", "demo-c"]) == 2
     assert "demo_c" in str([*(tmp_path / "r").rglob("*.whl")])
     assert "> **The run ended with an error.**" in summary.read_text()

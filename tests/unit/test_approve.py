@@ -10,7 +10,8 @@ import pytest
 
 import fakes
 from approvals import FakeApproval, recorded
-from releasekit.cli.approve import Terminal, decide
+from releasekit.cli import approve
+from releasekit.cli.approve import Terminal
 from releasekit.cli.session import Session
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.errors import ConfigError, MissingCredentials, Transient
@@ -86,7 +87,7 @@ class Case:
         credentials = Credentials(taken, mask=lambda _: None)
         actions = Actions({}, self.out)
         session = Session(credentials, actions, ECOSYSTEMS, self.out)
-        return asyncio.run(decide(config, session))
+        return asyncio.run(approve.run(config, session))
 
     def answer_as_github(self, request: httpx.Request) -> httpx.Response:
         results = (self.directory / "results.json").read_text()
@@ -213,7 +214,9 @@ def test_stopped_in_the_middle_it_says_how_far_it_came(case: Case, command: str)
         async def approve(self, waiting: object, code: str) -> None:
             task = asyncio.current_task()
             assert task is not None
-            main = next(each for each in asyncio.all_tasks() if "decide" in repr(each.get_coro()))
+            main = next(
+                each for each in asyncio.all_tasks() if "object run at" in repr(each.get_coro())
+            )
             main.cancel()
             await asyncio.sleep(60)
 

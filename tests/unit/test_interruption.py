@@ -208,7 +208,7 @@ def test_cancelled_while_planning_says_how_to_go_on(
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("releasekit.__main__._on_a_loop", interrupted)
+    monkeypatch.setattr("releasekit.__main__._carry_out", interrupted)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     assert main(["plan", str(tmp_path)]) == INTERRUPTED
     _, told = capsys.readouterr().err.split("\n", 1)

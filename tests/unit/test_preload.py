@@ -27,7 +27,7 @@ APART = {"releasekit.cli.approve", "releasekit.cli.verify", "releasekit.cli.note
 
 LATER = """
 import sys
-from releasekit.cli import commands, preload, publishing, session
+from releasekit.cli import plan, preload, publish, session
 from releasekit.config.config import Config
 
 class Given:
@@ -89,7 +89,7 @@ def test_whatever_a_function_imports_is_loaded_before_the_first_build() -> None:
     """R53"""
     code = (
         "import sys\n"
-        "from releasekit.cli import commands, preload\n"
+        "from releasekit.cli import plan, preload, publish\n"
         "class Given:\n"
         "    mode, attestations, ecosystems = 'publish', 'auto', ('pypi',)\n"
         "preload.load_everything(Given(), signs=True)\n"

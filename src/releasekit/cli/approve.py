@@ -61,7 +61,7 @@ _UNDECIDED = ApprovalResult(
 )
 
 
-async def decide(config: Config, session: Session) -> int:
+async def run(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; without a yes nothing changes."""
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
     with interruption, collect(request_logger(config, session)):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
-from releasekit.config.declaration import COMMANDS, DECIDE, NOTES, VERIFY, Command
+from releasekit.config.commands import COMMANDS, Command
 from releasekit.errors import ConfigError, closest, did_you_mean
 from releasekit.problems import Problem
 
@@ -18,35 +18,9 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Declaration
     from releasekit.config.inputs import Declared, Inputs
 
-_SEVERAL: Final = VERIFY | NOTES
 _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 _SHORT: Final = re.compile(r"[a-z]{1,16}(?:-[a-z]{1,16})?")
 _VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
-_EXIT_CODES: Final = """\
-exit codes:
-  0    all published, or there already; or staged, for a person to approve
-  1    at least one package failed, is blocked or unknown
-  2    configuration or input
-  3    the plan is impossible: a cycle, an unknown dependency, no credentials;
-       or it has a warning that is an error
-  4    another run holds the lock
-  130  cancelled
-"""
-_VERIFIED_CODES: Final = """\
-exit codes:
-  0    all files are verified
-  1    at least one is not, or nothing is said about it
-  2    configuration or input
-  130  cancelled
-"""
-_CREDENTIALS: Final = """\
-credentials, in variables:
-  RELEASEKIT_NPM_TOKEN    default: the login of `npm login`
-  RELEASEKIT_NPM_OTP      a code, where nobody is at a terminal
-  RELEASEKIT_MAVEN_USERNAME, RELEASEKIT_MAVEN_PASSWORD
-  GH_TOKEN                for --run: reads the artifacts of the run
-
-"""
 _HELP: Final = """\
 usage: releasekit COMMAND [ROOT | RESULTS | FILE ...] [--FLAG ...]
 
@@ -85,22 +59,22 @@ def parse_command_line(
         return declared.from_environment(environment)
     command = _command(argv[0])
     parser, words = _parser(command, declared), [*_spelled_out(argv[1:], declared)]
-    # Of several files, some may stand behind a flag.
-    parse = parser.parse_known_intermixed_args if command in _SEVERAL else parser.parse_known_args
+    positional = COMMANDS[command].positional
+    parse = parser.parse_known_intermixed_args if positional.several else parser.parse_known_args
     found, unknown = parse(words)
     if unknown:
         raise _not_understood(unknown, command, declared, argv)
     texts = dict(_texts(vars(found)))
     labels = {name: f"--{name}" for name in texts}
     if found.place:
-        name, metavar, _ = _positional(command)
+        name = positional.input
         if name in texts:
             raise ConfigError(
-                f"{metavar} and --{name} are the same input; write one of them",
+                f"{positional.metavar} and --{name} are the same input; write one of them",
                 problem=Problem.COMMAND_LINE,
             )
-        texts[name] = "\n".join(found.place) if command in _SEVERAL else found.place
-        labels[name] = metavar
+        texts[name] = "\n".join(found.place) if positional.several else found.place
+        labels[name] = positional.metavar
     inputs = declared.from_environment(environment)
     return replace(declared.adding(inputs, texts, labels), mode=command)
 
@@ -131,9 +105,9 @@ def _command(word: str) -> Command:
 
 def help_text() -> str:
     """What `releasekit --help` prints."""
-    listed = "\n".join(f"  {name:<9}{about}" for name, about in COMMANDS.items())
+    listed = "\n".join(f"  {name:<9}{row.about}" for name, row in COMMANDS.items())
     about = "Publishes every package of a monorepo in dependency order, each version exactly once."
-    return _HELP.format(about=about, commands=listed, exit_codes=_EXIT_CODES)
+    return _HELP.format(about=about, commands=listed, exit_codes=COMMANDS["publish"].exit_codes)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -146,16 +120,20 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(command: Command, declared: Declared) -> _Parser:
+    row = COMMANDS[command]
     parser = _Parser(
         prog=f"releasekit {command}",
-        description=COMMANDS[command],
-        epilog=f"{_secrets(command, declared)}{_exit_codes(command)}",
+        description=row.about,
+        epilog=f"{row.credentials or _secrets(command, declared)}{row.exit_codes}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _, metavar, about = _positional(command)
-    several = "*" if command in _SEVERAL else "?"
-    parser.add_argument("place", nargs=several, metavar=metavar, help=about)
+    parser.add_argument(
+        "place",
+        nargs="*" if row.positional.several else "?",
+        metavar=row.positional.metavar,
+        help=row.positional.help,
+    )
     add: dict[str, Callable[..., object]] = {}
     for ecosystem in declared.ecosystems.values():
         group = parser.add_argument_group(ecosystem.title)
@@ -166,31 +144,12 @@ def _parser(command: Command, declared: Declared) -> _Parser:
     return parser
 
 
-def _exit_codes(command: Command) -> str:
-    return _VERIFIED_CODES if command in VERIFY else _EXIT_CODES
-
-
 def _secrets(command: Command, declared: Declared) -> str:
     """The variables, which have no flags."""
-    if command in DECIDE:
-        return _CREDENTIALS
     listed = [each.variable for each in declared.secrets.values() if command in each.commands]
     if not listed:
         return ""
     return "secrets, in variables, never as flags:\n  " + "\n  ".join(listed) + "\n\n"
-
-
-def _positional(command: Command) -> tuple[str, str, str]:
-    """The input that needs no flag: its name, how it is called, and what it is."""
-    if command in DECIDE:
-        about = "results.json of the run that staged; default: the one in the state directory"
-        return "results-file", "RESULTS", about
-    if command in VERIFY:
-        about = "files, directories with releases, and addresses of files on registries"
-        return "files", "PATH|URL", about
-    if command in NOTES:
-        return "subject", "PACKAGE VERSION", "what to tell of: npm:@acme/core 1.2.0"
-    return "working-directory", "ROOT", "the workspace; default: here"
 
 
 def _add_flag(add: Callable[..., object], declaration: Declaration) -> None:
@@ -244,9 +203,9 @@ def _not_understood(
     flag = word.partition("=")[0]
     position = [*argv, word].index(word) + 1
     if not word.startswith("-"):
-        what = "file of results" if command in DECIDE else "workspace"
+        noun = COMMANDS[command].positional.noun
         return ConfigError(
-            f"argument {position} is one too many: releasekit {command} takes one {what}, "
+            f"argument {position} is one too many: releasekit {command} takes one {noun}, "
             "and flags",
             hint=hint,
             problem=Problem.COMMAND_LINE,

@@ -31,7 +31,7 @@ _SHALLOW = (
 )
 
 
-async def notes(config: Config, session: Session) -> int:
+async def run(config: Config, session: Session) -> int:
     """Print what a release of a version says; nothing is asked of any server."""
     if len(config.subject) != 2:
         raise ConfigError(

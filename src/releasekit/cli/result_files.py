@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+from releasekit import report
 from releasekit.approval.workflow_run import WorkflowRun
 from releasekit.cli.session import refuse_tracked
 from releasekit.errors import ConfigError, PathError
@@ -16,6 +17,7 @@ from releasekit.http.client import RetryPolicy, http_client
 from releasekit.problems import Problem
 from releasekit.report import join, load_all
 from releasekit.report.results import MAX_BYTES
+from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,12 +108,12 @@ async def load_recorded(config: Config, session: Session) -> tuple[Report, str, 
     if not config.run:
         path = config.results_file or config.state_directory / RESULTS
         try:
-            (report,) = await asyncio.to_thread(load_results, path)
+            (recorded,) = await asyncio.to_thread(load_results, path)
         except ConfigError as error:
             error.hint = error.hint or "Name the results.json of the run, or its page with --run."
             raise
-        said = {"page, as the file says": report.run_url} if report.run_url else {}
-        return report, str(path), said
+        said = {"page, as the file says": recorded.run_url} if recorded.run_url else {}
+        return recorded, str(path), said
     if config.results_file:
         raise ConfigError(
             "RESULTS and --run both name results; write one of them", problem=Problem.COMMAND_LINE
@@ -128,3 +130,42 @@ async def load_recorded(config: Config, session: Session) -> tuple[Report, str, 
         found = await run.results(http, policy)
     reports = await asyncio.to_thread(load_all, found)
     return (reports[0] if len(reports) == 1 else join(reports)), config.run, described
+
+
+def tell(made: Report, config: Config, session: Session) -> None:
+    """Everything that outlives the run: results, outputs, summary, annotations."""
+    actions = session.actions
+    made = session.placed(made, config)
+    text = report.results_json(made)
+    own = config.state_directory / RESULTS
+    path = config.results_file or own
+    # The state directory's first: what is in the way elsewhere keeps no run off the record.
+    for place in dict.fromkeys([own, path] if config.mode == "publish" else [path]):
+        if place == config.results_file:
+            require_free(place, "results-file")
+        write(place, text)
+    actions.output("results-file", str(path))
+    for name, value in report.outputs(made).items():
+        actions.output(name, value)
+    if config.summary:
+        actions.summary(report.summary(made))
+    if config.annotations:
+        for level, notes in report.notices(made):
+            actions.annotate(level, notes)
+    say(write_page(made, path), session)
+
+
+def say(line: str, session: Session) -> None:
+    if line:
+        print(log_line(line), file=session.out)
+
+
+def write(path: Path, text: str) -> None:
+    try:
+        durable.make_directory(path.parent)
+        durable.replace(path, text.encode())
+    except OSError as error:
+        raise PathError(
+            f"{path}: cannot be written: {error.strerror}",
+            hint="Make room, or name a place that can be written.",
+        ) from error

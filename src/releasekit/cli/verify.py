@@ -67,7 +67,7 @@ _EVENT: Final = re.compile(r"[a-z_]+")
 _WORKFLOW: Final = re.compile(r"(?:\.github/workflows/)?([^/\s]+\.ya?ml)")
 
 
-async def verify(config: Config, session: Session) -> int:
+async def run(config: Config, session: Session) -> int:
     """One line for each file; 0 where all of them are what the repository's workflow signed."""
     signers = _signers(config)
     if not config.files:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from releasekit.config.declaration import DECIDE, VERIFY
+from releasekit.config.commands import DECIDE, VERIFY
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.config.locations import (
     FILENAME,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.config.declaration import Command
+    from releasekit.config.commands import Command
     from releasekit.config.inputs import Declared, Inputs
     from releasekit.config.levels import Levels
     from releasekit.config.tag_options import AnnounceOptions, TagOptions

@@ -7,13 +7,12 @@ from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_origin, get_type_hints
 
 from releasekit.config import values
+from releasekit.config.commands import ALL, DECIDE, PUBLISH, Command
 from releasekit.errors import ConfigError
 from releasekit.host.scrub import ToolVariables
 from releasekit.host.secret_encodings import is_token_like
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from _typeshed import DataclassInstance
 
     from releasekit.config.tables import OptionTable
@@ -38,28 +37,7 @@ Kind = Literal[
     "index",
     "secret",
 ]
-Command = Literal["plan", "publish", "approve", "reject", "report", "verify", "notes", "doctor"]
 Place = Literal["action", "flag", "file"]
-
-COMMANDS: Final[Mapping[Command, str]] = {
-    "plan": "Show what would be published, and in which order. Changes nothing.",
-    "publish": "Publish every package that is not published yet, dependencies first.",
-    "approve": "Review what a release has staged, and let it out, dependencies first.",
-    "reject": "Take back what a release has staged.",
-    "report": "Join the results of several jobs into one summary.",
-    "verify": "Check which workflow signed a release. Needs no workspace, and no credentials.",
-    "notes": "Print what is new in a version: its section of the CHANGELOG, or its commits.",
-    "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
-}
-# Of whoever gets packages, and has no workspace to do anything in.
-VERIFY: Final = frozenset[Command]({"verify"})
-NOTES: Final = frozenset[Command]({"notes"})
-ALL: Final = frozenset(COMMANDS) - VERIFY
-PUBLISH: Final = frozenset[Command]({"publish"})
-# What a person does with what a run has left, on a machine of theirs.
-DECIDE: Final = frozenset[Command]({"approve", "reject"})
-RUNS: Final = DECIDE | {"plan", "publish"}
-REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
 
 NOT_IN_FILE: Final = frozenset[Place]({"action", "flag"})
 FLAG_ONLY: Final = frozenset[Place]({"flag"})

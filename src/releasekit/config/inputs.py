@@ -9,18 +9,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, Self
 
+from releasekit.config.commands import ALL, DECIDE, NOTES, PUBLISH, REPORTS, RUNS, VERIFY, Command
 from releasekit.config.declaration import (
-    ALL,
-    DECIDE,
     FLAG_ONLY,
     NOT_IN_FILE,
-    NOTES,
     PREFIX,
-    PUBLISH,
-    REPORTS,
-    RUNS,
-    VERIFY,
-    Command,
     Declaration,
     EcosystemDeclaration,
     declared_by,

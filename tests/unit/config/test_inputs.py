@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from fakes import DECLARED
-from releasekit.config.declaration import Command, Declaration
+from releasekit.config.commands import Command
 from releasekit.config.inputs import Inputs
 from releasekit.config.values import Directory, Name, Url
 from releasekit.errors import ConfigError
+
+if TYPE_CHECKING:
+    from releasekit.config.declaration import Declaration
 
 from_environment = DECLARED.from_environment
 

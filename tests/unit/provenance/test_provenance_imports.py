@@ -12,7 +12,7 @@ from releasekit.ecosystems import FOLDERS
 
 @pytest.mark.parametrize(
     "modules",
-    [("cli.commands",), ("provenance.signer", "provenance.bundle"), FOLDERS],
+    [("cli.plan", "cli.publish"), ("provenance.signer", "provenance.bundle"), FOLDERS],
     ids=["commands", "signer", "ecosystems"],
 )
 def test_cryptography_is_imported_when_something_is_signed(modules: tuple[str, ...]) -> None:
@@ -25,7 +25,7 @@ def test_cryptography_is_imported_when_something_is_signed(modules: tuple[str, .
 
 def test_a_plan_imports_nothing_that_signs() -> None:
     """Bundles and statements are for files that are signed."""
-    names = ", ".join(["releasekit.cli.commands", *(f"{each}.target" for each in FOLDERS)])
+    names = ", ".join(["releasekit.cli.plan", *(f"{each}.target" for each in FOLDERS)])
     code = f"import sys, {names}; print(*sorted(sys.modules))"
     argv = [sys.executable, "-c", code]
     found = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()

@@ -1,32 +1,52 @@
-"""One plan being carried out, and what is told of it: results, outputs, summary, annotations."""
+"""The command publish, from the locks to the results; reads top to bottom."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
+from releasekit.aio import Group, uncancellable
 from releasekit.announce.releases import Assets
-from releasekit.cli.request_log import is_verbose
-from releasekit.cli.result_files import RESULTS, page_of, write_page
-from releasekit.errors import INTERRUPTED, PathError
-from releasekit.host import durable
-from releasekit.host.output_path import require_free
-from releasekit.model import Report
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.request_log import is_verbose, request_logger
+from releasekit.cli.result_files import (
+    RESULTS,
+    forget_results,
+    page_of,
+    refuse_tracked_results,
+    say,
+    tell,
+)
+from releasekit.cli.session import find_seal, prepare, refuse_elsewhere
+from releasekit.config.inputs import STATE_KEY
+from releasekit.errors import INTERRUPTED
+from releasekit.http.traffic import collect
+from releasekit.model import Action, Report
+from releasekit.plan.file import PlanFile
+from releasekit.plan.registries import check_credentials
+from releasekit.plan.warnings import refuse_errors
 from releasekit.release.release import ReleaseRun
+from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
+from releasekit.report.text import few
 from releasekit.scheduler.controls import keys_are_read, listening
-from releasekit.text.escape import log_line
+from releasekit.state import doctor, locks, pins, run_logs
+from releasekit.state.directory import refuse_links
+from releasekit.state.journal import Journal
+from releasekit.state.quarantine import quarantine
+from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from releasekit.announce.post_release import PostRelease
     from releasekit.attested import ReleaseStatement
-    from releasekit.cli.interruption import Interruption
     from releasekit.cli.session import Session
     from releasekit.cli.signing import JobSigning
     from releasekit.config.config import Config
@@ -34,10 +54,102 @@ if TYPE_CHECKING:
     from releasekit.host.sandbox import Sandbox
     from releasekit.http.traffic import Metrics
     from releasekit.model import Plan, Result
-    from releasekit.release.sources import Sources
     from releasekit.report.progress import Progress
     from releasekit.scheduler.retries import WaitBudget
-    from releasekit.state.journal import Journal
+    from releasekit.state.history import History
+
+
+async def run(config: Config, session: Session) -> int:
+    """Publish what is missing; whatever happens, every package is accounted for."""
+    planned = PlanFile.read(config.plan_file) if config.plan_file else None
+    if planned is not None:
+        config = planned.narrowed(config)
+    ecosystems = config.ecosystems or config.known_ecosystems
+    run_id = uuid.uuid4().hex
+    redact = session.redacted.text
+    await asyncio.to_thread(refuse_elsewhere, config, session)
+    await refuse_tracked_results(config, session)
+    session.actions.watch_files()
+    with Interruption() as interruption, collect(request_logger(config, session)) as book:
+        async with Group() as group:
+            await asyncio.to_thread(refuse_links, config.state_directory)
+            say(doctor.dead_runs(config.state_directory, ecosystems), session)
+            held = await group.enter(locks.acquire(config.state_directory, ecosystems))
+            forget_results(config)
+            seal = find_seal(session, make=True) or Seal.for_one_run()
+            for path in pins.recover(
+                config.state_directory, ecosystems, root=config.root, seal=seal
+            ):
+                say(f"restored {path}, which a killed run had left pinned", session)
+            run_logs.remove_old(config.state_directory)
+            # Beside the loop: what somebody else put there may be long.
+            journal = await uncancellable(
+                asyncio.to_thread(
+                    Journal.open,
+                    config.state_directory,
+                    run_id=run_id,
+                    redact=redact,
+                    seal=seal,
+                )
+            )
+            await group.enter(contextlib.closing(journal))
+            say(seal.note, session)
+            say(await _quarantine_unsealed(config, journal.history, ecosystems), session)
+            say(doctor.uncertain_uploads(journal.history, ecosystems), session)
+            ready = await prepare(
+                group,
+                config,
+                session,
+                journal.history,
+                run_id=run_id,
+                inherit_fds=held.descriptors,
+            )
+            made = ready.plan
+            if planned is not None:
+                planned.check(made)
+            refuse_errors(made)
+            if not config.dry_run:
+                check_credentials(ecosystems_to_upload(made), ready.targets)
+            sources = Sources.in_checkout(made, config.root, ready.processes)
+            run = Publishing(
+                run_id,
+                made,
+                ready.config,
+                session,
+                journal,
+                sandbox=ready.processes.sandbox,
+                patience=ready.patience,
+                book=book,
+                signing=ready.signing,
+                post_release=ready.post_release,
+            )
+            return await run.carry_out(ready.targets, sources, interruption)
+
+
+async def _quarantine_unsealed(
+    config: Config, history: History, ecosystems: Collection[str]
+) -> str:
+    """What is said of built files that are not trusted; they are not there any more."""
+    # A thread cannot be cancelled, and the locks must be held until it has ended.
+    aside = await uncancellable(
+        asyncio.to_thread(quarantine, config.state_directory, history, ecosystems)
+    )
+    if not aside:
+        return ""
+    return (
+        f"nothing vouches for what earlier runs have built of {few(aside, 3)}: put aside, and what "
+        "is not published yet is built again. Runs that are to trust each other's state need the "
+        f"same `{STATE_KEY.name}`"
+    )
+
+
+def ecosystems_to_upload(made: Plan) -> set[str]:
+    """The ecosystems of which something will have to be uploaded."""
+    return {
+        planned.package.id.ecosystem
+        for planned in made.packages
+        if planned.action in {Action.PUBLISH, Action.UPLOAD}
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,45 +273,6 @@ class Publishing:
         if self.signing is None or self.config.dry_run:
             return None
         return await self.signing.statement(release, self._results_file.parent)
-
-
-def tell(made: Report, config: Config, session: Session) -> None:
-    """Everything that outlives the run: results, outputs, summary, annotations."""
-    actions = session.actions
-    made = session.placed(made, config)
-    text = report.results_json(made)
-    own = config.state_directory / RESULTS
-    path = config.results_file or own
-    # The state directory's first: what is in the way elsewhere keeps no run off the record.
-    for place in dict.fromkeys([own, path] if config.mode == "publish" else [path]):
-        if place == config.results_file:
-            require_free(place, "results-file")
-        write(place, text)
-    actions.output("results-file", str(path))
-    for name, value in report.outputs(made).items():
-        actions.output(name, value)
-    if config.summary:
-        actions.summary(report.summary(made))
-    if config.annotations:
-        for level, notes in report.notices(made):
-            actions.annotate(level, notes)
-    say(write_page(made, path), session)
-
-
-def say(line: str, session: Session) -> None:
-    if line:
-        print(log_line(line), file=session.out)
-
-
-def write(path: Path, text: str) -> None:
-    try:
-        durable.make_directory(path.parent)
-        durable.replace(path, text.encode())
-    except OSError as error:
-        raise PathError(
-            f"{path}: cannot be written: {error.strerror}",
-            hint="Make room, or name a place that can be written.",
-        ) from error
 
 
 def _now() -> str:

@@ -1,0 +1,78 @@
+"""The command plan: what `publish` would do."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING
+
+from releasekit import report
+from releasekit.aio import Group
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.request_log import request_logger
+from releasekit.cli.result_files import write
+from releasekit.cli.session import find_seal, prepare, refuse_elsewhere, refuse_tracked
+from releasekit.host.output_path import require_free
+from releasekit.http.traffic import collect
+from releasekit.plan.shards import with_shards
+from releasekit.plan.warnings import refuse_errors
+from releasekit.state.directory import make_state_directory, refuse_links
+from releasekit.state.journal import read_history
+from releasekit.state.quarantine import with_restored
+
+if TYPE_CHECKING:
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.model import Plan
+
+
+async def run(config: Config, session: Session) -> int:
+    """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
+    await asyncio.to_thread(refuse_elsewhere, config, session)
+    await refuse_tracked(config.plan_file, "plan-file", config, session)
+    await asyncio.to_thread(refuse_links, config.state_directory)
+    seal = find_seal(session, make=False)
+    history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
+    history = await asyncio.to_thread(with_restored, config.state_directory, history)
+    session.actions.watch_files()  # build backends may have to tell versions
+    with Interruption(), collect(request_logger(config, session)):
+        async with Group() as group:
+            ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
+    session.actions.restore_files(for_good=True)
+    made = await asyncio.to_thread(
+        with_shards, ready.plan, config, ready.targets, history.durations
+    )
+    _write_plan(made, config, session)
+    print(_render_plan(made, config).rstrip("\n"), file=session.out, flush=True)
+    refuse_errors(made)
+    return 0
+
+
+def _render_plan(made: Plan, config: Config) -> str:
+    match config.format:
+        case "table":
+            return report.plan_table(made)
+        case "json":
+            # The runner finds a command in it anywhere: see `log_line`.
+            return report.plan_json(made, config.root).replace("##[", r"\u0023#[")
+        case "mermaid":
+            return report.plan_mermaid(made)
+
+
+def _write_plan(made: Plan, config: Config, session: Session) -> None:
+    path = config.plan_file
+    if path is None and session.ci.is_actions:
+        make_state_directory(config.state_directory)
+        path = config.state_directory / "plan.json"
+    if path is not None:
+        if path == config.plan_file:
+            require_free(path, "plan-file")
+        write(path, report.plan_json(made, config.root))
+        session.actions.output("plan-file", str(path))
+    for name, value in report.plan_outputs(made, apart=config.wait_s > 0).items():
+        session.actions.output(name, value)
+    if config.summary:
+        session.actions.summary(report.plan_summary(made, session.ci.origin(config.root)))
+    if config.annotations:
+        warned = [(planned.package, planned.warnings) for planned in made.packages]
+        session.actions.annotate("warning", report.warning_annotations(warned))

@@ -1,0 +1,147 @@
+"""The commands: one row for each. The module that a row names carries the command out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Command = Literal["plan", "publish", "approve", "reject", "report", "verify", "notes", "doctor"]
+
+_EXIT_CODES: Final = """\
+exit codes:
+  0    all published, or there already; or staged, for a person to approve
+  1    at least one package failed, is blocked or unknown
+  2    configuration or input
+  3    the plan is impossible: a cycle, an unknown dependency, no credentials;
+       or it has a warning that is an error
+  4    another run holds the lock
+  130  cancelled
+"""
+_VERIFIED_CODES: Final = """\
+exit codes:
+  0    all files are verified
+  1    at least one is not, or nothing is said about it
+  2    configuration or input
+  130  cancelled
+"""
+_CREDENTIALS: Final = """\
+credentials, in variables:
+  RELEASEKIT_NPM_TOKEN    default: the login of `npm login`
+  RELEASEKIT_NPM_OTP      a code, where nobody is at a terminal
+  RELEASEKIT_MAVEN_USERNAME, RELEASEKIT_MAVEN_PASSWORD
+  GH_TOKEN                for --run: reads the artifacts of the run
+
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positional:
+    """The input that needs no flag: its name, what help calls it, and what an error calls one of
+    it. Of `several`, some may stand behind a flag.
+    """
+
+    input: str
+    metavar: str
+    help: str
+    noun: str
+    several: bool = False
+
+
+_ROOT: Final = Positional(
+    input="working-directory",
+    metavar="ROOT",
+    help="the workspace; default: here",
+    noun="workspace",
+)
+_RESULTS: Final = Positional(
+    input="results-file",
+    metavar="RESULTS",
+    help="results.json of the run that staged; default: the one in the state directory",
+    noun="file of results",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRow:
+    """`module` has `run`, from a Config and a Session to an exit code. `credentials` is the part of
+    its help about them; by default, help lists the secrets among its inputs. Where it
+    `summarizes_errors`, the job summary tells of one that ends it early; for the other commands,
+    that of an earlier job does.
+    """
+
+    about: str
+    module: str
+    positional: Positional = _ROOT
+    credentials: str = ""
+    exit_codes: str = _EXIT_CODES
+    summarizes_errors: bool = False
+
+
+COMMANDS: Final[Mapping[Command, CommandRow]] = {
+    "plan": CommandRow(
+        about="Show what would be published, and in which order. Changes nothing.",
+        module="releasekit.cli.plan",
+        summarizes_errors=True,
+    ),
+    "publish": CommandRow(
+        about="Publish every package that is not published yet, dependencies first.",
+        module="releasekit.cli.publish",
+        summarizes_errors=True,
+    ),
+    "approve": CommandRow(
+        about="Review what a release has staged, and let it out, dependencies first.",
+        module="releasekit.cli.approve",
+        positional=_RESULTS,
+        credentials=_CREDENTIALS,
+    ),
+    "reject": CommandRow(
+        about="Take back what a release has staged.",
+        module="releasekit.cli.approve",
+        positional=_RESULTS,
+        credentials=_CREDENTIALS,
+    ),
+    "report": CommandRow(
+        about="Join the results of several jobs into one summary.",
+        module="releasekit.cli.report",
+    ),
+    "verify": CommandRow(
+        about="Check which workflow signed a release. Needs no workspace, and no credentials.",
+        module="releasekit.cli.verify",
+        positional=Positional(
+            input="files",
+            metavar="PATH|URL",
+            help="files, directories with releases, and addresses of files on registries",
+            noun="file",
+            several=True,
+        ),
+        exit_codes=_VERIFIED_CODES,
+    ),
+    "notes": CommandRow(
+        about="Print what is new in a version: its section of the CHANGELOG, or its commits.",
+        module="releasekit.cli.notes",
+        positional=Positional(
+            input="subject",
+            metavar="PACKAGE VERSION",
+            help="what to tell of: npm:@acme/core 1.2.0",
+            noun="package",
+            several=True,
+        ),
+        summarizes_errors=True,
+    ),
+    "doctor": CommandRow(
+        about="Report interrupted runs, leftover pins, stale locks and undecided uploads.",
+        module="releasekit.cli.doctor",
+    ),
+}
+# Of whoever gets packages, and has no workspace to do anything in.
+VERIFY: Final = frozenset[Command]({"verify"})
+NOTES: Final = frozenset[Command]({"notes"})
+ALL: Final = frozenset(COMMANDS) - VERIFY
+PUBLISH: Final = frozenset[Command]({"publish"})
+# What a person does with what a run has left, on a machine of theirs.
+DECIDE: Final = frozenset[Command]({"approve", "reject"})
+RUNS: Final = DECIDE | {"plan", "publish"}
+REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
