@@ -237,25 +237,6 @@ def test_what_went_to_the_background_leaves_the_terminal_alone(
         assert os.read(screen, 2) == b"p\n"
 
 
-def test_without_termios_there_are_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    with terminal(monkeypatch):
-        monkeypatch.setattr(controls, "termios", None)
-        assert controls._terminal() is None
-
-
-def test_a_loop_without_signals_has_none() -> None:
-    class Plain(asyncio.SelectorEventLoop):
-        def add_signal_handler(self, *_: object) -> None:
-            raise NotImplementedError
-
-    async def main() -> None:
-        with listen(Calls()):
-            assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
-
-    with asyncio.Runner(loop_factory=Plain) as runner:
-        runner.run(main())
-
-
 def test_off_the_main_thread_there_is_nothing() -> None:
     async def main() -> str:
         with listen(Calls()):

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
     from releasekit.release.release import ReleaseRun
 
-# Windows has no terminal that hangs up.
-HANG_UP = getattr(signal, "SIGHUP", None)
-SIGNALS = (signal.SIGINT, signal.SIGTERM, *((HANG_UP,) if HANG_UP else ()))
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACES_S = (None, CANCEL_GRACE_S, 0.0)  # each stricter than the one before
 
 
@@ -39,7 +37,7 @@ class Interruption:
         self._before = {
             number: action
             for number, action in before.items()
-            if number != HANG_UP or action is not signal.SIG_IGN
+            if number != signal.SIGHUP or action is not signal.SIG_IGN
         }
 
     @property
@@ -60,7 +58,7 @@ class Interruption:
 
         When a terminal hangs up, the shell and the kernel each say so: that is one time.
         """
-        stricter = self._strictness + (number != HANG_UP)
+        stricter = self._strictness + (number != signal.SIGHUP)
         self._interrupt(f"cancelled by {number.name}", max(stricter, 1))
 
     def __enter__(self) -> Self:
@@ -74,17 +72,14 @@ class Interruption:
 
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
-        # Windows has no handlers on the loop; there Ctrl-C cancels the task, as everywhere else.
-        with contextlib.suppress(NotImplementedError):
-            for number in self._before:
-                loop.add_signal_handler(number, self._by_signal, number)
+        for number in self._before:
+            loop.add_signal_handler(number, self._by_signal, number)
 
     def _listen_no_more(self, instead: Mapping[signal.Signals, Any]) -> None:
         loop = asyncio.get_running_loop()
-        with contextlib.suppress(NotImplementedError):
-            for number in self._before:
-                loop.remove_signal_handler(number)
-                signal.signal(number, instead[number])
+        for number in self._before:
+            loop.remove_signal_handler(number)
+            signal.signal(number, instead[number])
 
     def _interrupt(self, reason: str, strictness: int) -> None:
         self._strictness = min(strictness, len(GRACES_S) - 1)
@@ -98,7 +93,7 @@ class Interruption:
 
     def _leave(self, number: int, _: object) -> None:
         """At once: no release is under way."""
-        if number == HANG_UP:
+        if number == signal.SIGHUP:
             return
         with contextlib.suppress(OSError):  # a terminal that has hung up
             os.write(2, f"error: {self._leaving}\n".encode())

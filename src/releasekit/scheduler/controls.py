@@ -8,14 +8,10 @@ import os
 import select
 import signal
 import sys
+import termios
 import threading
+import tty
 from typing import TYPE_CHECKING
-
-try:
-    import termios
-    import tty
-except ImportError:  # Windows
-    termios = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,29 +31,22 @@ def listening(
 ) -> Iterator[None]:
     """Call these functions in the running loop, on SIGUSR1 or `p`, SIGUSR2 or `r`, and `q`.
 
-    What is not available is silently absent: signals outside the main thread, where the application
-    handles them itself, and on Windows; keys without a terminal in the foreground.
+    What is not available is silently absent: signals outside the main thread, and where the
+    application handles them itself; keys without a terminal in the foreground.
     """
     with contextlib.ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
-            stack.enter_context(_signals({"SIGUSR1": pause, "SIGUSR2": resume}))
+            stack.enter_context(_signals({signal.SIGUSR1: pause, signal.SIGUSR2: resume}))
             stack.enter_context(_keys({"p": pause, "r": resume, "q": cancel}))
         yield
 
 
 @contextlib.contextmanager
-def _signals(actions: Mapping[str, Callable[[], None]]) -> Iterator[None]:
+def _signals(actions: Mapping[signal.Signals, Callable[[], None]]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
-    installed: list[signal.Signals] = []
-    for name, action in actions.items():
-        number = getattr(signal, name, None)
-        if number is None or signal.getsignal(number) is not signal.SIG_DFL:
-            continue
-        # Only Unix event loops have it.
-        # https://docs.python.org/3/library/asyncio-platforms.html#windows
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, action)
-            installed.append(number)
+    installed = [each for each in actions if signal.getsignal(each) is signal.SIG_DFL]
+    for number in installed:
+        loop.add_signal_handler(number, actions[number])
     try:
         yield
     finally:
@@ -97,8 +86,6 @@ def _keys(actions: Mapping[str, Callable[[], None]]) -> Iterator[None]:
 
 def _terminal() -> int | None:
     """Standard input, if it is a terminal that this process may read without being stopped."""
-    if termios is None:
-        return None
     try:
         descriptor = sys.stdin.fileno()
         return descriptor if _in_foreground(descriptor) else None
