@@ -245,9 +245,9 @@ def test_each_github_has_a_token_of_its_own() -> None:
     """R37"""
     both = {"GITHUB_TOKEN": "public", "GH_ENTERPRISE_TOKEN": "ours"}
     public = WorkflowRun.named(f"{RUN}/attempts/2", secrets(both))
-    assert (str(public.api), public.token.reveal()) == ("https://api.github.com/", "public")
+    assert (public.api, public.token.reveal()) == ("https://api.github.com", "public")
     ours = WorkflowRun.named("https://git.acme.example/a/b/actions/runs/3?pr=1", secrets(both))
-    assert (str(ours.api), ours.token.reveal()) == ("https://git.acme.example/api/v3/", "ours")
+    assert (ours.api, ours.token.reveal()) == ("https://git.acme.example/api/v3", "ours")
     assert (ours.repository, ours.number) == ("a/b", "3")
     with pytest.raises(ConfigError, match="GH_TOKEN or GITHUB_TOKEN has to hold a token"):
         WorkflowRun.named(RUN, secrets({"GH_ENTERPRISE_TOKEN": "ours"}))
@@ -267,3 +267,19 @@ def test_what_is_no_address_of_a_run_is_an_error(url: str) -> None:
     """R37, R40"""
     with pytest.raises(ConfigError, match="--run"):
         WorkflowRun.named(url, secrets({"GH_TOKEN": json.dumps(url)}))
+
+
+def test_a_rate_limit_is_waited_for() -> None:
+    """R36: GitHub answers 403 for one, which is no refusal."""
+    github = GitHub({"releasekit-results": archive(results="1")})
+    limits = [httpx.Response(403, headers={"Retry-After": "0"})]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return limits.pop() if limits else github.answer(request)
+
+    async def fetched() -> list[tuple[str, bytes]]:
+        run = WorkflowRun.named(RUN, secrets({"GH_TOKEN": "t"}))
+        async with http_client(transport=httpx.MockTransport(answer)) as http:
+            return await run.results(http, RetryPolicy(1, 0.0))
+
+    assert asyncio.run(fetched()) == [("releasekit-results: results.json", b"1")]

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-import httpx
-
 from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
 from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.host.ci import API_URL
 from releasekit.http.client import retry
-from releasekit.http.github import ask
-from releasekit.http.origins import is_safe, same_origin
 from releasekit.problems import Problem
 from releasekit.text.json_text import entries, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+
+    import httpx
 
     from releasekit.announce.forge import Draft, Upload
     from releasekit.http.client import RetryPolicy
@@ -41,7 +40,7 @@ _PERMISSION: Final = (
 _CURES: Final = {
     401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
     403: _PERMISSION,
-    404: "Check GITHUB_API_URL, if it is set. GitHub says so too to those who may not see the "
+    404: f"Check {API_URL}, if it is set. GitHub says so too to those who may not see the "
     f"repository. {_PERMISSION}",
 }
 
@@ -79,7 +78,8 @@ class GitHubReleases:
 
         https://docs.github.com/en/rest/git/refs#get-a-reference
         """
-        response = await self._ask("GET", self._of_tag(draft.tag), missing=True)
+        url = self.github.at(f"{self.repository}/git/ref/tags/{quote(draft.tag)}")
+        response = await self._ask("GET", url, missing=True)
         if response.status_code == 404:
             # One that was pushed a moment ago may take another.
             raise LookAgain(
@@ -112,7 +112,7 @@ class GitHubReleases:
 
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
         """https://docs.github.com/en/rest/releases/assets#upload-a-release-asset"""
-        url = self._uploads(release).copy_merge_params({"name": upload.name})
+        url = self.github.uploads_at(release.uploads).copy_merge_params({"name": upload.name})
         headers = {
             "Content-Type": "application/octet-stream",
             "Content-Length": str(upload.size),
@@ -140,36 +140,7 @@ class GitHubReleases:
         return published
 
     def _at(self, path: str) -> httpx.URL:
-        return self._in_repository(f"releases{path}")
-
-    def _of_tag(self, tag: str) -> httpx.URL:
-        return self._in_repository(f"git/ref/tags/{quote(tag)}")
-
-    def _in_repository(self, path: str) -> httpx.URL:
-        return self.github.at(f"{self.repository}/{path}")
-
-    def _uploads(self, release: ForgeRelease) -> httpx.URL:
-        """Where the token may go to: the API's own origin, as of GitHub Enterprise Server, or the
-        host beside it, `uploads.` for `api.`, as of github.com and of `ghe.com`.
-
-        https://docs.github.com/en/rest/releases/assets#upload-a-release-asset
-        """
-        api = self._at("")
-        try:
-            url = httpx.URL(release.uploads.partition("{")[0])
-        except httpx.InvalidURL as error:
-            raise Rejected(
-                "GitHub's `upload_url` is no URL", problem=Problem.STRANGE_ANSWER
-            ) from error
-        beside = f"uploads.{api.host.removeprefix('api.')}" if api.host.startswith("api.") else ""
-        is_beside = url.host == beside and (url.scheme, url.port) == (api.scheme, api.port)
-        if url.userinfo or not is_safe(url) or not (same_origin(url, api) or is_beside):
-            raise Rejected(
-                f"GitHub's `upload_url` leads to {url.host!r}, and the token stays with {api.host}",
-                hint="Check GITHUB_API_URL, and proxies on the way.",
-                problem=Problem.WRONG_ADDRESS,
-            )
-        return url
+        return self.github.at(f"{self.repository}/releases{path}")
 
     async def _ask(
         self,
@@ -186,8 +157,8 @@ class GitHubReleases:
         async def attempt() -> httpx.Response | None:
             body = content if isinstance(content, bytes) else _read_pieces(content)
             try:
-                return await ask(
-                    self.github, method, url, content=body, headers=headers, missing=missing
+                return await self.github.ask(
+                    method, url, content=body, headers=headers, missing=missing
                 )
             except Transient as error:
                 if method != "POST" or not error.ambiguous:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final, Protocol
-from urllib.parse import quote
 
 from releasekit.announce.changelog import find_section
+from releasekit.host.github import page_of_commit, page_of_comparison, page_of_file
 from releasekit.text.escape import markdown, visible, visible_lines
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ async def write_notes(
             continue
         log = visible_lines(_decode(data))
         if text := find_section(log, package.version, names).strip():
-            return shorten(text, _rest_link(repository, f"blob/{commit}/{place.partition(':')[2]}"))
+            page = page_of_file(repository, commit, place.partition(":")[2])
+            return shorten(text, _rest_link(page))
     inner = [
         each.directory
         for each in others
@@ -101,7 +102,8 @@ async def write_notes(
     lines = [_commit_line(each, repository) for each in commits[:_MOST_COMMITS]]
     if len(commits) > _MOST_COMMITS:
         lines.append(f"- and {len(commits) - _MOST_COMMITS} more")
-    return shorten("\n".join(lines), _rest_link(repository, f"compare/{previous}...{commit}"))
+    rest = _rest_link(page_of_comparison(repository, previous, commit))
+    return shorten("\n".join(lines), rest)
 
 
 def _decode(data: bytes) -> str:
@@ -113,8 +115,8 @@ def _decode(data: bytes) -> str:
 def _commit_line(commit: Commit, repository: str) -> str:
     """The subject comes from outside: it may mention no user and close no issue."""
     number = commit.id[:8]
-    page = f"({repository}/commit/{commit.id})" if repository else ""
-    return f"- {_escape_subject(commit.subject)} ({f'[{number}]{page}' if page else number})"
+    page = page_of_commit(repository, commit.id)
+    return f"- {_escape_subject(commit.subject)} ({f'[{number}]({page})' if page else number})"
 
 
 def _escape_subject(text: str) -> str:
@@ -125,11 +127,8 @@ def _escape_subject(text: str) -> str:
     return _MENTION.sub("@\u200b", _NUMBER.sub(r"\1\\", escaped))
 
 
-def _rest_link(repository: str, path: str) -> str:
-    where = (
-        f"[in the repository]({repository}/{quote(path)})" if repository else "in the repository"
-    )
-    return f"The rest is {where}."
+def _rest_link(page: str) -> str:
+    return f"The rest is {f'[in the repository]({page})' if page else 'in the repository'}."
 
 
 def shorten(text: str, rest: str, limit: int = MAX_CHARS) -> str:

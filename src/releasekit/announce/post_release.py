@@ -22,6 +22,7 @@ from releasekit.announced import Announcement, Status
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.git.remote import repository_at
+from releasekit.host.ci import HOW_TO_NAME_REPOSITORY
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
@@ -166,8 +167,7 @@ async def _choose_forge(tagging: Tagging, services: Services, policy: RetryPolic
         name = tagging.config.tagging.remote
         raise ConfigError(
             f"`announce` is true, and the git remote {name} is no repository of {ci.server}",
-            hint="Releases are announced on GitHub: set GITHUB_REPOSITORY=OWNER/NAME, and for "
-            "GitHub Enterprise GITHUB_SERVER_URL and GITHUB_API_URL, as its runners do.",
+            hint=f"Releases are announced on GitHub: {HOW_TO_NAME_REPOSITORY}",
         )
     token = services.credentials.get(FORGE_TOKEN.variable)
     if token is None and tagging.config.mode == "plan":

@@ -9,7 +9,6 @@ import contextlib
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 from releasekit.announce.tag_names import (
     is_shared,
@@ -26,6 +25,7 @@ from releasekit.git.objects import tag_object, write_loose
 from releasekit.git.remote import Remote, repository_at
 from releasekit.git.versions import first_commits, versions_at
 from releasekit.host.files import repository_of
+from releasekit.host.github import page_of_tag
 from releasekit.http.client import retry
 from releasekit.model import Action
 from releasekit.plan.changes import version_tags
@@ -166,13 +166,9 @@ async def _plan_each(
     found |= await _find_foreign(plan, found, targets, tagging)
     found |= await _find_commits(unknown, found, targets, tagging)
     return {
-        each: replace(tag, url=_page(tagging.repository, tag.name)) for each, tag in found.items()
+        each: replace(tag, url=page_of_tag(tagging.repository, tag.name))
+        for each, tag in found.items()
     }
-
-
-def _page(repository: str, tag: str) -> str:
-    """Where the forge shows the tag."""
-    return f"{repository}/releases/tag/{quote(tag, safe='@/')}" if repository else ""
 
 
 def commit_of_version(planned: PlannedPackage, head: str) -> str:

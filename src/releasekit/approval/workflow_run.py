@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -15,7 +14,8 @@ from releasekit.aio import uncancellable
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
 from releasekit.errors import ConfigError, Denied, PackageError
 from releasekit.host.ci import PULL_REQUEST_EVENTS
-from releasekit.http.client import check, request_with_retry
+from releasekit.host.github import RUN_PATH, SERVER, page_of_run
+from releasekit.http.github import GitHub, api_of, tokens_for
 from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
 from releasekit.report.results import MAX_BYTES
@@ -36,18 +36,14 @@ ARTIFACT: Final = "releasekit-results"
 # A state directory has what was built beside the results, and may be large.
 MAX_ARTIFACT_BYTES: Final = 64 * 1024 * 1024
 _MAX_ARTIFACTS: Final = 100  # one page
-_RUN: Final = re.compile(r"/?([\w.-]+)/([\w.-]+)/actions/runs/(\d{1,20})(?:/.*)?")
 _MAX_FILES: Final = 100_000
-# https://cli.github.com/manual/gh_help_environment
-_TOKENS: Final = ("GH_TOKEN", "GITHUB_TOKEN")
-_ENTERPRISE_TOKENS: Final = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkflowRun:
     """One run of a workflow. `api` is where its GitHub answers, `token` what that is asked with."""
 
-    api: httpx.URL
+    api: str
     repository: str
     number: str
     token: Secret
@@ -56,17 +52,16 @@ class WorkflowRun:
     def named(cls, url: str, secrets: Callable[[str], Secret | None]) -> Self:
         """By the address that a browser shows for it. Raises ConfigError."""
         place = require_safe(url, name="--run")
-        matched = _RUN.fullmatch(place.path)
+        matched = RUN_PATH.fullmatch(place.path)
         if matched is None:
             raise ConfigError(
                 f"--run: {clip(visible(url), 200)} is not the address of a workflow run",
                 hint="Write it as the browser shows it: "
-                "https://github.com/OWNER/REPOSITORY/actions/runs/NUMBER",
+                f"{page_of_run(f'{SERVER}/OWNER/REPOSITORY', 'NUMBER')}",
                 problem=Problem.APPROVAL,
             )
-        # A token of one GitHub is not for another one.
-        public = place.host == "github.com"
-        names = _TOKENS if public else _ENTERPRISE_TOKENS
+        api = api_of(place)
+        names = tokens_for(api)
         token = next((found for name in names if (found := secrets(name))), None)
         if token is None:
             raise ConfigError(
@@ -75,12 +70,6 @@ class WorkflowRun:
                 hint="GH_TOKEN=$(gh auth token), or download the artifact and name the file in it.",
                 problem=Problem.APPROVAL,
             )
-        # https://docs.github.com/en/enterprise-server@latest/rest/quickstart
-        api = (
-            place.copy_with(host="api.github.com", path="/", query=None, fragment=None)
-            if public
-            else place.copy_with(path="/api/v3/", query=None, fragment=None)
-        )
         return cls(api, f"{matched[1]}/{matched[2]}", matched[3], token)
 
     async def results(
@@ -88,7 +77,7 @@ class WorkflowRun:
     ) -> list[tuple[str, bytes]]:
         """Where each results file was found, and its text; the newest artifact first.
 
-        Raises ConfigError for a run without any, and what `request_with_retry` raises.
+        Raises ConfigError for a run without any, and what `GitHub.read` raises.
         """
         listed = await self._listed(http, policy)
         named = [each for each in listed if each["name"] == ARTIFACT]
@@ -114,7 +103,7 @@ class WorkflowRun:
 
     async def describe(self, http: httpx.AsyncClient, policy: RetryPolicy) -> dict[str, str]:
         """Whose run it is, as GitHub says it, for whoever lets out what it has staged; the text is
-        that of strangers. Raises what `request_with_retry` raises.
+        that of strangers. Raises what `GitHub.read` raises.
 
         https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
         """
@@ -163,17 +152,9 @@ class WorkflowRun:
         return sorted(usable, key=lambda each: int(each["id"]), reverse=True)
 
     async def _get(self, http: httpx.AsyncClient, policy: RetryPolicy, path: str) -> bytes:
-        url = self.api.join(f"repos/{self.repository}/{path}")
-        headers = {
-            "Authorization": f"Bearer {self.token.reveal()}",
-            "Accept": "application/vnd.github+json",
-            "X-GitHub-Api-Version": "2022-11-28",
-        }
-        response = await request_with_retry(
-            http, "GET", url, headers=headers, policy=policy, max_bytes=MAX_ARTIFACT_BYTES + 4096
-        )
+        github = GitHub(http=http, api=self.api, token=self.token, redact=policy.redact)
         try:
-            check(response, f"{self.repository}: {url}")
+            response = await github.read(github.at(f"{self.repository}/{path}"), policy)
         except Denied as error:
             error.hint = "The token has to be one that may read the repository's artifacts."
             raise

@@ -20,7 +20,7 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import DeadlinePassed, PathError, Transient
-from releasekit.host.ci import CI
+from releasekit.host.ci import CI, IDENTITY_URL, TEMPORARY
 from releasekit.host.files import repository_of
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
@@ -164,7 +164,7 @@ async def _prepare(
     patience: WaitBudget,
 ) -> Prepared:
     processes = await start_processes(group, config, session, inherit_fds)
-    signs = session.credentials.get("ACTIONS_ID_TOKEN_REQUEST_URL") is not None
+    signs = session.credentials.get(IDENTITY_URL) is not None
     loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
     config, survey = await _survey(config, session, processes)
     dist = [place.path for place in config.dist]
@@ -252,14 +252,14 @@ async def start_processes(
 ) -> Processes:
     """What all children of a command are started by, for as long as `group` is open.
 
-    Their RUNNER_TEMP is a directory of this run: the runner's own holds the files that it obeys.
+    Their temporary directory is one of this run: the runner's own holds the files that it obeys.
     """
     environment, secrets = session.credentials.environment, session.credentials.values
     ecosystems = session.ecosystems.values()
     variables = ToolVariables.of_all(each.variables for each in ecosystems)
     own = {}
-    if environment.get("RUNNER_TEMP"):
-        own["RUNNER_TEMP"] = await group.enter(scratch(environment))
+    if environment.get(TEMPORARY):
+        own[TEMPORARY] = await group.enter(scratch(environment))
     sandbox = await asyncio.to_thread(
         chosen,
         config.build_sandbox,

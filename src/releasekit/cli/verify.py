@@ -15,6 +15,7 @@ from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError, PackageError, PathError, Rejected
+from releasekit.host.github import SERVER
 from releasekit.http.client import (
     RetryPolicy,
     check,
@@ -296,6 +297,6 @@ def _outcome_line(found: Outcome) -> str:
     if verified is None:
         return f"FAILED {found.name}: {found.reason}{mark(Problem.NOT_VERIFIED)}"
     claims = verified.claims
-    where = claims.repository.removeprefix("https://github.com/")
+    where = claims.repository.removeprefix(f"{SERVER}/")
     who = f"{where} {claims.workflow} {claims.ref} {claims.event} {claims.commit}"
     return f"ok {found.name} sha256:{found.sha256} {who}, log entry {verified.log_index}"

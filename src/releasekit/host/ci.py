@@ -9,15 +9,32 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 
 from releasekit.host.files import read_head
+from releasekit.host.github import API, SERVER, page_of_run
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # https://docs.github.com/en/actions/reference/workflows-and-actions/variables
-# GitHub Enterprise Server gives other ones, and so does Gitea, whose runner runs actions too.
-_SERVER: Final = "https://github.com"
-_API: Final = "https://api.github.com"
+API_URL: Final = "GITHUB_API_URL"
+HOW_TO_NAME_REPOSITORY: Final = (
+    f"set GITHUB_REPOSITORY=OWNER/NAME, and for GitHub Enterprise GITHUB_SERVER_URL and {API_URL}, "
+    "as its runners do."
+)
+# A directory of the job, in which the runner also keeps the files that it obeys.
+TEMPORARY: Final = "RUNNER_TEMP"
+OUTPUTS: Final = "GITHUB_OUTPUT"
+SUMMARY: Final = "GITHUB_STEP_SUMMARY"
+# The files that the runner makes before a step and obeys after it.
+COMMAND_FILES: Final = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", OUTPUTS, SUMMARY)
+# Where a job asks for an ID token, and what with.
+IDENTITY_URL: Final = "ACTIONS_ID_TOKEN_REQUEST_URL"
+IDENTITY_BEARER: Final = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+# What every child process may see, as an expression.
+HARMLESS: Final = (
+    "CI|GITHUB_ACTIONS|GITHUB_(SHA|REF|REF_NAME|REPOSITORY|SERVER_URL|WORKSPACE)"
+    "|RUNNER_(OS|ARCH|TEMP|TOOL_CACHE)"
+)
 # An address that a page may link to; plain HTTP stays on this machine.
 _LINKED: Final = re.compile(
     r"https://[A-Za-z0-9.-]+(:[0-9]+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
@@ -74,8 +91,8 @@ class CI:
         repository = environment.get("GITHUB_REPOSITORY", "")
         return cls(
             is_actions=environment.get("GITHUB_ACTIONS") == "true",
-            server=environment.get("GITHUB_SERVER_URL", _SERVER).rstrip("/"),
-            api=environment.get("GITHUB_API_URL", _API),
+            server=environment.get("GITHUB_SERVER_URL", SERVER).rstrip("/"),
+            api=environment.get(API_URL, API),
             repository=repository if _REPOSITORY.fullmatch(repository) else "",
             event=environment.get("GITHUB_EVENT_NAME", ""),
             ref=environment.get("GITHUB_REF", ""),
@@ -130,7 +147,7 @@ class CI:
         project = "/".join((self.repository, *_below(root, self.checkout)))
         page = f"{self.server}/{self.repository}" if _LINKED.fullmatch(self.server) else ""
         shown = page and _NUMBER.fullmatch(self._run)
-        run_url = f"{page}/actions/runs/{self._run}" if shown else ""
+        run_url = page_of_run(page, self._run) if shown else ""
         return Origin(project=project, repository=page, run_url=run_url)
 
 

@@ -27,7 +27,7 @@ from actions_toolkit.file_command import (  # type: ignore[import-untyped]
 
 from releasekit.errors import ConfigError
 from releasekit.host import durable
-from releasekit.host.ci import CI
+from releasekit.host.ci import CI, COMMAND_FILES, OUTPUTS, SUMMARY
 from releasekit.host.folder import Folder
 from releasekit.host.secret_encodings import encode
 from releasekit.problems import Problem
@@ -47,10 +47,6 @@ MAX_ANNOTATIONS: Final = 10
 MAX_MESSAGE_CHARS: Final = 4096
 MIN_SECRET_CHARS: Final = 4
 _CUT: Final = "\n\n_Cut here: a job summary holds 1 MiB. The results file has everything._\n"
-VARIABLES: Final = (
-    *("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"),
-    *("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"),
-)
 # The runner's own directory, which an action in a container has under another name. It also holds
 # the files of the step around this one, where an action is made of steps, and these are obeyed too.
 # https://github.com/actions/runner/blob/258d6c85/src/Runner.Worker/Handlers/ContainerActionHandler.cs
@@ -123,10 +119,10 @@ def _write(path: str, data: bytes) -> None:
 
 def _command_files(environment: Mapping[str, str]) -> Iterator[Path]:
     """Those that are regular files or not there yet. What this process prints to is not watched, as
-    with `>>"$GITHUB_STEP_SUMMARY"` behind the command.
+    where a workflow redirects a command to the job summary.
     """
     ours = {_identity(os.fstat(descriptor)) for descriptor in (1, 2) if _is_open(descriptor)}
-    named = {_real(path) for path in map(environment.get, VARIABLES) if path}
+    named = {_real(path) for path in map(environment.get, COMMAND_FILES) if path}
     beside = {
         folder / name
         for folder in {path.parent for path in named}
@@ -251,7 +247,7 @@ class Actions:
         """Set an output; False, and a warning, where the runner would drop it: it holds a masked
         value, or all outputs together would exceed 1 MB.
         """
-        path = self._environment.get("GITHUB_OUTPUT")
+        path = self._environment.get(OUTPUTS)
         if not path:
             return not self._on
         reason = self._refused(name, value)
@@ -266,7 +262,7 @@ class Actions:
         it.
         """
         self.has_summary = True
-        path = self._environment.get("GITHUB_STEP_SUMMARY")
+        path = self._environment.get(SUMMARY)
         if not path:
             return
         taken = os.path.getsize(path) if os.path.exists(path) else 0  # noqa: PTH110, PTH202

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.errors import ConfigError
 from releasekit.host import durable
+from releasekit.host.ci import TEMPORARY
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ def _find_exposed(root: Path, places: Sequence[Path], environment: Mapping[str, 
     """What lies in the workspace or another place open to builds, and should not; or nothing."""
     if root == Path(root.anchor):
         return "the workspace is the whole file system"
-    runners = Path(environment.get("RUNNER_TEMP") or "/", _OF_THE_RUNNER)
+    runners = Path(environment.get(TEMPORARY) or "/", _OF_THE_RUNNER)
     # What is in a home decides where tokens go and what git runs with them.
     watched = {
         "the home directory": [Path(home)] if (home := environment.get("HOME")) else [],

@@ -6,20 +6,20 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.host.ci import HARMLESS
 from releasekit.host.secret_encodings import secrets_in
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
 # Variables that neither this nor an ecosystem names are left out: one with a harmless name may hold
-# anything that a workflow's `env:` puts there. GITHUB_ENV, GITHUB_OUTPUT and the like are left out
-# as well: a process that may write to those files can change the steps that follow.
+# anything that a workflow's `env:` puts there. The names of the runner's own files are left out as
+# well: a process that may write to those files can change the steps that follow.
 # https://docs.github.com/en/actions/reference/security/secure-use#understanding-the-risk-of-script-injections
 _ALLOWED: Final = re.compile(
-    r"""
+    rf"""
       PATH | HOME | USER | LOGNAME | SHELL | LANG | LANGUAGE | LC_\w+ | TZ | TMPDIR | TEMP | TMP
-    | XDG_\w+ | CI | GITHUB_ACTIONS | GITHUB_(SHA|REF|REF_NAME|REPOSITORY|SERVER_URL|WORKSPACE)
-    | RUNNER_(OS|ARCH|TEMP|TOOL_CACHE) | SOURCE_DATE_EPOCH
+    | XDG_\w+ | SOURCE_DATE_EPOCH | {HARMLESS}
     | (HTTP|HTTPS|ALL|NO)_PROXY | (http|https|all|no)_proxy
     | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE | NODE_EXTRA_CA_CERTS
     | CC | CXX | AR | LD | (C|CXX|CPP|LD|ARCH)FLAGS | MAKEFLAGS | CMAKE_\w+ | PKG_CONFIG\w*

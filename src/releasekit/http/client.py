@@ -121,7 +121,7 @@ def _http_client(pool_size: int, transport: httpx.AsyncBaseTransport | None) -> 
             # A registry may work on an upload for a while after its last byte. Waiting for a turn
             # in our own pool has no limit: it says nothing about the registry.
             "timeout": httpx.Timeout(60.0, connect=15.0, pool=None),
-            # Only request_with_retry follows redirects: it checks where they lead.
+            # Only send_on and download follow redirects: they check where these lead.
             "follow_redirects": False,
         },
     )
@@ -287,19 +287,31 @@ async def request_with_retry(
 
     async def attempt() -> httpx.Response:
         request = client.build_request(method, url, headers=headers)
-        for _ in range(MAX_REDIRECTS):
-            response = await send(client, request, circuit=policy.circuit, max_bytes=max_bytes)
-            if is_passing(response.status_code):
-                check(response, describe_request(request), redact=policy.redact)
-            if response.next_request is None:
-                return response
-            request = follow_redirect(request, response.next_request)
-        raise Rejected(
-            f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
-            problem=Problem.WRONG_ADDRESS,
-        )
+        response = await send_on(client, request, circuit=policy.circuit, max_bytes=max_bytes)
+        if is_passing(response.status_code):
+            check(response, describe_request(response.request), redact=policy.redact)
+        return response
 
     return await retry(attempt, policy)
+
+
+async def send_on(
+    client: httpx.AsyncClient,
+    request: httpx.Request,
+    *,
+    circuit: Circuit | None = None,
+    max_bytes: int = MAX_RESPONSE_BYTES,
+) -> httpx.Response:
+    """As `send`, with redirects followed (never with credentials to another origin)."""
+    for _ in range(MAX_REDIRECTS):
+        response = await send(client, request, circuit=circuit, max_bytes=max_bytes)
+        if response.next_request is None:
+            return response
+        request = follow_redirect(request, response.next_request)
+    raise Rejected(
+        f"{describe_request(request)}: more than {MAX_REDIRECTS} redirects",
+        problem=Problem.WRONG_ADDRESS,
+    )
 
 
 async def download(

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
 
-# Variables whose value authenticates somebody. ACTIONS_ID_TOKEN_REQUEST_URL is one of them, so that
-# no build can ask GitHub for an identity token.
+# Variables whose value authenticates somebody. The address where a job asks for an ID token is one
+# of them, so that no build can ask.
 _SECRET_NAME: Final = re.compile(
     r"(?:^|[_:])(?:(?:AUTH_?)?TOKEN|PASSWORD|PASSWD|PASS|PASSPHRASE|SECRET|CREDENTIALS|JWT|PAT|COOKIE"
     r"|(?:API|ACCESS|PRIVATE|SIGNING|DEPLOY|SSH|GPG|ENCRYPTION|ACCOUNT|CLIENT)_?KEY"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import Denied, Transient
+from releasekit.host.ci import IDENTITY_BEARER, IDENTITY_URL
 from releasekit.http.client import check, send
 from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
@@ -34,8 +35,8 @@ class IdTokens:
     def __init__(self, credentials: Credentials, http: httpx.AsyncClient) -> None:
         self._credentials = credentials
         self._http = http
-        self._url = credentials.get("ACTIONS_ID_TOKEN_REQUEST_URL")
-        self._bearer = credentials.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+        self._url = credentials.get(IDENTITY_URL)
+        self._bearer = credentials.get(IDENTITY_BEARER)
 
     @property
     def offered(self) -> bool:
@@ -48,7 +49,7 @@ class IdTokens:
         """
         if self._url is None or self._bearer is None:
             raise Denied("This job may not ask GitHub for an ID token", problem=Problem.NOT_TRUSTED)
-        url = require_safe(self._url.reveal(), name="ACTIONS_ID_TOKEN_REQUEST_URL")
+        url = require_safe(self._url.reveal(), name=IDENTITY_URL)
         request = self._http.build_request(
             "GET",
             url.copy_add_param("audience", audience),

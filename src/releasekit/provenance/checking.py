@@ -30,6 +30,7 @@ from cryptography.x509.verification import (
 )
 
 from releasekit.host.ci import PULL_REQUEST_EVENTS
+from releasekit.host.github import SERVER
 from releasekit.provenance.certificate import Claims
 from releasekit.provenance.document import Document
 from releasekit.provenance.statement import ABOUT_ORIGIN, pae
@@ -165,8 +166,8 @@ def require_signer(
     if claims.issuer != ISSUER:
         raise NotVerified(f"its signer has its identity from {claims.issuer}, not from {ISSUER}")
     # GitHub keeps no two names that differ in capitals alone, and lets nobody write others.
-    if claims.repository.lower() != f"https://github.com/{repository.lower()}":
-        signed_in = claims.repository.removeprefix("https://github.com/")
+    if claims.repository.lower() != f"{SERVER}/{repository.lower()}":
+        signed_in = claims.repository.removeprefix(f"{SERVER}/")
         raise NotVerified(f"it was signed in {signed_in}, not in {repository}")
     if workflow and claims.workflow != f".github/workflows/{workflow}":
         raise NotVerified(f"it was signed by the workflow {claims.workflow}, not by {workflow}")

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.host.github import page_of_run
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Job:
 
     @property
     def run_url(self) -> str:
-        return f"{self.repository_url}/actions/runs/{self.run_id}/attempts/{self.run_attempt}"
+        return f"{page_of_run(self.repository_url, self.run_id)}/attempts/{self.run_attempt}"
 
     def _part(self, name: str) -> str:
         found = _WORKFLOW.fullmatch(self.workflow_ref)

@@ -13,8 +13,8 @@ from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import ReleaseStatement
 from releasekit.errors import BuildFailed, ConfigError, PackageError, Rejected, Transient
 from releasekit.host import durable
+from releasekit.host.github import page_of_attestations
 from releasekit.http.client import RetryPolicy, retry
-from releasekit.http.github import ask
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import Bundle
 from releasekit.provenance.checking import check as verified
@@ -176,7 +176,6 @@ async def send_to_github(
     """
     if github.token is None:
         return replace(statement, note=f"GitHub was not sent it: there is no token. {_PERMISSION}")
-    pages = f"{job.server}/{job.repository}/attestations"
     try:
         kept = _Kept(github, github.token, github.at(f"{job.repository}/attestations"))
         send = kept.send_unless_there if statement.kept else kept.send
@@ -185,8 +184,8 @@ async def send_to_github(
         cure = _AGAIN if isinstance(error, Transient) else error.hint
         return replace(statement, note=f"GitHub has not taken it: {error}. {cure}".rstrip())
     # Each has a page; several, or one of an unknown number, are on the one that lists all.
-    page = f"{pages}/{numbers[0]}" if len(numbers) == 1 and numbers[0] else pages
-    return replace(statement, url=page)
+    number = numbers[0] if len(numbers) == 1 else ""
+    return replace(statement, url=page_of_attestations(job.repository_url, number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +222,7 @@ class _Kept:
         self, method: str, url: httpx.URL, content: bytes, *, missing: bool = False
     ) -> httpx.Response:
         try:
-            return await ask(self.github, method, url, content=content, missing=missing)
+            return await self.github.ask(method, url, content=content, missing=missing)
         except Rejected as error:
             error.hint = _CURES.get(error.status, "")
             raise

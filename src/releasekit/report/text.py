@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from releasekit.host.github import page_of_commit
 from releasekit.model import Outcome
 from releasekit.text.escape import log_line
 
@@ -123,7 +124,7 @@ def run_url(report: Report) -> str:
 def commit_page(repository: str, commit: str) -> str:
     """The page of the commit that `commit` names, as a plan or a report has it."""
     page, named = trusted_page(repository).rstrip("/"), _COMMIT.fullmatch(commit)
-    return web_page(f"{page}/commit/{named[1]}") if page and named else ""
+    return web_page(page_of_commit(page, named[1])) if named else ""
 
 
 def trusted_page(url: str) -> str:

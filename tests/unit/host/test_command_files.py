@@ -12,7 +12,8 @@ import pytest
 
 from releasekit.errors import ConfigError
 from releasekit.host import durable, runner
-from releasekit.host.runner import VARIABLES, CommandFiles
+from releasekit.host.ci import COMMAND_FILES
+from releasekit.host.runner import CommandFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,10 +24,10 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
     """As on a runner: those of this step and those of the step around it."""
     directory = tmp_path / "_runner_file_commands"
     directory.mkdir()
-    for name in VARIABLES:
+    for name in COMMAND_FILES:
         (directory / f"{name}_outer").write_text("")
         (directory / f"{name}_inner").write_text("before\n")
-    return {name: str(directory / f"{name}_inner") for name in VARIABLES}
+    return {name: str(directory / f"{name}_inner") for name in COMMAND_FILES}
 
 
 def _swap_directory(path: Path) -> None:
@@ -75,7 +76,7 @@ WAYS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("name", VARIABLES)
+@pytest.mark.parametrize("name", COMMAND_FILES)
 def test_what_others_write_is_taken_out(
     environment: Mapping[str, str], name: str, way: Callable[[Path], object]
 ) -> None:

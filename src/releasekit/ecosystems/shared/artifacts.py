@@ -15,6 +15,7 @@ from releasekit.aio import uncancellable
 from releasekit.errors import BuildFailed, PackageError, PathError
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.host.ci import TEMPORARY
 from releasekit.host.folder import Folder
 from releasekit.model import Artifact
 from releasekit.problems import Problem
@@ -36,7 +37,7 @@ async def scratch(environment: Mapping[str, str]) -> AsyncIterator[Path]:
     """A new directory outside the workspace, removed at the end; raises ConfigError where it cannot
     be made.
     """
-    directory = _new_directory(environment.get("RUNNER_TEMP"))
+    directory = _new_directory(environment.get(TEMPORARY))
     try:
         yield directory
     finally:
@@ -48,7 +49,7 @@ def _new_directory(where: str | None) -> Path:
         parent = Path(where).resolve() if where else Path(tempfile.gettempdir())
         return durable.make_scratch(parent, "releasekit-")
     except OSError as error:
-        place = f"RUNNER_TEMP: {where}" if where else "TMPDIR"
+        place = f"{TEMPORARY}: {where}" if where else "TMPDIR"
         raise PathError(
             f"{place}: no directory can be made there: {error.strerror}",
             hint="Name a directory in which files can be written.",
