@@ -102,8 +102,8 @@ class WorkflowRun:
         return found
 
     async def describe(self, http: httpx.AsyncClient, policy: RetryPolicy) -> dict[str, str]:
-        """Whose run it is, as GitHub says it, for whoever lets out what it has staged; the text is
-        that of strangers. Raises what `GitHub.read` raises.
+        """Whose run it is, as GitHub says it, for the person who approves; the text is that of
+        strangers. Raises what `GitHub.read` raises.
 
         https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run
         """

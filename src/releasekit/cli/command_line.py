@@ -33,16 +33,16 @@ commands (`releasekit COMMAND --help` lists the flags):
   --version  the version of ReleaseKit
 
 examples:
-  releasekit plan                                what would be published from here
-  releasekit plan --format mermaid               the same as a graph
-  releasekit publish --registry dir:./registry   into a directory that pip can install from
-  RELEASEKIT_PYPI_TOKEN=... releasekit publish   to pypi.org
-  releasekit approve results.json                what a run has staged, as its maintainer
-  releasekit verify dist --repository acme/kit   that files come from that repository
+  releasekit plan                                show what would be published from here
+  releasekit plan --format mermaid               show it as a graph
+  releasekit publish --registry dir:./registry   publish into a directory, for pip
+  RELEASEKIT_PYPI_TOKEN=... releasekit publish   publish to pypi.org
+  releasekit approve results.json                approve what a run has staged
+  releasekit verify dist --repository acme/kit   check that files come from there
 
-Every flag is an input of the action and a variable, --max-retries and RELEASEKIT_MAX_RETRIES;
-most are keys of releasekit.toml too. Secrets are variables only. A flag beats a variable, which
-beats releasekit.toml. Without a command this is the action, and RELEASEKIT_MODE says what to do.
+Every flag is also an input of the action and a variable (--max-retries, RELEASEKIT_MAX_RETRIES),
+and most are keys of releasekit.toml. Secrets are variables only. A flag overrides a variable, and
+a variable overrides releasekit.toml. Without a command, RELEASEKIT_MODE names it, as in the action.
 
 {exit_codes}"""
 
@@ -95,7 +95,7 @@ def _command(word: str) -> Command:
     elif re.fullmatch(r"[A-Za-z]+" if near else _SHORT, word):
         what = f"there is no command {word!r}"
     else:  # it may be a token in the wrong place
-        what = "the first argument is no command"
+        what = "the first argument is not a command"
     raise ConfigError(
         what + (f", did you mean {near!r}?" if near else ""),
         hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",

@@ -12,25 +12,25 @@ Command = Literal["plan", "publish", "approve", "reject", "report", "verify", "n
 
 _EXIT_CODES: Final = """\
 exit codes:
-  0    all published, or there already; or staged, for a person to approve
-  1    at least one package failed, is blocked or unknown
-  2    configuration or input
+  0    every package is published or was before, or is staged for approval
+  1    at least one package failed, is blocked, or is unknown
+  2    the configuration or an input is wrong
   3    the plan is impossible: a cycle, an unknown dependency, no credentials;
-       or it has a warning that is an error
+       or one of its warnings counts as an error
   4    another run holds the lock
   130  cancelled
 """
 _VERIFIED_CODES: Final = """\
 exit codes:
   0    all files are verified
-  1    at least one is not, or nothing is said about it
-  2    configuration or input
+  1    at least one file is not verified, or has no attestation
+  2    the configuration or an input is wrong
   130  cancelled
 """
 _CREDENTIALS: Final = """\
-credentials, in variables:
+credentials, as variables:
   RELEASEKIT_NPM_TOKEN    default: the login of `npm login`
-  RELEASEKIT_NPM_OTP      a code, where nobody is at a terminal
+  RELEASEKIT_NPM_OTP      a one-time code, where no terminal can ask for it
   RELEASEKIT_MAVEN_USERNAME, RELEASEKIT_MAVEN_PASSWORD
   GH_TOKEN                for --run: reads the artifacts of the run
 
@@ -136,7 +136,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         module="releasekit.cli.doctor",
     ),
 }
-# Of whoever gets packages, and has no workspace to do anything in.
+# For users of packages, who have no workspace.
 VERIFY: Final = frozenset[Command]({"verify"})
 NOTES: Final = frozenset[Command]({"notes"})
 ALL: Final = frozenset(COMMANDS) - VERIFY

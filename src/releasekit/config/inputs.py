@@ -25,13 +25,13 @@ from releasekit.problems import Problem
 
 STATE_KEY = Declaration.secret(
     "state-key",
-    "The secret, of 32 characters at least, that seals what is built. Runs that have the same one "
-    "trust each other's state directory; without it, only runs of one user on one machine do.",
+    "The secret, at least 32 characters, that seals built files. Runs with the same key trust each"
+    " other's state directory; without a key, only runs of one user on one machine do.",
 )
 FORGE_TOKEN = Declaration.secret(
     "forge-token",
-    "What GitHub is sent releases with, where the job has `contents: write`, and the release "
-    "statement, where it has `attestations: write`. Default: the job's own token.",
+    "The token that sends releases to GitHub (`contents: write`) and the release statement "
+    "(`attestations: write`). Default: the job's own token.",
     default="${{ github.token }}",
 )
 
@@ -57,7 +57,7 @@ class Selection:
     config_file: Annotated[
         str,
         Declaration(
-            "Default: `releasekit.toml` in the root, if it is there.",
+            "The configuration file. Default: `releasekit.toml` in the root, if there is one.",
             "path",
             commands=ALL,
             places=NOT_IN_FILE,
@@ -75,15 +75,16 @@ class Selection:
     packages: Annotated[
         tuple[str, ...],
         Declaration(
-            "Only packages whose name matches one of these globs, separated by commas or "
-            "line breaks. A dependency that is left out must be on its registry already.",
+            "Only packages whose name matches one of these globs, separated by commas or line "
+            "breaks. Dependencies that do not match must already be on their registry.",
             "names",
         ),
     ] = ()
     exclude_packages: Annotated[
         tuple[str, ...],
         Declaration(
-            "No package whose name matches one of these globs, separated by commas or line breaks.",
+            "Leave out packages whose name matches one of these globs, separated by commas or line"
+            " breaks.",
             "names",
         ),
     ] = ()
@@ -91,15 +92,16 @@ class Selection:
         tuple[str, ...],
         Declaration(
             "Directories with package files that were built elsewhere, one per line: wheels, npm "
-            "tarballs, crates, jars. They are checked, completed and published in order.",
+            "tarballs, crates, jars. ReleaseKit checks them, builds what is missing, and publishes"
+            " in order.",
             "lines",
         ),
     ] = ()
     plan_file: Annotated[
         str,
         Declaration(
-            "Publish exactly what this plan of an earlier job says; refused when the sources "
-            "differ. With `plan`, where to write it; with `report`, what has to be accounted for.",
+            "Publish exactly what this plan of an earlier job says, or fail if the sources differ."
+            " With `plan`: the file to write. With `report`: the plan whose packages need results.",
             "path",
             commands=REPORTS,
             places=NOT_IN_FILE,
@@ -108,7 +110,7 @@ class Selection:
     dry_run: Annotated[
         bool,
         Declaration(
-            "Everything but the uploads, builds included.",
+            "Do everything except the uploads; builds run.",
             "bool",
             commands=PUBLISH,
             places=NOT_IN_FILE,
@@ -134,7 +136,7 @@ class Verification:
     repository: Annotated[
         str,
         Declaration(
-            "The repository, OWNER/NAME at github.com, whose workflows must have signed; required.",
+            "The repository, OWNER/NAME at github.com, whose workflow must have signed; required.",
             "text",
             commands=VERIFY,
             places=FLAG_ONLY,
@@ -153,7 +155,7 @@ class Verification:
         str,
         Declaration(
             "The branch or tag whose run must have signed, in full: `refs/heads/main`, "
-            "`refs/tags/v1.2` (`main` could be either). Default: any, but none of a pull request.",
+            "`refs/tags/v1.2` (`main` could be either). Default: any except a pull request's.",
             "text",
             commands=VERIFY,
             places=FLAG_ONLY,
@@ -162,8 +164,8 @@ class Verification:
     event: Annotated[
         str,
         Declaration(
-            "The event that must have started the run that signed (`push`). Default: any, but "
-            "none of a pull request.",
+            "The event that must have started the signing run (`push`). Default: any except a pull"
+            " request's.",
             "text",
             commands=VERIFY,
             places=FLAG_ONLY,
@@ -172,7 +174,7 @@ class Verification:
     bundle: Annotated[
         str,
         Declaration(
-            "The attestations, in place of what lies beside the files or on the registry.",
+            "The file with the attestations, instead of those beside the files or on the registry.",
             "path",
             commands=VERIFY,
             places=FLAG_ONLY,
@@ -186,16 +188,16 @@ class Inputs(Selection, Verification):
 
     `own` maps the names of those inputs of ecosystems that were given to their values. `given` maps
     the attribute of every value that is not a default to where it was written, for messages and
-    because a path is relative to the directory of whoever wrote it.
+    because a path is relative to the directory of the file that holds it.
     """
 
     concurrency: Annotated[
-        int, Declaration("Packages uploaded at a time.", "int", minimum=1, maximum=100)
+        int, Declaration("How many packages to upload at a time.", "int", minimum=1, maximum=100)
     ] = 5
     build_concurrency: Annotated[
         int | None,
         Declaration(
-            "Builds at the same time, `auto` for as many as there are CPUs.",
+            "How many builds to run at a time; `auto`: the number of CPUs.",
             "int",
             word="auto",
             minimum=1,
@@ -205,7 +207,7 @@ class Inputs(Selection, Verification):
     max_retries: Annotated[
         int,
         Declaration(
-            "How often a request that failed for a passing reason is tried again.",
+            "How often to retry a request that failed for a temporary reason.",
             "int",
             minimum=0,
             maximum=20,
@@ -215,7 +217,7 @@ class Inputs(Selection, Verification):
     retry_base_delay: Annotated[
         float,
         Declaration(
-            "The longest pause before the first retry; it doubles with each, up to 60s.",
+            "The longest pause before the first retry; it doubles with each retry, up to 60s.",
             "duration",
             minimum=0,
             maximum=60,
@@ -225,8 +227,8 @@ class Inputs(Selection, Verification):
     max_wait: Annotated[
         float,
         Declaration(
-            "The longest pause that a registry may ask for (`Retry-After`). Where one asks for "
-            "more, nobody waits: the package fails, and the message says when to come back.",
+            "The longest pause that a registry may ask for (`Retry-After`). If it asks for more, "
+            "the package fails at once, and the message says when to run again.",
             "duration",
             minimum=0,
             maximum=7 * 86_400,
@@ -236,9 +238,8 @@ class Inputs(Selection, Verification):
     task_timeout: Annotated[
         float,
         Declaration(
-            "The longest that one attempt to build, upload or confirm one package may take, and "
-            "the longest that one question to a registry may. npmjs.com has 45m at least to show a "
-            "package.",
+            "Timeout of one build, upload, confirmation or registry request (npmjs.com: at least "
+            "45m to show a package).",
             "duration",
             minimum=1,
             maximum=86_400,
@@ -248,8 +249,8 @@ class Inputs(Selection, Verification):
     deadline: Annotated[
         float | None,
         Declaration(
-            "The longest that the whole run may take, planning included; then nothing new starts. "
-            "Default: none.",
+            "Timeout of the whole run, planning included; after it, nothing new starts. Default: "
+            "none.",
             "duration",
             minimum=1,
             maximum=7 * 86_400,
@@ -258,24 +259,24 @@ class Inputs(Selection, Verification):
     failure_policy: Annotated[
         Literal["skip-dependents", "stop"],
         Declaration(
-            "After a failure, `skip-dependents` goes on with all that does not depend on it; "
-            "`stop` starts nothing new.",
+            "After a failure, `skip-dependents` goes on with all packages that do not depend on "
+            "the failed one; `stop` starts nothing new.",
             "choice",
         ),
     ] = "skip-dependents"
     strict: Annotated[
         bool,
         Declaration(
-            "Warnings are errors: nothing is published of a plan with one, and no package whose "
-            "files have one.",
+            "Treat warnings as errors: a warning in the plan stops the run, and a warning about "
+            "built files stops that package.",
             "bool",
         ),
     ] = False
     gate: Annotated[
         Literal["visible", "accepted"],
         Declaration(
-            "What a dependent waits for: its dependency is `visible` on the registry, or only "
-            "`accepted` by it.",
+            "What a dependent waits for: the registry shows its dependency (`visible`), or has "
+            "only accepted it (`accepted`).",
             "choice",
             commands=RUNS - {"reject"},
         ),
@@ -283,17 +284,17 @@ class Inputs(Selection, Verification):
     stage: Annotated[
         StageMode,
         Declaration(
-            "Versions that nobody can install before a person approves them: `always`, `never`, or "
-            "`auto` where the registry lets this identity do nothing else. A key of `[npm]` and "
-            "`[maven]` too.",
+            "Stage versions, so that a person has to approve them before users can install them: "
+            "`always`, `never`, or `auto`, if this identity may only stage. Also a key of `[npm]` "
+            "and `[maven]`.",
             "choice",
         ),
     ] = "auto"
     wait_for_approval: Annotated[
         float,
         Declaration(
-            "How long to wait for the approval of what was staged, and then go on with what needs "
-            "it; with `0s`, a later run does.",
+            "How long to wait for the approval of staged versions before publishing their "
+            "dependents; `0s` leaves the dependents to a later run.",
             "duration",
             minimum=0,
             maximum=7 * 86_400,
@@ -303,8 +304,8 @@ class Inputs(Selection, Verification):
     wait: Annotated[
         float,
         Declaration(
-            "How long to wait for a package that another job is going to publish, once nothing of "
-            "this one keeps it back; with `0s`, a package that needs it is refused.",
+            "How long to wait for a package of another job, once that package waits for none of "
+            "this job; `0s` refuses packages that need one.",
             "duration",
             minimum=0,
             maximum=7 * 86_400,
@@ -313,8 +314,8 @@ class Inputs(Selection, Verification):
     shards: Annotated[
         tuple[str, ...],
         Declaration(
-            "Over how many jobs of the matrix to split the packages of each ecosystem, `4`, or of "
-            "some, `pypi=4,npm=2`; into parts of equal work. The publishing jobs have to `wait`.",
+            "Split the packages of each ecosystem (`4`), or of some (`pypi=4,npm=2`), over that "
+            "many jobs of the matrix, with equal work for each. The publishing jobs need `wait`.",
             "names",
             commands=frozenset({"plan"}),
         ),
@@ -322,8 +323,8 @@ class Inputs(Selection, Verification):
     shard: Annotated[
         str,
         Declaration(
-            "The part of the plan that this job publishes, `2/4`, from a row of the matrix; with "
-            "`plan-file`.",
+            "The part of the plan that this job publishes (`2/4`), from its row of the matrix; "
+            "needs `plan-file`.",
             "text",
             commands=PUBLISH,
             places=NOT_IN_FILE,
@@ -332,8 +333,8 @@ class Inputs(Selection, Verification):
     results_directory: Annotated[
         str,
         Declaration(
-            "A directory that the jobs of a release share, with their state directories or results "
-            "below it: what a job has ended without publishing is no longer waited for.",
+            "A directory with the state directories or results of all jobs of a release. Other "
+            "jobs stop waiting for a package once its job has ended without publishing it.",
             "path",
             commands=PUBLISH,
         ),
@@ -341,24 +342,24 @@ class Inputs(Selection, Verification):
     pin: Annotated[
         PinMode,
         Declaration(
-            "In-repo dependencies in what is built: `auto` pins those without a version, "
-            "`exact` pins all, `none` pins nothing.",
+            "Versions of in-repo dependencies in built packages: `auto` pins those without a "
+            "version, `exact` pins all, `none` pins nothing.",
             "choice",
         ),
     ] = "auto"
     trusted_publishing: Annotated[
         Literal["auto", "always", "never"],
         Declaration(
-            "Credentials by OIDC: `always`, `never`, or `auto` where there is no token and the "
-            "job may ask for an identity.",
+            "Get credentials by OIDC: `always`, `never`, or `auto`, if no token is given and the "
+            "job may request an identity.",
             "choice",
         ),
     ] = "auto"
     attestations: Annotated[
         Literal["auto", "required", "off"],
         Declaration(
-            "Sign where files come from: `auto` where this job has an identity and the registry "
-            "takes it, `required` to publish nothing without, or `off`.",
+            "Sign where files come from: `auto`, if this job has an identity and the registry "
+            "accepts attestations; `required`, to publish nothing without; or `off`.",
             "choice",
         ),
     ] = "auto"
@@ -374,8 +375,8 @@ class Inputs(Selection, Verification):
     tag: Annotated[
         bool,
         Declaration(
-            "Tag every version that is on its registry, and push the tags; also those that an "
-            "earlier run has left untagged. The table `[tag]` says how.",
+            "Tag every version that is on its registry, including those that earlier runs left "
+            "untagged, and push the tags. The table `[tag]` has the options.",
             "bool",
             places=NOT_IN_FILE,
         ),
@@ -383,8 +384,8 @@ class Inputs(Selection, Verification):
     announce: Annotated[
         bool,
         Declaration(
-            "Make a GitHub Release for every version whose tag is there, with its notes. The table "
-            "`[announce]` says how.",
+            "Create a GitHub Release with notes for every tagged version. The table `[announce]` "
+            "has the options.",
             "bool",
             places=NOT_IN_FILE,
         ),
@@ -392,17 +393,17 @@ class Inputs(Selection, Verification):
     registry: Annotated[
         Directory | Url | None,
         Declaration(
-            "`dir:PATH`: static directories, `PATH/pypi` for Python, for every ecosystem that "
-            "has no registry of its own here.",
+            "`dir:PATH`: publish into static directories (`PATH/pypi` for Python) for every "
+            "ecosystem whose own registry input is not set.",
             "registry",
         ),
     ] = None
     insecure_hosts: Annotated[
         tuple[str, ...],
         Declaration(
-            "Hosts of your own network whose registries are reached by `http://`, one per line: "
-            "`packages.lan` or `packages.lan:8081`. Whoever is on the way reads the token and can "
-            "change what is published.",
+            "Hosts in your network whose registries may use `http://`, one per line: "
+            "`packages.lan` or `packages.lan:8081`. Anybody on the network path can read the token"
+            " and change the packages.",
             "lines",
             places=NOT_IN_FILE,
         ),
@@ -410,8 +411,8 @@ class Inputs(Selection, Verification):
     state_directory: Annotated[
         str,
         Declaration(
-            "Journal and built files. Carried to another runner as an artifact, with one "
-            "`state-key`, the next run resumes there.",
+            "Directory of the journal and built files. Carry it to another runner as an artifact, "
+            "with the same `state-key`, to resume there.",
             "path",
             commands=ALL,
         ),
@@ -426,14 +427,12 @@ class Inputs(Selection, Verification):
         ),
     ] = ""
     summary: Annotated[bool, Declaration("Write the job summary.", "bool", commands=REPORTS)] = True
-    annotations: Annotated[bool, Declaration("Annotate what failed.", "bool", commands=REPORTS)] = (
-        True
-    )
+    annotations: Annotated[bool, Declaration("Annotate failures.", "bool", commands=REPORTS)] = True
     verbose: Annotated[
         bool,
         Declaration(
-            "A log of everything: phases, requests, and why packages wait. So is that of a job "
-            "that is run again with debug logging. With `doctor`, all locks in their order.",
+            "Log everything: phases, requests, and why packages wait; a job re-run with debug "
+            "logging does so too. With `doctor`: print all locks in their order.",
             "bool",
             commands=RUNS | {"doctor"},
             places=NOT_IN_FILE,
@@ -442,7 +441,7 @@ class Inputs(Selection, Verification):
     uv_path: Annotated[
         str,
         Declaration(
-            "The uv that makes environments. Default: the one on PATH; without one, pip does.",
+            "The uv that creates environments. Default: the one on PATH, else pip.",
             "path",
             places=NOT_IN_FILE,
         ),
@@ -450,8 +449,8 @@ class Inputs(Selection, Verification):
     python_path: Annotated[
         str,
         Declaration(
-            "The Python that ReleaseKit runs on, 3.11 or later. Default: the first on PATH that "
-            "lies in no place of builds.",
+            "The Python, 3.11 or later, that runs ReleaseKit. Default: the first on PATH that "
+            "builds cannot write to.",
             "path",
             places=NOT_IN_FILE,
         ),
@@ -459,8 +458,9 @@ class Inputs(Selection, Verification):
     build_sandbox: Annotated[
         Wanted,
         Declaration(
-            "Builds write only to the workspace and their tools' caches, and see into no other "
-            "process: `auto` where Linux can do it, `required` to fail elsewhere, or `off`.",
+            "Confine builds: they write only to the workspace and their tools' caches, and cannot "
+            "read other processes. `auto`, if Linux supports it; `required`, to fail otherwise; or"
+            " `off`.",
             "choice",
             places=NOT_IN_FILE,
         ),
@@ -468,7 +468,7 @@ class Inputs(Selection, Verification):
     build_sandbox_paths: Annotated[
         tuple[str, ...],
         Declaration(
-            "Further files and directories that builds may write to, one per line; `~` is the "
+            "Additional files and directories that builds may write to, one per line; `~` is the "
             "home directory.",
             "lines",
             places=NOT_IN_FILE,
@@ -477,7 +477,7 @@ class Inputs(Selection, Verification):
     index_url: Annotated[
         str,
         Declaration(
-            "The package index that ReleaseKit and build requirements are installed from.",
+            "The package index from which to install ReleaseKit and build requirements.",
             "text",
             places=NOT_IN_FILE,
         ),
@@ -485,7 +485,7 @@ class Inputs(Selection, Verification):
     find_links: Annotated[
         tuple[str, ...],
         Declaration(
-            "Directories or pages with more wheels to install from, one per line.",
+            "Directories or pages with additional wheels to install from, one per line.",
             "lines",
             places=NOT_IN_FILE,
         ),
@@ -502,14 +502,14 @@ class Inputs(Selection, Verification):
     fix: Annotated[
         bool,
         Declaration(
-            "Repair what was found.", "bool", commands=frozenset({"doctor"}), places=FLAG_ONLY
+            "Repair the findings.", "bool", commands=frozenset({"doctor"}), places=FLAG_ONLY
         ),
     ] = False
     run: Annotated[
         str,
         Declaration(
-            "The address of the workflow run whose results are to be decided about, in place of a "
-            "file; GH_TOKEN reads its artifacts.",
+            "The address of the workflow run that staged the versions, instead of a file; GH_TOKEN"
+            " reads its artifacts.",
             "text",
             commands=DECIDE,
             places=FLAG_ONLY,
@@ -517,12 +517,12 @@ class Inputs(Selection, Verification):
     ] = ""
     yes: Annotated[
         bool,
-        Declaration("Decide without being asked.", "bool", commands=DECIDE, places=FLAG_ONLY),
+        Declaration("Do not ask for confirmation.", "bool", commands=DECIDE, places=FLAG_ONLY),
     ] = False
     subject: Annotated[
         tuple[str, ...],
         Declaration(
-            "The package and the version to tell of, one per line.",
+            "The package and the version to describe, one per line.",
             "lines",
             commands=NOTES,
             places=FLAG_ONLY,

@@ -34,8 +34,8 @@ DECLARATION: Final = EcosystemDeclaration(
     registry=Declaration.registry(
         "cargo-registry",
         "Where crates go: the URL of a sparse index, the name of a registry in "
-        "`.cargo/config.toml`, or `dir:PATH` for a static directory. Default: what "
-        "`.cargo/config.toml` says, else crates.io.",
+        "`.cargo/config.toml`, or `dir:PATH` for a static directory. Default: the registry of "
+        "`.cargo/config.toml`, else crates.io.",
         named=True,
     ),
     secrets=(

@@ -55,7 +55,7 @@ DECLARATION: Final = EcosystemDeclaration(
     title="Go modules",
     registry=Declaration.registry(
         "go-proxy",
-        "The module proxy that shows Go modules once their tags are pushed, or `dir:PATH` for "
+        "The module proxy to ask for Go modules after their tags are pushed, or `dir:PATH` for "
         "a static directory instead of tags. Default: proxy.golang.org.",
     ),
     options=Options,

@@ -14,16 +14,16 @@ class Inputs:
     tag: Annotated[
         str,
         Declaration(
-            "The dist-tag of every npm package. Default: `latest` for what is newest; a prerelease "
-            "gets its own word (`beta`), an older release line its own (`release-1.x`).",
+            "The dist-tag of every npm package. Default: `latest` for the newest version, the word "
+            "of a prerelease (`beta`), or the line of an older release (`release-1.x`).",
             "text",
         ),
     ] = ""
     access: Annotated[
         Literal["", "public", "restricted"],
         Declaration(
-            "Who may see npm packages with a scope: `public` or `restricted`. Default: what their "
-            "`publishConfig` says, or npm's own default.",
+            "Who may see npm packages with a scope: `public` or `restricted`. Default: their "
+            "`publishConfig`, else npm's own default.",
             "choice",
         ),
     ] = ""
@@ -65,7 +65,7 @@ DECLARATION: Final = EcosystemDeclaration(
         ),
         Declaration.personal_secret(
             "npm-otp",
-            "The one-time code that `approve` and `reject` begin with, where no terminal asks.",
+            "The one-time code for `approve` and `reject`, where no terminal can ask for it.",
         ),
     ),
     inputs=Inputs,
