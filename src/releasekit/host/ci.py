@@ -139,8 +139,8 @@ class CI:
             return False
 
     def origin(self, root: Path) -> Origin:
-        """`root` is that of the workspace. Away from a runner, a run has no page, and its project is
-        named after its directory.
+        """`root` is that of the workspace. Away from a runner, a run has no page, and its project
+        is named after its directory.
         """
         if not self.is_actions or not self.repository:
             return Origin(project=root.name)
