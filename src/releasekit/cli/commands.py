@@ -129,7 +129,7 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
             require_free(path, "plan-file")
         write(path, report.plan_json(made, config.root))
         session.actions.output("plan-file", str(path))
-    for name, value in report.plan_outputs(made, apart=config.wait_s > 0).items():
+    for name, value in report.plan_outputs(made, apart=config.wait > 0).items():
         session.actions.output(name, value)
     if config.summary:
         session.actions.summary(report.plan_summary(made, session.ci.origin(config.root)))
@@ -143,7 +143,7 @@ async def publish(config: Config, session: Session) -> int:
     planned = PlanFile.read(config.plan_file) if config.plan_file else None
     if planned is not None:
         config = planned.narrowed(config)
-    ecosystems = config.ecosystems or config.known_ecosystems
+    ecosystems = config.ecosystem or config.known_ecosystems
     run_id = uuid.uuid4().hex
     redact = session.redacted.text
     await asyncio.to_thread(refuse_elsewhere, config, session)

@@ -85,7 +85,7 @@ class Publishing:
             commit=self.plan.commit,
             tool=__version__,
             started_at=started_at,
-            ecosystems=sorted(self.config.ecosystems or self.config.known_ecosystems),
+            ecosystems=sorted(self.config.ecosystem or self.config.known_ecosystems),
         )
         self.journal.planned(self.plan.pending())
         interruption.ends(release)

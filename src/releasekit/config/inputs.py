@@ -7,8 +7,10 @@ come from the annotated fields, or are compared with them by a test.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
+from releasekit.config import values
 from releasekit.config.declaration import (
     ALL,
     DECIDE,
@@ -25,7 +27,7 @@ from releasekit.config.declaration import (
     EcosystemDeclaration,
     declared_by,
 )
-from releasekit.config.values import Directory, PinMode, StageMode, Url
+from releasekit.config.values import Directory, Dist, PinMode, StageMode, Url
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.sandbox import Wanted
 from releasekit.problems import Problem
@@ -59,17 +61,21 @@ class Selection:
         ),
     ] = "plan"
     working_directory: Annotated[
-        str, Declaration("The root of the workspace.", "path", commands=ALL, places=NOT_IN_FILE)
-    ] = "."
+        Path,
+        Declaration(
+            "The root of the workspace.", "path", into=Path, commands=ALL, places=NOT_IN_FILE
+        ),
+    ] = Path()
     config_file: Annotated[
-        str,
+        Path | None,
         Declaration(
             "Default: `releasekit.toml` in the root, if it is there.",
             "path",
+            into=Path,
             commands=ALL,
             places=NOT_IN_FILE,
         ),
-    ] = ""
+    ] = None
     ecosystem: Annotated[
         tuple[str, ...],
         Declaration(
@@ -95,23 +101,25 @@ class Selection:
         ),
     ] = ()
     dist: Annotated[
-        tuple[str, ...],
+        tuple[Dist, ...],
         Declaration(
             "Directories with package files that were built elsewhere, one per line: wheels, npm "
             "tarballs, crates, jars. They are checked, completed and published in order.",
             "lines",
+            into=values.dist_directory,
         ),
     ] = ()
     plan_file: Annotated[
-        str,
+        Path | None,
         Declaration(
             "Publish exactly what this plan of an earlier job says; refused when the sources "
             "differ. With `plan`, where to write it; with `report`, what has to be accounted for.",
             "path",
+            into=Path,
             commands=REPORTS,
             places=NOT_IN_FILE,
         ),
-    ] = ""
+    ] = None
     dry_run: Annotated[
         bool,
         Declaration(
@@ -130,10 +138,11 @@ class Verification:
     """
 
     files: Annotated[
-        tuple[str, ...],
+        tuple[Path | Url, ...],
         Declaration(
             "Files, directories with releases, and addresses of files on registries, one per line.",
             "lines",
+            into=values.path_or_url,
             commands=VERIFY,
             places=FLAG_ONLY,
         ),
@@ -177,21 +186,23 @@ class Verification:
         ),
     ] = ""
     bundle: Annotated[
-        str,
+        Path | None,
         Declaration(
             "The attestations, in place of what lies beside the files or on the registry.",
             "path",
+            into=Path,
             commands=VERIFY,
             places=FLAG_ONLY,
         ),
-    ] = ""
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs(Selection, Verification):
-    """What the user asked for, with defaults filled in.
+    """What the user asked for, with defaults filled in; durations are in seconds.
 
-    `own` maps the names of those inputs of ecosystems that were given to their values. `given` maps
+    `ecosystem_values` maps the names of those inputs of ecosystems that were given to their values.
+    `given` maps
     the attribute of every value that is not a default to where it was written, for messages and
     because a path is relative to the directory of whoever wrote it.
     """
@@ -337,14 +348,15 @@ class Inputs(Selection, Verification):
         ),
     ] = ""
     results_directory: Annotated[
-        str,
+        Path | None,
         Declaration(
             "A directory that the jobs of a release share, with their state directories or results "
             "below it: what a job has ended without publishing is no longer waited for.",
             "path",
+            into=Path,
             commands=PUBLISH,
         ),
-    ] = ""
+    ] = None
     pin: Annotated[
         PinMode,
         Declaration(
@@ -370,14 +382,15 @@ class Inputs(Selection, Verification):
         ),
     ] = "auto"
     trust_config: Annotated[
-        str,
+        Path | None,
         Declaration(
             "The client trust config of a private Sigstore instance. Default: the public one.",
             "path",
+            into=Path,
             commands=VERIFY | {"plan", "publish"},
             places=NOT_IN_FILE,
         ),
-    ] = ""
+    ] = None
     tag: Annotated[
         bool,
         Declaration(
@@ -415,23 +428,25 @@ class Inputs(Selection, Verification):
         ),
     ] = ()
     state_directory: Annotated[
-        str,
+        Path,
         Declaration(
             "Journal and built files. Carried to another runner as an artifact, with one "
             "`state-key`, the next run resumes there.",
             "path",
+            into=Path,
             commands=ALL,
         ),
-    ] = ".releasekit"
+    ] = Path(".releasekit")
     results_file: Annotated[
-        str,
+        Path | None,
         Declaration(
             "The results as JSON. Default: `results.json` in the state directory.",
             "path",
+            into=Path,
             commands=REPORTS,
             places=FLAG_ONLY,
         ),
-    ] = ""
+    ] = None
     summary: Annotated[bool, Declaration("Write the job summary.", "bool", commands=REPORTS)] = True
     annotations: Annotated[bool, Declaration("Annotate what failed.", "bool", commands=REPORTS)] = (
         True
@@ -473,11 +488,12 @@ class Inputs(Selection, Verification):
         ),
     ] = "auto"
     build_sandbox_paths: Annotated[
-        tuple[str, ...],
+        tuple[Path, ...],
         Declaration(
             "Further files and directories that builds may write to, one per line; `~` is the "
             "home directory.",
             "lines",
+            into=Path,
             places=NOT_IN_FILE,
         ),
     ] = ()
@@ -535,7 +551,7 @@ class Inputs(Selection, Verification):
             places=FLAG_ONLY,
         ),
     ] = ()
-    own: Mapping[str, object] = field(default_factory=dict)
+    ecosystem_values: Mapping[str, object] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -580,7 +596,7 @@ class Declared:
         return replace(
             inputs,
             **of_the_run,  # type: ignore[arg-type]
-            own={**inputs.own, **parsed},
+            ecosystem_values={**inputs.ecosystem_values, **parsed},
             given={**inputs.given, **given},
         )
 
