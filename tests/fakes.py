@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, cast
 from releasekit.config import values
 from releasekit.config.config import Config
 from releasekit.config.inputs import Declared
-from releasekit.config.levels import Levels
-from releasekit.config.shards import ShardCounts
-from releasekit.config.tag_options import AnnounceOptions, TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
@@ -110,57 +107,13 @@ def config(root: Path, **changes: object) -> Config:
     settings: dict[str, object] = {
         "root": root,
         "mode": "publish",
-        "ecosystems": (),
         "known_ecosystems": tuple(ECOSYSTEMS),
-        "packages": (),
-        "exclude_packages": (),
-        "dist": (),
-        "plan_file": None,
-        "dry_run": False,
-        "verbose": False,
-        "concurrency": 5,
         "build_concurrency": 2,
         "max_retries": 2,
-        "retry_base_delay_s": 0.001,
-        "max_wait_s": 3600.0,
-        "task_timeout_s": 60.0,
-        "deadline_s": None,
-        "failure_policy": "skip-dependents",
-        "gate": "visible",
-        "stage": "auto",
-        "wait_for_approval_s": 0.0,
-        "wait_s": 0.0,
-        "results_directory": None,
-        "shards": ShardCounts(),
-        "shard": None,
-        "pin": "auto",
-        "trusted_publishing": "auto",
-        "attestations": "auto",
-        "trust_config": None,
-        "tag": False,
-        "is_part": False,
-        "announce": False,
-        "tagging": TagOptions(),
-        "announcing": AnnounceOptions(),
-        "registries": {},
-        "ecosystem_inputs": (),
+        "retry_base_delay": 0.001,
+        "task_timeout": 60.0,
         "state_directory": root / ".releasekit",
-        "results_file": None,
-        "format": "table",
-        "fix": False,
-        "run": "",
-        "yes": False,
-        "summary": True,
-        "annotations": True,
         "build_sandbox": "off",
-        "build_sandbox_paths": (),
-        "insecure_hosts": frozenset(),
-        "uv_path": "",
-        "index_url": "",
-        "find_links": (),
-        "ecosystem_tables": {},
-        "extra_dependencies": {},
-        "levels": Levels(),
         **changes,
     }
     return Config(**settings)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ async def opened(
             Inputs(username=environment.get("RELEASEKIT_PYPI_USERNAME", "__token__")),
         ),
         "max_retries": 0,
-        "retry_base_delay_s": 0.0,
+        "retry_base_delay": 0.0,
         **changes,
     }
     config = fakes.config(Path("/workspace"), **values)

@@ -91,7 +91,7 @@ async def opened(
 ) -> AsyncIterator[Workbench]:
     """Reads are tried once. Without `place`, nothing of a registry is asked for."""
     ecosystem = TABLE[name]
-    values: dict[str, object] = {"max_retries": 0, "retry_base_delay_s": 0.0}
+    values: dict[str, object] = {"max_retries": 0, "retry_base_delay": 0.0}
     values["ecosystem_tables"] = {name: getattr(case, "table", {})}
     environment = dict(os.environ)
     if place is not None:

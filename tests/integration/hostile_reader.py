@@ -46,7 +46,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
     config = fakes.config(
         Path("/workspace"),
         max_retries=0,
-        task_timeout_s=60.0,
+        task_timeout=60.0,
         registries=fakes.registries(**{ecosystem: url}),
     )
     version = "v1.0.0" if ecosystem == "go" else "1.0"

@@ -44,7 +44,7 @@ async def opened(
     values = {
         "registries": fakes.registries(**{ecosystem: place}) if place else {},
         "max_retries": 0,
-        "retry_base_delay_s": 0.0,
+        "retry_base_delay": 0.0,
         **changes,
     }
     config = fakes.config(root, **values)

@@ -216,11 +216,11 @@ async def _job(
     )
     settings = config(
         root,
-        wait_s=1800.0,
+        wait=1800.0,
         build_concurrency=builds,
         max_retries=5,
-        retry_base_delay_s=1.0,
-        task_timeout_s=600.0,
+        retry_base_delay=1.0,
+        task_timeout=600.0,
     )
     make_state_directory(settings.state_directory)
     pace = Pace(index.limit.share(jobs), index.limit.interval_s * (number - 1))

@@ -119,10 +119,10 @@ class Process:
             world.root,
             concurrency=self.limit,
             build_concurrency=min(self.limit, 2),
-            retry_base_delay_s=1.0,
-            task_timeout_s=60.0,
+            retry_base_delay=1.0,
+            task_timeout=60.0,
             max_retries=3,
-            wait_for_approval_s=self.wait_s,
+            wait_for_approval=self.wait_s,
         )
         targets = self.targets()
         journal = (Journal if self.seed % 2 else ShortJournal)(

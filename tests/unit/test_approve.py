@@ -253,5 +253,5 @@ def test_not_every_ecosystem_holds_something_back(
 
 def test_a_registry_in_trouble_is_no_success(case: Case) -> None:
     case.registry.trouble = [Transient("HTTP 503") for _ in range(9)]
-    assert case.run(retry_base_delay_s=0.0) == 1
+    assert case.run(retry_base_delay=0.0) == 1
     assert "unknown" in case.out.getvalue()

@@ -140,7 +140,7 @@ def test_what_an_earlier_run_has_signed_is_sent_by_one_that_signs_alone(bench: B
 
 def test_a_passing_failure_is_tried_again_and_costs_no_upload(bench: Bench) -> None:
     bench.signing.faults["a-1.0.pkg"] = [Transient("503"), Transient("503"), None]
-    result = bench.run(attested(package("a")), max_retries=2, retry_base_delay_s=0.0)["a"]
+    result = bench.run(attested(package("a")), max_retries=2, retry_base_delay=0.0)["a"]
     assert result.outcome is Outcome.PUBLISHED
     assert result.attempts == 1
     assert bench.registry.attested == {"a-1.0.pkg": 0}
@@ -166,7 +166,7 @@ def test_a_refusal_is_not_tried_again(bench: Bench) -> None:
 
 def test_one_that_does_not_answer_ends_with_its_time(bench: Bench) -> None:
     bench.signing.hang.add("a-1.0.pkg")
-    result = bench.run(attested(package("a")), task_timeout_s=0.01, max_retries=0)["a"]
+    result = bench.run(attested(package("a")), task_timeout=0.01, max_retries=0)["a"]
     assert result.outcome is Outcome.FAILED
     assert result.problem is Problem.NOT_SIGNED
     assert "it was not signed within 0.01 s" in result.reason
@@ -176,7 +176,7 @@ def test_what_is_signed_once_is_not_signed_again(bench: Bench) -> None:
     """Neither by another attempt at the upload, nor by the next run."""
     made = attested(package("a"))
     bench.registry.faults["a"] = [Transient("502"), Transient("502")]
-    assert bench.run(made, max_retries=1, retry_base_delay_s=0.0)["a"].outcome is Outcome.FAILED
+    assert bench.run(made, max_retries=1, retry_base_delay=0.0)["a"].outcome is Outcome.FAILED
     assert bench.run(bench.remembered(made))["a"].outcome is Outcome.PUBLISHED
     assert bench.signing.log == ["a-1.0.pkg"]
     assert bench.registry.attested == {"a-1.0.pkg": 0}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,6 +9,7 @@ from fakes import DECLARED
 from releasekit import __version__
 from releasekit.cli import command_line
 from releasekit.config.inputs import Inputs
+from releasekit.config.values import Url
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,18 +48,18 @@ def test_a_flag_beats_a_variable() -> None:
 @pytest.mark.parametrize(
     ("argv", "attribute", "value"),
     [
-        (["publish", "some where"], "working_directory", "some where"),
-        (["publish", "--working-directory", "x"], "working_directory", "x"),
+        (["publish", "some where"], "working_directory", Path("some where")),
+        (["publish", "--working-directory", "x"], "working_directory", Path("x")),
         (["publish", "--dry-run", "root"], "dry_run", True),
         (["publish", "--dry-run=true"], "dry_run", True),
         (["publish", "--dry-run=false"], "dry_run", False),
         (["publish", "--no-summary"], "summary", False),
         (["plan", "--packages", "a", "--packages=b,c"], "packages", ("a", "b", "c")),
         (["plan", "--format=mermaid"], "format", "mermaid"),
-        (["plan", "--pypi-registry="], "own", {}),
-        (["plan", "--npm-tag=next"], "own", {"npm-tag": "next"}),
+        (["plan", "--pypi-registry="], "ecosystem_values", {}),
+        (["plan", "--npm-tag=next"], "ecosystem_values", {"npm-tag": "next"}),
         (["doctor", "--fix"], "fix", True),
-        (["report", "--results-file", "out.json"], "results_file", "out.json"),
+        (["report", "--results-file", "out.json"], "results_file", Path("out.json")),
     ],
 )
 def test_a_flag_sets_an_input(argv: list[str], attribute: str, value: object) -> None:
@@ -66,7 +68,7 @@ def test_a_flag_sets_an_input(argv: list[str], attribute: str, value: object) ->
 
 def test_files_to_verify_may_stand_anywhere() -> None:
     inputs = parse(["verify", "a", "--repository", "o/n", "b", "https://x.example/c.whl"], {})
-    assert inputs.files == ("a", "b", "https://x.example/c.whl")
+    assert inputs.files == (Path("a"), Path("b"), Url("https://x.example/c.whl"))
     assert (inputs.mode, inputs.repository) == ("verify", "o/n")
     assert parse(["verify"], {}).files == ()
 

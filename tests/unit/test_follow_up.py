@@ -120,7 +120,7 @@ def test_a_failure_leaves_the_package_published_and_is_told(tmp_path: Path) -> N
 def test_it_has_a_limit_of_time(tmp_path: Path) -> None:
     """R40"""
     scripts = Scripts(FakeRegistry(), declared=("core",), until=lambda: False)
-    results = run(tmp_path, scripts, plan(CORE), task_timeout_s=0.2)
+    results = run(tmp_path, scripts, plan(CORE), task_timeout=0.2)
     assert outcomes(results) == {"core": Outcome.PUBLISHED}
     assert "its postpublish script did not end within 0.2 s" in results["core"].reason
 

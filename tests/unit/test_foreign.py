@@ -77,7 +77,7 @@ class Job:
 
     async def _run(self, made: Plan, **changes: object) -> dict[str, Result]:
         loop = asyncio.get_running_loop()
-        settings = config(self.root, **{"wait_s": 600.0, **changes})
+        settings = config(self.root, **{"wait": 600.0, **changes})
         make_state_directory(settings.state_directory)
         for name, at_s in self.others.items():
             _ = loop.call_later(at_s, self.registry.files.__setitem__, name, THERE)
@@ -170,7 +170,7 @@ def test_every_change_is_one_line(job: Job) -> None:
 
 def test_when_the_time_is_over_what_needs_it_is_blocked(job: Job) -> None:
     """R6, R51: everything else goes on, and the next step is said."""
-    results = job.run(part(APP, CLI, LONE), wait_s=60.0)
+    results = job.run(part(APP, CLI, LONE), wait=60.0)
     assert {name: result.outcome for name, result in results.items()} == {
         "app": BLOCKED,
         "cli": BLOCKED,
@@ -189,7 +189,7 @@ def test_the_time_begins_anew_when_something_appears(job: Job) -> None:
     second = package("second")
     job.others = {"second": 50.0, "core": 100.0}
     made = part(APP, package("tool", "second"), foreign=(CORE, second))
-    assert {r.outcome for r in job.run(made, wait_s=60.0).values()} == {PUBLISHED}
+    assert {r.outcome for r in job.run(made, wait=60.0).values()} == {PUBLISHED}
 
 
 def test_a_registry_that_refuses_ends_the_waiting(job: Job) -> None:
@@ -240,7 +240,7 @@ def test_nobody_waits_for_ever_for_what_this_job_cannot_confirm(
     other = package("middle", needed)
     top = package("top", "middle")
     made = part(LONE, package("tool", "lone"), top, foreign=(other,))
-    results = job.run(made, wait_s=60.0, task_timeout_s=30.0)
+    results = job.run(made, wait=60.0, task_timeout=30.0)
     doubtful = Outcome.STAGED if staged else Outcome.UNKNOWN
     assert results["lone"].outcome is doubtful
     assert job.ended_s <= 120.0
@@ -342,7 +342,7 @@ def test_what_is_left_out_is_refused_or_waited_for(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="app needs core, which is left out") as caught:
         planned(tmp_path, APP, CORE, packages=("app",))
     assert "`wait`" in caught.value.hint
-    made = planned(tmp_path, APP, CORE, packages=("app",), wait_s=1.0)
+    made = planned(tmp_path, APP, CORE, packages=("app",), wait=1.0)
     assert [each.id for each in made.foreign] == [CORE.id]
     assert "waits for what other jobs publish: fake:core" in made.notes
 
@@ -357,9 +357,9 @@ def test_no_part_of_a_cycle_waits_for_the_others(tmp_path: Path, only: str) -> N
     first = planned(tmp_path, *ring).packages[0].package.id.name
     if only == first:
         with pytest.raises(PlanError, match=f"{only} needs .*, which is left out"):
-            planned(tmp_path, *ring, packages=(only,), wait_s=1.0)
+            planned(tmp_path, *ring, packages=(only,), wait=1.0)
     else:
-        assert planned(tmp_path, *ring, packages=(only,), wait_s=1.0).foreign
+        assert planned(tmp_path, *ring, packages=(only,), wait=1.0).foreign
 
 
 def test_nobody_waits_for_what_only_developers_need(tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_nobody_waits_for_what_only_developers_need(tmp_path: Path) -> None:
         package("app", "core", kind=DependencyKind.DEV),
         CORE,
         packages=("app",),
-        wait_s=1.0,
+        wait=1.0,
     )
     assert made.foreign == ()
 
@@ -537,7 +537,7 @@ def test_what_other_jobs_wait_for_goes_first(job: Job, tmp_path: Path) -> None:
         tmp_path,
         *(APP, CORE, LONE, zoo, package("far", "zoo"), package("farther", "far")),
         packages=("core", "app", "lone", "zoo"),
-        wait_s=1.0,
+        wait=1.0,
     )
     assert made.behind == {zoo.id: 2}
     job.run(replace(made, packages=plan(CORE, APP, LONE, zoo).packages), build_concurrency=1)

@@ -319,7 +319,7 @@ def test_where_nothing_is_built_there_is_no_file(case: Case) -> None:
 
 def test_files_of_ecosystems_that_the_run_is_not_about_are_left_alone(case: Case) -> None:
     bring(case.root / "dist", "core.pkg", "unknown")
-    assert case.found(ecosystems=("other",))["core"].prebuilt == ()
+    assert case.found(ecosystem=("other",))["core"].prebuilt == ()
     case.refusal()
 
 

@@ -33,7 +33,7 @@ from releasekit.config.config import Config
 class Given:
     mode = "publish"
     attestations = "auto"
-    ecosystems = ()
+    ecosystem = ()
     known_ecosystems = ("pypi",)
 
 preload.load_everything(Given(), signs=True)
@@ -91,7 +91,7 @@ def test_whatever_a_function_imports_is_loaded_before_the_first_build() -> None:
         "import sys\n"
         "from releasekit.cli import plan, preload, publish\n"
         "class Given:\n"
-        "    mode, attestations, ecosystems = 'publish', 'auto', ('pypi',)\n"
+        "    mode, attestations, ecosystem = 'publish', 'auto', ('pypi',)\n"
         "preload.load_everything(Given(), signs=True)\n"
         "print(*sys.modules)"
     )

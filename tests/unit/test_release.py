@@ -158,7 +158,7 @@ def test_gate_accepted_does_not_wait_for_visibility(line: Line) -> None:
             line.registry.lag["core"] = 0
 
     line.registry.on_upload = show_core_once_app_is_sent
-    found = line.outcomes(CORE, APP, gate="accepted", task_timeout_s=60.0)
+    found = line.outcomes(CORE, APP, gate="accepted", task_timeout=60.0)
     assert found["core"] is Outcome.PUBLISHED
     assert seen == ["core", "app"]
 
@@ -679,28 +679,28 @@ def test_an_upload_without_an_answer_times_out(line: Line) -> None:
     """R15"""
     line.polling = SOON
     line.registry.hang = {"core"}
-    result = line.run(plan(CORE), max_retries=0, task_timeout_s=0.01)["core"]
+    result = line.run(plan(CORE), max_retries=0, task_timeout=0.01)["core"]
     assert result.outcome is Outcome.UNKNOWN
     assert "within 0.01 s" in result.reason
 
 
 def test_a_build_without_an_end_times_out(line: Line) -> None:
     line.workspace.hang = True
-    result = line.run(plan(CORE), task_timeout_s=0.01)["core"]
+    result = line.run(plan(CORE), task_timeout=0.01)["core"]
     assert result.outcome is Outcome.FAILED
     assert "task-timeout" in result.hint
 
 
 def test_the_deadline_ends_the_run(line: Line) -> None:
     line.workspace.hang = True
-    results = line.run(plan(CORE, APP), deadline_s=0.01)
+    results = line.run(plan(CORE, APP), deadline=0.01)
     assert {r.outcome for r in results.values()} == {Outcome.CANCELLED}
     assert "the deadline of 0.01 s passed" in results["core"].reason
 
 
 @pytest.mark.parametrize(
     ("settings", "limit"),
-    [({}, "`max-wait` is 1 h"), ({"max_wait_s": 1e10, "deadline_s": 900.0}, "the `deadline`")],
+    [({}, "`max-wait` is 1 h"), ({"max_wait": 1e10, "deadline": 900.0}, "the `deadline`")],
 )
 def test_a_registry_that_asks_for_too_long_a_pause_is_not_waited_for(
     line: Line, settings: dict[str, float], limit: str

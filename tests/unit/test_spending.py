@@ -99,7 +99,7 @@ class Bench:
         return {on.name: spent for on, spent in self.spending.packages.items()}
 
     async def _run(self, loop: VirtualLoop, made: Plan, **changes: object) -> None:
-        settings = config(self.root, **{"retry_base_delay_s": 0.0, **changes})
+        settings = config(self.root, **{"retry_base_delay": 0.0, **changes})
         make_state_directory(settings.state_directory)
         journal = Journal(
             MemoryLog(), state_directory=settings.state_directory, run_id="run", seal=SEAL

@@ -201,7 +201,7 @@ def awaited(*packages: Package, built: Mapping[str, tuple[Artifact, ...]]) -> Pl
 def test_all_are_staged_in_no_order(bench: Bench) -> None:
     """R4: each of them waits for the two others here."""
     bench.staging.together = asyncio.Barrier(3)
-    results = bench.run(*ALL, max_retries=0, task_timeout_s=20.0)
+    results = bench.run(*ALL, max_retries=0, task_timeout=20.0)
     assert outcomes(results) == dict.fromkeys(("core", "app", "cli"), STAGED)
     assert bench.registry.uploads == []
     assert results["app"].reason == "accepted; it waits for a person's approval"
@@ -392,7 +392,7 @@ def test_whoever_waits_for_the_approval_goes_on_with_the_rest(
         APP,
         concurrency=limit,
         build_concurrency=limit,
-        wait_for_approval_s=WAIT_S,
+        wait_for_approval=WAIT_S,
     )
     assert approvals.asked >= 3
     assert outcomes(results) == dict.fromkeys(("core", "tool", "app"), PUBLISHED)
@@ -408,7 +408,7 @@ def test_whoever_waits_for_the_approval_goes_on_with_the_rest(
 def test_what_follows_publishing_follows_the_approval(bench: Bench, broken: bool) -> None:
     bench.follow_up = _FollowUp(broken=broken)
     Approvals(bench, 2, "core")
-    result = bench.run(CORE, wait_for_approval_s=WAIT_S)["core"]
+    result = bench.run(CORE, wait_for_approval=WAIT_S)["core"]
     assert result.outcome is PUBLISHED
     assert bool(result.hint) is broken
     assert bench.follow_up.done == ["core"]
@@ -421,14 +421,14 @@ def test_what_follows_publishing_does_not_follow_staging(bench: Bench) -> None:
 
 
 def test_nobody_waits_for_the_approval_of_what_is_published(auto: Bench) -> None:
-    results = auto.run(CORE, elsewhere("tool", CORE.id), wait_for_approval_s=WAIT_S)
+    results = auto.run(CORE, elsewhere("tool", CORE.id), wait_for_approval=WAIT_S)
     assert outcomes(results) == {"core": PUBLISHED, "tool": PUBLISHED}
     assert "approval" not in {span.phase for span in results["core"].spans}
 
 
 def test_nobody_waits_longer_than_asked_for(bench: Bench) -> None:
     """R51"""
-    results = bench.run(CORE, elsewhere("tool", CORE.id), wait_for_approval_s=0.001)
+    results = bench.run(CORE, elsewhere("tool", CORE.id), wait_for_approval=0.001)
     assert outcomes(results) == {"core": STAGED, "tool": BLOCKED}
 
 
@@ -498,7 +498,7 @@ def test_what_may_not_be_staged_waits_for_what_is(tmp_path: Path) -> None:
             bench.staging.approve("core")
 
     bench.registry.on_lookup = look
-    results = bench.run(made=awaited(CORE, APP, built={"core": built}), wait_for_approval_s=WAIT_S)
+    results = bench.run(made=awaited(CORE, APP, built={"core": built}), wait_for_approval=WAIT_S)
     assert outcomes(results) == {"core": PUBLISHED, "app": PUBLISHED}
     assert bench.registry.uploads == ["app"]
 
@@ -511,7 +511,7 @@ def test_what_is_staged_is_on_record_while_it_is_waited_for(bench: Bench) -> Non
         seen.append((bench.entry().outcome, bench.entry().staged))
 
     bench.registry.on_lookup = look
-    bench.run(CORE, wait_for_approval_s=0.001)
+    bench.run(CORE, wait_for_approval=0.001)
     assert seen[0] == (STAGED, where_staged("core"))
 
 
@@ -521,7 +521,7 @@ def test_a_registry_that_cannot_be_asked_fails_nothing(bench: Bench, trouble: Ex
         raise trouble
 
     bench.registry.on_lookup = ask
-    assert outcomes(bench.run(CORE, wait_for_approval_s=0.001)) == {"core": STAGED}
+    assert outcomes(bench.run(CORE, wait_for_approval=0.001)) == {"core": STAGED}
 
 
 def test_other_bytes_that_were_approved_are_a_failure(bench: Bench, tmp_path: Path) -> None:
@@ -529,7 +529,7 @@ def test_other_bytes_that_were_approved_are_a_failure(bench: Bench, tmp_path: Pa
         bench.registry.store("core", [artifact(tmp_path / "core-1.0.pkg", b"forged")])
 
     bench.registry.on_lookup = forge
-    results = bench.run(CORE, elsewhere("tool", CORE.id), wait_for_approval_s=WAIT_S)
+    results = bench.run(CORE, elsewhere("tool", CORE.id), wait_for_approval=WAIT_S)
     assert outcomes(results) == {"core": FAILED, "tool": BLOCKED}
     assert "the registry holds core-1.0.pkg with sha256:" in results["core"].reason
 
@@ -541,7 +541,7 @@ def test_a_run_that_is_ended_waits_for_nobody(bench: Bench, grace_s: float | Non
     def during(release: ReleaseRun) -> None:
         bench.registry.on_lookup = lambda name: release.stop("stopped", grace_s=grace_s)
 
-    results = bench.run(CORE, elsewhere("tool", CORE.id), during=during, wait_for_approval_s=WAIT_S)
+    results = bench.run(CORE, elsewhere("tool", CORE.id), during=during, wait_for_approval=WAIT_S)
     assert outcomes(results) == {"core": STAGED, "tool": Outcome.CANCELLED}
     assert bench.entry().staged == where_staged("core")
 
@@ -580,7 +580,7 @@ def test_what_was_staged_before_is_waited_for(bench: Bench) -> None:
     bench.run(CORE)
     Approvals(bench, 2, "core")
     made = awaited(CORE, elsewhere("tool", CORE.id), built={"core": bench.entry().artifacts})
-    results = bench.run(made=made, wait_for_approval_s=WAIT_S)
+    results = bench.run(made=made, wait_for_approval=WAIT_S)
     assert outcomes(results) == {"core": PUBLISHED, "tool": PUBLISHED}
     assert bench.entry().staged is None
 
@@ -589,9 +589,9 @@ def test_what_nothing_vouches_for_is_not_called_ours(bench: Bench) -> None:
     """R21: without files of an earlier run, none is missing either."""
     bench.run(CORE)
     made = awaited(CORE, built={"core": ()})
-    assert outcomes(bench.run(made=made, wait_for_approval_s=0.001)) == {"core": STAGED}
+    assert outcomes(bench.run(made=made, wait_for_approval=0.001)) == {"core": STAGED}
     Approvals(bench, 2, "core")
-    results = bench.run(made=made, wait_for_approval_s=WAIT_S)
+    results = bench.run(made=made, wait_for_approval=WAIT_S)
     assert outcomes(results) == {"core": Outcome.ALREADY_PUBLISHED}
     assert results["core"].reason == "approved, and on the registry"
 
@@ -685,7 +685,7 @@ def test_results_say_so_of_every_package_once() -> None:
 def test_nothing_waits_for_itself(bench: Bench) -> None:
     """What is built and sent is timed by phases; waiting for a person is one of its own."""
     Approvals(bench, 1, "core")
-    results = bench.run(CORE, wait_for_approval_s=WAIT_S)
+    results = bench.run(CORE, wait_for_approval=WAIT_S)
     spans = results["core"].spans
     assert [span.phase for span in spans] == ["build", "upload", "approval"]
     assert results["core"].duration_s == sum(span.end_s - span.start_s for span in spans[:2])

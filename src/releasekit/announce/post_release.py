@@ -99,8 +99,8 @@ async def plan_post_release(
         return plan, None
     policy = RetryPolicy(
         config.max_retries,
-        config.retry_base_delay_s,
-        deadline_s=config.task_timeout_s,
+        config.retry_base_delay,
+        deadline_s=config.task_timeout,
         patience=services.patience,
         redact=services.credentials.redact,
     )

@@ -93,7 +93,7 @@ async def _open_ecosystems(
         await start_processes(group, config, session, ()),
         credentials,
         Logs(config.state_directory, run_logs.name_of("decide", datetime.now(UTC)), redact),
-        WaitBudget.from_now(max_wait_s=config.max_wait_s, deadline_s=None),
+        WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=None),
     )
     approvals = {}
     for name in sorted({package.ecosystem for package in held.recorded}):
@@ -206,9 +206,9 @@ class _Decision:
             codes,
             terms=ApprovalPolicy(
                 visible=self.config.gate == "visible",
-                max_wait_s=self.config.max_wait_s,
+                max_wait_s=self.config.max_wait,
                 max_retries=self.config.max_retries,
-                base_delay_s=self.config.retry_base_delay_s,
+                base_delay_s=self.config.retry_base_delay,
             ),
             say=self._say,
             rng=random.Random(),  # noqa: S311 (spreads requests, guards nothing)

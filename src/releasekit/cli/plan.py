@@ -69,7 +69,7 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
             require_free(path, "plan-file")
         write(path, report.plan_json(made, config.root))
         session.actions.output("plan-file", str(path))
-    for name, value in report.plan_outputs(made, apart=config.wait_s > 0).items():
+    for name, value in report.plan_outputs(made, apart=config.wait > 0).items():
         session.actions.output(name, value)
     if config.summary:
         session.actions.summary(report.plan_summary(made, session.ci.origin(config.root)))

@@ -64,7 +64,7 @@ async def run(config: Config, session: Session) -> int:
     planned = PlanFile.read(config.plan_file) if config.plan_file else None
     if planned is not None:
         config = planned.narrowed(config)
-    ecosystems = config.ecosystems or config.known_ecosystems
+    ecosystems = config.ecosystem or config.known_ecosystems
     run_id = uuid.uuid4().hex
     redact = session.redacted.text
     await asyncio.to_thread(refuse_elsewhere, config, session)
@@ -197,7 +197,7 @@ class Publishing:
             commit=self.plan.commit,
             tool=__version__,
             started_at=started_at,
-            ecosystems=sorted(self.config.ecosystems or self.config.known_ecosystems),
+            ecosystems=sorted(self.config.ecosystem or self.config.known_ecosystems),
         )
         self.journal.planned(self.plan.pending())
         interruption.ends(release)

@@ -121,8 +121,8 @@ async def load_recorded(config: Config, session: Session) -> tuple[Report, str, 
     run = WorkflowRun.named(config.run, session.credentials.get)
     policy = RetryPolicy(
         config.max_retries,
-        config.retry_base_delay_s,
-        deadline_s=config.task_timeout_s,
+        config.retry_base_delay,
+        deadline_s=config.task_timeout,
         redact=session.credentials.redact,
     )
     async with http_client() as http:

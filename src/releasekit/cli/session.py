@@ -115,8 +115,8 @@ async def prepare(
     Raises DeadlinePassed where that takes longer than the whole run may, and Transient where a
     registry does not answer.
     """
-    patience = WaitBudget.from_now(max_wait_s=config.max_wait_s, deadline_s=config.deadline_s)
-    limit = asyncio.timeout_at(None if config.deadline_s is None else patience.until)
+    patience = WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=config.deadline)
+    limit = asyncio.timeout_at(None if config.deadline is None else patience.until)
     try:
         async with limit:
             return await _prepare(
@@ -135,7 +135,7 @@ async def prepare(
         if not limit.expired():
             raise
         raise DeadlinePassed(
-            f"the deadline of {config.deadline_s:g} s passed while the plan was made; nothing was "
+            f"the deadline of {config.deadline:g} s passed while the plan was made; nothing was "
             "published",
             hint=f"Raise `deadline`; see what took so long with {spelled('plan')}.",
         ) from error
@@ -303,7 +303,7 @@ async def _open_ecosystems(
     `group` is.
     """
     discoveries = {}
-    for name in (*(config.ecosystems or config.known_ecosystems), *consulted(config)):
+    for name in (*(config.ecosystem or config.known_ecosystems), *consulted(config)):
         discovery = folders.discovery(session.ecosystems[name], config, services)
         discoveries[name] = await discovery.opened_in(group)
     return discoveries

@@ -74,8 +74,8 @@ async def _signing(
     )
     policy = RetryPolicy(
         config.max_retries,
-        config.retry_base_delay_s,
-        deadline_s=config.task_timeout_s,
+        config.retry_base_delay,
+        deadline_s=config.task_timeout,
         patience=services.patience,
     )
     job = await retry(partial(signing_job, signer, public=public), policy)

@@ -283,8 +283,8 @@ class _Question:
     def _policy(self) -> RetryPolicy:
         return RetryPolicy(
             self.config.max_retries,
-            self.config.retry_base_delay_s,
-            deadline_s=self.config.task_timeout_s,
+            self.config.retry_base_delay,
+            deadline_s=self.config.task_timeout,
             redact=self.session.credentials.redact,
         )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from releasekit.config.commands import DECIDE, VERIFY
 from releasekit.config.file import ConfigFile, read_config
+from releasekit.config.inputs import Inputs
+from releasekit.config.levels import Levels
 from releasekit.config.locations import (
     FILENAME,
     Locations,
@@ -16,7 +18,8 @@ from releasekit.config.locations import (
     resolved,
 )
 from releasekit.config.shards import Shard, ShardCounts
-from releasekit.config.values import Name, Url
+from releasekit.config.tag_options import AnnounceOptions, TagOptions
+from releasekit.config.values import Url
 from releasekit.errors import ConfigError, PathError
 from releasekit.problems import Problem
 
@@ -25,11 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.commands import Command
-    from releasekit.config.inputs import Declared, Inputs
-    from releasekit.config.levels import Levels
-    from releasekit.config.tag_options import AnnounceOptions, TagOptions
-    from releasekit.config.values import Directory, Dist, PinMode, StageMode
-    from releasekit.host.sandbox import Wanted
+    from releasekit.config.inputs import Declared
+    from releasekit.config.values import Directory, Name
     from releasekit.model import PackageId
 
 Own = TypeVar("Own")
@@ -37,76 +37,28 @@ _PARTS = ("ecosystem", "packages", "exclude_packages", "shard")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """Paths are absolute and resolved. `registries` holds only what is not an ecosystem's own
-    default. `ecosystems` is empty for all that are found, `known_ecosystems` are all there are.
+class Config(Inputs):
+    """The inputs, with paths that are absolute and resolved, and what comes with them.
 
-    It `is_part` where this run, and not releasekit.toml, leaves a part of the workspace to others.
-    `ecosystem_inputs` are the inputs that each of them declares, `ecosystem_tables` its `[pypi]`…
-    table as written, for its own `Options`; `extra_dependencies` is the `[dependencies]` table,
-    "ecosystem:name" to the same.
+    `registries` holds only what is not an ecosystem's own default. `ecosystem` is empty for all
+    that are found, `known_ecosystems` are all there are. It `is_part` where this run, and not
+    releasekit.toml, leaves a part of the workspace to others. `ecosystem_inputs` are the inputs
+    that each of them declares, `ecosystem_tables` its `[pypi]`… table as written, for its own
+    `Options`; `extra_dependencies` is the `[dependencies]` table, "ecosystem:name" to the same.
     """
 
     root: Path
-    mode: Command
-    ecosystems: tuple[str, ...]
     known_ecosystems: tuple[str, ...]
-    packages: tuple[str, ...]
-    exclude_packages: tuple[str, ...]
-    dist: tuple[Dist, ...]
-    plan_file: Path | None
-    dry_run: bool
-    concurrency: int
     build_concurrency: int
-    max_retries: int
-    retry_base_delay_s: float
-    max_wait_s: float
-    task_timeout_s: float
-    deadline_s: float | None
-    failure_policy: Literal["skip-dependents", "stop"]
-    gate: Literal["visible", "accepted"]
-    stage: StageMode
-    wait_for_approval_s: float
-    wait_s: float
-    shards: ShardCounts
-    shard: Shard | None
-    results_directory: Path | None
-    pin: PinMode
-    trusted_publishing: Literal["auto", "always", "never"]
-    attestations: Literal["auto", "required", "off"]
-    trust_config: Path | None
-    tag: bool
-    announce: bool
-    is_part: bool
-    tagging: TagOptions
-    announcing: AnnounceOptions
-    registries: Mapping[str, Directory | Url | Name]
-    insecure_hosts: frozenset[str]
-    ecosystem_inputs: tuple[object, ...]
-    state_directory: Path
-    results_file: Path | None
-    format: Literal["table", "json", "mermaid"]
-    fix: bool
-    run: str
-    yes: bool
-    summary: bool
-    annotations: bool
-    verbose: bool
-    build_sandbox: Wanted
-    build_sandbox_paths: tuple[Path, ...]
-    uv_path: str
-    index_url: str
-    find_links: tuple[str, ...]
-    ecosystem_tables: Mapping[str, Mapping[str, object]]
-    extra_dependencies: Mapping[str, tuple[str, ...]]
-    levels: Levels
-    files: tuple[Path | Url, ...] = ()
-    repository: str = ""
-    workflow: str = ""
-    ref: str = ""
-    event: str = ""
-    bundle: Path | None = None
-    subject: tuple[str, ...] = ()
+    is_part: bool = False
+    shard_counts: ShardCounts = field(default_factory=ShardCounts)
+    tagging: TagOptions = field(default_factory=TagOptions)
+    announcing: AnnounceOptions = field(default_factory=AnnounceOptions)
+    levels: Levels = field(default_factory=Levels)
+    registries: Mapping[str, Directory | Url | Name] = field(default_factory=dict)
+    ecosystem_inputs: tuple[object, ...] = ()
+    ecosystem_tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    extra_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     not_to_publish: frozenset[PackageId] = frozenset()
 
     def own(self, kind: type[Own]) -> Own:
@@ -152,8 +104,43 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         root=root,
         cwd=cwd,
     )
-    is_part = any(getattr(inputs, each) for each in _PARTS)
-    return replace(_config(joined, locations, file), is_part=is_part)
+    inputs_of_run = replace(
+        joined,
+        ecosystem=tuple(dict.fromkeys(joined.ecosystem)),
+        dist=locations.dist(file.dist) if joined.mode in {"plan", "publish"} else (),
+        files=locations.files(),
+        bundle=locations.path("bundle"),
+        plan_file=(
+            locations.outlet("plan_file") if joined.mode == "plan" else locations.path("plan_file")
+        ),
+        build_concurrency=joined.build_concurrency or cpu_count(),
+        results_directory=locations.results_directory(),
+        trust_config=locations.path("trust_config"),
+        insecure_hosts=locations.insecure_hosts(),
+        state_directory=locations.state_directory(),
+        results_file=_results_file(joined.mode, locations),
+        uv_path=locations.uv_path(),
+        build_sandbox_paths=locations.build_sandbox_paths(),
+        index_url=locations.index_url(),
+        find_links=locations.find_links(),
+    )
+    _check_shard(joined)
+    return Config(
+        **vars(inputs_of_run),
+        root=root,
+        known_ecosystems=tuple(declared.ecosystems),
+        is_part=any(getattr(inputs, each) for each in _PARTS),
+        shard_counts=ShardCounts.parse(
+            joined.shards, declared.ecosystems, joined.given.get("shards", "shards")
+        ),
+        tagging=file.tagging,
+        announcing=file.announcing,
+        levels=replace(file.levels, strict=joined.strict),
+        registries=locations.registries(),
+        ecosystem_inputs=locations.ecosystem_inputs(),
+        ecosystem_tables=file.tables,
+        extra_dependencies=file.dependencies,
+    )
 
 
 def _config_path(inputs: Inputs, root: Path, cwd: Path) -> Path | None:
@@ -178,78 +165,9 @@ def _config_path(inputs: Inputs, root: Path, cwd: Path) -> Path | None:
     return path
 
 
-def _config(inputs: Inputs, locations: Locations, file: ConfigFile) -> Config:
-    return Config(
-        root=locations.root,
-        mode=inputs.mode,
-        ecosystems=tuple(dict.fromkeys(inputs.ecosystem)),
-        known_ecosystems=tuple(locations.ecosystems),
-        packages=inputs.packages,
-        exclude_packages=inputs.exclude_packages,
-        dist=locations.dist(file.dist) if inputs.mode in {"plan", "publish"} else (),
-        plan_file=(
-            locations.outlet("plan_file") if inputs.mode == "plan" else locations.path("plan_file")
-        ),
-        dry_run=inputs.dry_run,
-        concurrency=inputs.concurrency,
-        build_concurrency=inputs.build_concurrency or cpu_count(),
-        max_retries=inputs.max_retries,
-        retry_base_delay_s=inputs.retry_base_delay,
-        max_wait_s=inputs.max_wait,
-        task_timeout_s=inputs.task_timeout,
-        deadline_s=inputs.deadline,
-        failure_policy=inputs.failure_policy,
-        gate=inputs.gate,
-        stage=inputs.stage,
-        wait_for_approval_s=inputs.wait_for_approval,
-        wait_s=inputs.wait,
-        shards=ShardCounts.parse(
-            inputs.shards, locations.ecosystems, inputs.given.get("shards", "shards")
-        ),
-        shard=_shard(inputs),
-        results_directory=locations.results_directory(),
-        pin=inputs.pin,
-        trusted_publishing=inputs.trusted_publishing,
-        attestations=inputs.attestations,
-        trust_config=locations.path("trust_config"),
-        tag=inputs.tag,
-        announce=inputs.announce,
-        is_part=False,
-        tagging=file.tagging,
-        announcing=file.announcing,
-        registries=locations.registries(),
-        insecure_hosts=locations.insecure_hosts(),
-        ecosystem_inputs=locations.ecosystem_inputs(),
-        state_directory=locations.state_directory(),
-        results_file=_results_file(inputs, locations),
-        format=inputs.format,
-        fix=inputs.fix,
-        run=inputs.run,
-        yes=inputs.yes,
-        summary=inputs.summary,
-        annotations=inputs.annotations,
-        verbose=inputs.verbose,
-        build_sandbox=inputs.build_sandbox,
-        build_sandbox_paths=locations.build_sandbox_paths(),
-        uv_path=locations.uv_path(),
-        index_url=locations.index_url(),
-        find_links=locations.find_links(),
-        ecosystem_tables=file.tables,
-        extra_dependencies=file.dependencies,
-        levels=replace(file.levels, strict=inputs.strict),
-        files=locations.files(),
-        repository=inputs.repository,
-        workflow=inputs.workflow,
-        ref=inputs.ref,
-        event=inputs.event,
-        bundle=locations.path("bundle"),
-        subject=inputs.subject,
-    )
-
-
-def _shard(inputs: Inputs) -> Shard | None:
+def _check_shard(inputs: Inputs) -> None:
     if not inputs.shard:
-        return None
+        return
     label = inputs.given.get("shard", "shard")
     if not inputs.plan_file:
         raise ConfigError(
@@ -257,14 +175,14 @@ def _shard(inputs: Inputs) -> Shard | None:
             hint="Give the plan file that `mode: plan` has written with `shards`.",
             problem=Problem.SHARDS,
         )
-    return Shard.parse(inputs.shard, label)
+    Shard.parse(inputs.shard, label)
 
 
-def _results_file(inputs: Inputs, locations: Locations) -> Path | None:
+def _results_file(mode: Command, locations: Locations) -> Path | None:
     """Where results are written, or, for what is decided about them, read."""
-    if inputs.mode in DECIDE:
+    if mode in DECIDE:
         return locations.path("results_file")
-    return locations.outlet("results_file") if inputs.mode in {"publish", "report"} else None
+    return locations.outlet("results_file") if mode in {"publish", "report"} else None
 
 
 def cpu_count() -> int:

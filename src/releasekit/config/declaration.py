@@ -13,6 +13,8 @@ from releasekit.host.scrub import ToolVariables
 from releasekit.host.secret_encodings import is_token_like
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from _typeshed import DataclassInstance
 
     from releasekit.config.tables import OptionTable
@@ -46,7 +48,8 @@ FLAG_ONLY: Final = frozenset[Place]({"flag"})
 @dataclass(frozen=True, slots=True)
 class Declaration:
     """`minimum` and `maximum` of a duration are in seconds. `word` is a value that stands for None:
-    the program decides. An "index" is a URL that belongs to the registry of its ecosystem.
+    the program decides. An "index" is a URL that belongs to the registry of its ecosystem. A path,
+    or each line, becomes a value by `into`.
     """
 
     help: str
@@ -58,6 +61,7 @@ class Declaration:
     minimum: float = 0
     maximum: float = 0
     word: str = ""
+    into: Callable[[str], object] = str
     commands: frozenset[Command] = frozenset({"plan", "publish"})
     places: frozenset[Place] = frozenset({"action", "flag", "file"})
 
@@ -129,8 +133,10 @@ class Declaration:
 
     def _value(self, text: str) -> object:
         match self.kind:
-            case "text" | "path" | "secret":
+            case "text" | "secret":
                 return values.text(text)
+            case "path":
+                return self.into(values.text(text))
             case "choice":
                 return values.choice(text, self.choices)
             case "bool":
@@ -142,7 +148,7 @@ class Declaration:
             case "names":
                 return values.items(text, r"[,\n]", self.choices)
             case "lines":
-                return values.items(text, r"\n")
+                return tuple(self.into(item) for item in values.items(text, r"\n"))
             case "registry" | "index":
                 return values.registry(text)
             case "named-registry":

@@ -7,8 +7,10 @@ come from the annotated fields, or are compared with them by a test.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
+from releasekit.config import values
 from releasekit.config.commands import ALL, DECIDE, NOTES, PUBLISH, REPORTS, RUNS, VERIFY, Command
 from releasekit.config.declaration import (
     FLAG_ONLY,
@@ -18,7 +20,7 @@ from releasekit.config.declaration import (
     EcosystemDeclaration,
     declared_by,
 )
-from releasekit.config.values import Directory, PinMode, StageMode, Url
+from releasekit.config.values import Directory, Dist, PinMode, StageMode, Url
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.sandbox import Wanted
 from releasekit.problems import Problem
@@ -52,17 +54,21 @@ class Selection:
         ),
     ] = "plan"
     working_directory: Annotated[
-        str, Declaration("The root of the workspace.", "path", commands=ALL, places=NOT_IN_FILE)
-    ] = "."
+        Path,
+        Declaration(
+            "The root of the workspace.", "path", into=Path, commands=ALL, places=NOT_IN_FILE
+        ),
+    ] = Path()
     config_file: Annotated[
-        str,
+        Path | None,
         Declaration(
             "The configuration file. Default: `releasekit.toml` in the root, if there is one.",
             "path",
+            into=Path,
             commands=ALL,
             places=NOT_IN_FILE,
         ),
-    ] = ""
+    ] = None
     ecosystem: Annotated[
         tuple[str, ...],
         Declaration(
@@ -89,24 +95,26 @@ class Selection:
         ),
     ] = ()
     dist: Annotated[
-        tuple[str, ...],
+        tuple[Dist, ...],
         Declaration(
             "Directories with package files that were built elsewhere, one per line: wheels, npm "
             "tarballs, crates, jars. ReleaseKit checks them, builds what is missing, and publishes"
             " in order.",
             "lines",
+            into=values.dist_directory,
         ),
     ] = ()
     plan_file: Annotated[
-        str,
+        Path | None,
         Declaration(
             "Publish exactly what this plan of an earlier job says, or fail if the sources differ."
             " With `plan`: the file to write. With `report`: the plan whose packages need results.",
             "path",
+            into=Path,
             commands=REPORTS,
             places=NOT_IN_FILE,
         ),
-    ] = ""
+    ] = None
     dry_run: Annotated[
         bool,
         Declaration(
@@ -125,10 +133,11 @@ class Verification:
     """
 
     files: Annotated[
-        tuple[str, ...],
+        tuple[Path | Url, ...],
         Declaration(
             "Files, directories with releases, and addresses of files on registries, one per line.",
             "lines",
+            into=values.path_or_url,
             commands=VERIFY,
             places=FLAG_ONLY,
         ),
@@ -172,21 +181,23 @@ class Verification:
         ),
     ] = ""
     bundle: Annotated[
-        str,
+        Path | None,
         Declaration(
             "The file with the attestations, instead of those beside the files or on the registry.",
             "path",
+            into=Path,
             commands=VERIFY,
             places=FLAG_ONLY,
         ),
-    ] = ""
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs(Selection, Verification):
-    """What the user asked for, with defaults filled in.
+    """What the user asked for, with defaults filled in; durations are in seconds.
 
-    `own` maps the names of those inputs of ecosystems that were given to their values. `given` maps
+    `ecosystem_values` maps the names of those inputs of ecosystems that were given to their values.
+    `given` maps
     the attribute of every value that is not a default to where it was written, for messages and
     because a path is relative to the directory of the file that holds it.
     """
@@ -331,14 +342,15 @@ class Inputs(Selection, Verification):
         ),
     ] = ""
     results_directory: Annotated[
-        str,
+        Path | None,
         Declaration(
             "A directory with the state directories or results of all jobs of a release. Other "
             "jobs stop waiting for a package once its job has ended without publishing it.",
             "path",
+            into=Path,
             commands=PUBLISH,
         ),
-    ] = ""
+    ] = None
     pin: Annotated[
         PinMode,
         Declaration(
@@ -364,14 +376,15 @@ class Inputs(Selection, Verification):
         ),
     ] = "auto"
     trust_config: Annotated[
-        str,
+        Path | None,
         Declaration(
             "The client trust config of a private Sigstore instance. Default: the public one.",
             "path",
+            into=Path,
             commands=VERIFY | {"plan", "publish"},
             places=NOT_IN_FILE,
         ),
-    ] = ""
+    ] = None
     tag: Annotated[
         bool,
         Declaration(
@@ -409,23 +422,25 @@ class Inputs(Selection, Verification):
         ),
     ] = ()
     state_directory: Annotated[
-        str,
+        Path,
         Declaration(
             "Directory of the journal and built files. Carry it to another runner as an artifact, "
             "with the same `state-key`, to resume there.",
             "path",
+            into=Path,
             commands=ALL,
         ),
-    ] = ".releasekit"
+    ] = Path(".releasekit")
     results_file: Annotated[
-        str,
+        Path | None,
         Declaration(
             "The results as JSON. Default: `results.json` in the state directory.",
             "path",
+            into=Path,
             commands=REPORTS,
             places=FLAG_ONLY,
         ),
-    ] = ""
+    ] = None
     summary: Annotated[bool, Declaration("Write the job summary.", "bool", commands=REPORTS)] = True
     annotations: Annotated[bool, Declaration("Annotate failures.", "bool", commands=REPORTS)] = True
     verbose: Annotated[
@@ -466,11 +481,12 @@ class Inputs(Selection, Verification):
         ),
     ] = "auto"
     build_sandbox_paths: Annotated[
-        tuple[str, ...],
+        tuple[Path, ...],
         Declaration(
             "Additional files and directories that builds may write to, one per line; `~` is the "
             "home directory.",
             "lines",
+            into=Path,
             places=NOT_IN_FILE,
         ),
     ] = ()
@@ -528,7 +544,7 @@ class Inputs(Selection, Verification):
             places=FLAG_ONLY,
         ),
     ] = ()
-    own: Mapping[str, object] = field(default_factory=dict)
+    ecosystem_values: Mapping[str, object] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -573,7 +589,7 @@ class Declared:
         return replace(
             inputs,
             **of_the_run,  # type: ignore[arg-type]
-            own={**inputs.own, **parsed},
+            ecosystem_values={**inputs.ecosystem_values, **parsed},
             given={**inputs.given, **given},
         )
 

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -97,19 +97,19 @@ class Locations:
     cwd: Path
 
     def path(self, attribute: str) -> Path | None:
-        text = getattr(self.inputs, attribute)
-        return self._resolve(text, attribute) if text else None
+        given: Path | None = getattr(self.inputs, attribute)
+        return self._resolve(given, attribute) if given else None
 
     def outlet(self, attribute: str) -> Path | None:
         """Where a file is going to be put; raises ConfigError for what may not be replaced.
 
         The directories above the workspace are those of the machine, and may be links.
         """
-        text = getattr(self.inputs, attribute)
-        if not text:
+        written: Path | None = getattr(self.inputs, attribute)
+        if not written:
             return None
         label = self._label(attribute)
-        given = Path(os.path.normpath(self._base(attribute) / text))
+        given = Path(os.path.normpath(self._base(attribute) / written))
         if link := find_link(given, self.root):
             raise PathError(
                 f"{label}: {link} is a symbolic link in the workspace; write a path without one"
@@ -157,9 +157,9 @@ class Locations:
         _require_place(found, label)
         return found
 
-    def _refuse_link(self, text: str, attribute: str) -> None:
+    def _refuse_link(self, path: Path, attribute: str) -> None:
         """What comes with the sources says of no place that the user names where it is."""
-        if link := find_link(self._base(attribute) / text / "within", checkout_of(self.root)):
+        if link := find_link(self._base(attribute) / path / "within", checkout_of(self.root)):
             raise PathError(
                 f"{self._label(attribute)}: {link} is a symbolic link in the checkout; write a "
                 "path without one"
@@ -168,8 +168,10 @@ class Locations:
     def files(self) -> tuple[Path | Url, ...]:
         """What to verify: a path, or an address."""
         return tuple(
-            Url(self._safe(text, "files")) if "://" in text else self._resolve(text, "files")
-            for text in self.inputs.files
+            Url(self._safe(place.text, "files"))
+            if isinstance(place, Url)
+            else self._resolve(place, "files")
+            for place in self.inputs.files
         )
 
     def results_directory(self) -> Path | None:
@@ -194,7 +196,7 @@ class Locations:
                 case None:
                     continue
                 case Directory(path):
-                    base, shared = self._resolve(str(path), attribute), attribute == "registry"
+                    base, shared = self._resolve(path, attribute), attribute == "registry"
                     found[name] = Directory(base / name if shared else base)
                 case Url(url) if attribute == "registry":
                     first = next(iter(self.ecosystems.values()))
@@ -213,16 +215,18 @@ class Locations:
     def dist(self, table: Mapping[str, Sequence[str]]) -> tuple[Dist, ...]:
         """`table` is that of releasekit.toml, for which a flag or an input stands in."""
         label = self._label("dist")
-        wanted = [(text, label, "") for text in self.inputs.dist]
+        wanted = [replace(each, label=label) for each in self.inputs.dist]
         if self._rank("dist") < 2:
             wanted += [
-                (text, f'releasekit.toml: [dist] "{owner}"', owner)
+                Dist(Path(text), f'releasekit.toml: [dist] "{owner}"', owner)
                 for owner, texts in table.items()
                 for text in texts
             ]
         base = self.cwd if self._rank("dist") == 2 else self.root
         state = self.state_directory()
-        found = [Dist(existing_directory(base / text, at), at, of) for text, at, of in wanted]
+        found = [
+            replace(each, path=existing_directory(base / each.path, each.label)) for each in wanted
+        ]
         for each in found:
             if each.path.is_relative_to(state):
                 raise PathError(
@@ -239,7 +243,7 @@ class Locations:
         prefix = f"{ecosystem.name}-"
         given = {}
         for name, declaration in declared_by(ecosystem.inputs, prefix).items():
-            value = self.inputs.own.get(name, declaration.default)
+            value = self.inputs.ecosystem_values.get(name, declaration.default)
             match declaration.kind, value:
                 case "index", Directory() | Url():
                     value = self._index(value, declaration, ecosystem)
@@ -274,7 +278,7 @@ class Locations:
             for link in self.inputs.find_links
         )
 
-    def insecure_hosts(self) -> frozenset[str]:
+    def insecure_hosts(self) -> tuple[str, ...]:
         for text in self.inputs.insecure_hosts:
             if not _HOST.fullmatch(text):
                 raise ConfigError(
@@ -282,25 +286,26 @@ class Locations:
                     hint="Write it as in a URL, with its port or without: packages.lan:8081.",
                     problem=Problem.ADDRESS,
                 )
-        return frozenset(text.lower() for text in self.inputs.insecure_hosts)
+        return tuple(text.lower() for text in self.inputs.insecure_hosts)
 
     def build_sandbox_paths(self) -> tuple[Path, ...]:
         """Each of them has to be there: what is not there cannot be given to a build."""
         label = self._label("build_sandbox_paths")
         found = []
-        for text in self.inputs.build_sandbox_paths:
+        for given in self.inputs.build_sandbox_paths:
             try:
-                path = self._resolve(str(Path(text).expanduser()), "build_sandbox_paths")
+                written = given.expanduser()
             except RuntimeError as error:
                 raise PathError(
-                    f"{label}: {text} names no home directory; write the whole path"
+                    f"{label}: {given} names no home directory; write the whole path"
                 ) from error
+            path = self._resolve(written, "build_sandbox_paths")
             if not path.exists():
                 raise PathError(
                     f"{label}: {path} does not exist; write the path of a file or a directory",
                     hint="Make it in a step before, and builds can write below it.",
                 )
-            self._refuse_link(str(Path(text).expanduser()), "build_sandbox_paths")
+            self._refuse_link(written, "build_sandbox_paths")
             found.append(path)
         return tuple(found)
 
@@ -327,7 +332,7 @@ class Locations:
         own = ecosystem.registry
         if self._rank("registry") > self._rank(own.attribute):
             return "registry", self.inputs.registry
-        location = self.inputs.own.get(own.name)
+        location = self.inputs.ecosystem_values.get(own.name)
         return own.attribute, location if isinstance(location, Directory | Url | Name) else None
 
     def _rank(self, attribute: str) -> int:
@@ -340,8 +345,8 @@ class Locations:
         manifests = [each.manifests for each in self.ecosystems.values() if each.manifests]
         return {FILENAME, *(name for each in manifests for name in each.names)}
 
-    def _resolve(self, text: str, attribute: str) -> Path:
-        return resolved(self._base(attribute) / text, self._label(attribute))
+    def _resolve(self, path: Path | str, attribute: str) -> Path:
+        return resolved(self._base(attribute) / path, self._label(attribute))
 
     def _base(self, attribute: str) -> Path:
         return self.cwd if self._rank(attribute) == 2 else self.root

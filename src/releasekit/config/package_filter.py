@@ -30,7 +30,7 @@ def matches(package: PackageId, patterns: Iterable[str]) -> bool:
 
 
 def concerns(config: Config, ecosystem: str) -> bool:
-    return not config.ecosystems or ecosystem in config.ecosystems
+    return not config.ecosystem or ecosystem in config.ecosystem
 
 
 def will_build(config: Config, ecosystem: str) -> bool:

@@ -68,7 +68,7 @@ class Dist:
     """
 
     path: Path
-    label: str
+    label: str = ""
     owner: str = ""
 
 
@@ -133,6 +133,14 @@ def items(value: str, separator: str, choices: Sequence[str] = ()) -> tuple[str,
     for item in found if choices else ():
         choice(item, choices)
     return found
+
+
+def path_or_url(value: str) -> Path | Url:
+    return Url(value) if "://" in value else Path(value)
+
+
+def dist_directory(value: str) -> Dist:
+    return Dist(Path(value))
 
 
 def registry(value: str) -> Directory | Url:

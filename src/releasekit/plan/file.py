@@ -79,11 +79,7 @@ class PlanFile:
         none of them to publish that the file does not publish.
         """
         ours = [planned for planned in self.packages if chosen(config, planned.package.id)]
-        found = [
-            planned
-            for planned in ours
-            if config.shard is None or planned.shard == str(config.shard)
-        ]
+        found = [planned for planned in ours if not config.shard or planned.shard == config.shard]
         if ours and not found:
             known = {f"{planned.package.id.ecosystem} {planned.shard}" for planned in ours}
             raise ConfigError(

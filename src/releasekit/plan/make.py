@@ -170,7 +170,7 @@ async def make_plan(
         registries=urls,
         versions=versions,
         foreign=tuple(public[package] for package in foreign),
-        behind=waiting_elsewhere(ordered, public) if config.wait_s else {},
+        behind=waiting_elsewhere(ordered, public) if config.wait else {},
         notes=(
             *filter(None, [survey.note]),
             *describe_insecure(urls.values(), config.insecure_hosts),
@@ -332,7 +332,7 @@ def refuse_left_out(
         if there is not None and there.complete:
             return False
         # A dependency that goes out after the package cannot be waited for before it.
-        if config.wait_s and dependency in package.dependencies:
+        if config.wait and dependency in package.dependencies:
             return True
         name = display_name(dependency.on, beside=package.id)
         raise PlanError(
@@ -419,7 +419,7 @@ def suggest_way_out(left_out: PackageId, name: str, dependents: str, config: Con
             f"Add {name} to `packages` (or take it out of `exclude-packages`), publish it first, "
             f"let this job `wait` for the one that does, or leave {dependents} out."
         )
-    together = ",".join(sorted({*config.ecosystems, left_out.ecosystem}))
+    together = ",".join(sorted({*config.ecosystem, left_out.ecosystem}))
     return (
         f"Publish both in one run (`ecosystem: {together}`), or let this job `wait` for the one "
         f"that publishes {left_out.ecosystem}."

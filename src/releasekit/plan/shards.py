@@ -45,16 +45,16 @@ def with_shards(
 
     Raises ConfigError for an ecosystem that cannot be split.
     """
-    if not config.shards:
+    if not config.shard_counts:
         return plan
     notes: list[str] = []
     parts: dict[PackageId, str] = {}
     for name in plan.registries:
         own = [planned for planned in plan.packages if planned.package.id.ecosystem == name]
-        wanted = config.shards.count(name)
+        wanted = config.shard_counts.count(name)
         if wanted > 1 and targets[name].single_upload:
             reason = "its registry takes all packages of a release at once"
-            if name in config.shards.of:
+            if name in config.shard_counts.of:
                 raise ConfigError(
                     f"shards: {name} cannot be split: {reason}",
                     hint=f"Leave out `{name}=`.",

@@ -175,7 +175,7 @@ class Phases:
         self, workspace: Workspace, packages: Sequence[Package]
     ) -> Mapping[PackageId, Built]:
         into = partial(built_directory, state_directory=self._config.state_directory)
-        limit_s = self._config.task_timeout_s
+        limit_s = self._config.task_timeout
         try:
             async with (
                 wait_for_turn(self._building, "build-slot"),
@@ -343,7 +343,7 @@ class Phases:
         release: Mapping[Package, Sequence[Artifact]],
         sending: Sequence[PackageRun],
     ) -> Mapping[PackageId, Staged]:
-        limit_s = self._config.task_timeout_s
+        limit_s = self._config.task_timeout
         try:
             async with asyncio.timeout(limit_s):
                 return await deliver(target, release, sending)
@@ -360,7 +360,7 @@ class Phases:
         target = self._targets[run.id.ecosystem]
         if target.follow_up is None or run.pending_follow_up is None:
             return
-        limit_s = self._config.task_timeout_s
+        limit_s = self._config.task_timeout
         try:
             with self._events.span("follow-up", run):
                 async with asyncio.timeout(limit_s):

@@ -73,7 +73,7 @@ class ReleaseRun:
         self._targets = targets
         self._config = config
         self._patience = patience or WaitBudget.from_now(
-            max_wait_s=config.max_wait_s, deadline_s=config.deadline_s
+            max_wait_s=config.max_wait, deadline_s=config.deadline
         )
         self._runs = {
             planned.package.id: PackageRun.from_plan(planned) for planned in plan.packages
@@ -81,7 +81,7 @@ class ReleaseRun:
         self._kept = {name for name, run in self._runs.items() if run.planned.action is Action.KEEP}
         self._events = Events(journal, watch, on_course)
         self._lookups = Lookups(
-            targets, polling=polling, patience_s=config.task_timeout_s, events=self._events
+            targets, polling=polling, patience_s=config.task_timeout, events=self._events
         )
         self._phases = Phases(
             targets,
@@ -97,13 +97,13 @@ class ReleaseRun:
             signing,
             journal=journal,
             events=self._events,
-            limit_s=config.task_timeout_s,
+            limit_s=config.task_timeout,
             patience=self._patience,
         )
         self._foreign = ExternalPackages(
             plan,
             self._runs,
-            wait_s=config.wait_s,
+            wait_s=config.wait,
             polling=polling,
             lookups=self._lookups,
             events=self._events,
@@ -124,7 +124,7 @@ class ReleaseRun:
             tasks,
             lanes=slots_of(config),
             max_retries=config.max_retries,
-            retry_base_delay=config.retry_base_delay_s,
+            retry_base_delay=config.retry_base_delay,
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             completing={"confirm", "approval", "follow-up"},
@@ -162,8 +162,8 @@ class ReleaseRun:
             if run.planned.action is Action.KEEP:
                 self._events.ended(result_of(run))
         timer = None
-        if self._config.deadline_s is not None:
-            reason = f"the deadline of {self._config.deadline_s:g} s passed"
+        if self._config.deadline is not None:
+            reason = f"the deadline of {self._config.deadline:g} s passed"
             timer = asyncio.get_running_loop().call_at(
                 self._patience.until, partial(self.stop, reason, grace_s=CANCEL_GRACE_S)
             )
@@ -297,7 +297,7 @@ class ReleaseRun:
             self._events.ended(result_of(run))
 
     async def _approval(self, run: PackageRun) -> None:
-        await self._lookups.approval(run, self._config.wait_for_approval_s, self.stopped)
+        await self._lookups.approval(run, self._config.wait_for_approval, self.stopped)
         if run.pending_follow_up is None:
             self._events.ended(result_of(run))
 

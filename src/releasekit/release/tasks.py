@@ -92,7 +92,7 @@ class TaskGraph:
         """Whether this run waits for its approval, should it be staged."""
         action = self._runs[package].planned.action
         staged = action is Action.AWAIT or self.staging_mode(package) != "never"
-        return staged and action is not Action.KEEP and self._config.wait_for_approval_s > 0
+        return staged and action is not Action.KEEP and self._config.wait_for_approval > 0
 
     def _attested(self, packages: Collection[PackageId]) -> set[Node]:
         """The tasks after which these have their attestations."""

@@ -79,7 +79,7 @@ def using(
     place: str = INDEX,
     **changes: object,
 ) -> T:
-    values: dict[str, object] = {"max_retries": 0, "retry_base_delay_s": 0.0, **changes}
+    values: dict[str, object] = {"max_retries": 0, "retry_base_delay": 0.0, **changes}
     values["registries"] = fakes.registries(cargo=place)
 
     async def main() -> T:

@@ -43,7 +43,7 @@ def test_an_empty_variable_is_not_given() -> None:
     ("name", "text", "value"),
     [
         ("mode", "publish", "publish"),
-        ("working-directory", " packages/python ", "packages/python"),
+        ("working-directory", " packages/python ", Path("packages/python")),
         ("ecosystem", "pypi,\n pypi ,", ("pypi", "pypi")),
         ("packages", "acme-*\nother, third\n\n", ("acme-*", "other", "third")),
         ("find-links", "/wheels, old\n/more\n", ("/wheels, old", "/more")),
@@ -75,15 +75,15 @@ def test_a_variable_sets_an_input(name: str, text: str, value: object) -> None:
 def test_inputs_of_an_ecosystem_stay_together() -> None:
     url = Url("https://pypi.example/legacy/")
     inputs = read(PYPI_REGISTRY=str(url), NPM_ACCESS="public")
-    assert inputs.own == {"pypi-registry": url, "npm-access": "public"}
+    assert inputs.ecosystem_values == {"pypi-registry": url, "npm-access": "public"}
     again = DECLARED.adding(inputs, {"npm-access": "restricted"}, {"npm-access": "--npm-access"})
-    assert again.own == {"pypi-registry": url, "npm-access": "restricted"}
+    assert again.ecosystem_values == {"pypi-registry": url, "npm-access": "restricted"}
     assert again.given["pypi_registry"] == "input pypi-registry (RELEASEKIT_PYPI_REGISTRY)"
 
 
 def test_an_index_may_be_written_as_cargo_writes_it() -> None:
     inputs = read(CARGO_REGISTRY="sparse+https://crates.example/")
-    assert inputs.own == {"cargo-registry": Url("https://crates.example/")}
+    assert inputs.ecosystem_values == {"cargo-registry": Url("https://crates.example/")}
 
 
 @pytest.mark.parametrize(
@@ -205,4 +205,4 @@ def test_secrets_have_neither_a_flag_nor_a_key() -> None:
 def test_a_registry_of_crates_may_have_a_name(text: str, place: object) -> None:
     assert DECLARED.inputs["cargo-registry"].parse(text, "cargo-registry") == place
     inputs = from_environment({"RELEASEKIT_CARGO_REGISTRY": text})
-    assert inputs.own["cargo-registry"] == place
+    assert inputs.ecosystem_values["cargo-registry"] == place

@@ -46,7 +46,7 @@ def plan_of(
     settings = config(root, extra_dependencies=extra, **changes)
     packages = [placed(text, root, "it says so" if text in private else "") for text in HERE]
     files = {PackageId.parse(it).name: {"file": "sha256:00"} for it in published}
-    asked = settings.ecosystems or ("cargo", "npm", "pypi")
+    asked = settings.ecosystem or ("cargo", "npm", "pypi")
     targets = {
         name: Target(
             FakeWorkspace(packages=[each for each in packages if each.id.ecosystem == name]),
@@ -77,13 +77,13 @@ def test_a_cycle_across_ecosystems_is_named_whole(tmp_path: Path) -> None:
     assert caught.value.names == ("cargo:measure", "npm:cli", "pypi:measure")
     short = {**WHEEL, "cargo:measure": ("pypi:measure",)}
     with pytest.raises(Cycle, match="cargo:measure -> pypi:measure -> cargo:measure"):
-        plan_of(tmp_path, short, ecosystems=("pypi",))
+        plan_of(tmp_path, short, ecosystem=("pypi",))
 
 
 def test_what_a_left_out_ecosystem_has_to_publish_first_is_refused(tmp_path: Path) -> None:
     """R1: the job of one ecosystem cannot know when that of another one gets there."""
     with pytest.raises(PlanError) as caught:
-        plan_of(tmp_path, WHEEL, ecosystems=("pypi",))
+        plan_of(tmp_path, WHEEL, ecosystem=("pypi",))
     assert str(caught.value) == (
         "pypi:measure needs cargo:measure, which is left out and not published yet"
     )
@@ -91,7 +91,7 @@ def test_what_a_left_out_ecosystem_has_to_publish_first_is_refused(tmp_path: Pat
 
 
 def test_what_a_left_out_ecosystem_has_published_is_no_obstacle(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, WHEEL, ecosystems=("pypi",), published=["cargo:measure"])
+    plan = plan_of(tmp_path, WHEEL, ecosystem=("pypi",), published=["cargo:measure"])
     assert names(plan) == ["pypi:core", "pypi:measure"]
     assert set(plan.registries) == {"pypi"}
 
@@ -99,7 +99,7 @@ def test_what_a_left_out_ecosystem_has_published_is_no_obstacle(tmp_path: Path) 
 def test_a_part_of_a_plan_is_planned_as_it_was_as_a_whole(tmp_path: Path) -> None:
     """R20: else `plan-file` would refuse it."""
     whole = plan_of(tmp_path, WHEEL)
-    part = plan_of(tmp_path, WHEEL, ecosystems=("pypi",), published=["cargo:measure"])
+    part = plan_of(tmp_path, WHEEL, ecosystem=("pypi",), published=["cargo:measure"])
     fingerprints = {step.package.id: step.fingerprint for step in whole.packages}
     assert all(fingerprints[step.package.id] == step.fingerprint for step in part.packages)
 
@@ -107,10 +107,10 @@ def test_a_part_of_a_plan_is_planned_as_it_was_as_a_whole(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "changes",
     [
-        {"ecosystems": ("npm",)},
-        {"ecosystems": ("cargo",)},
-        {"ecosystems": ("pypi",), "exclude_packages": ("pypi:measure",)},
-        {"ecosystems": ("pypi",), "packages": ("core",)},
+        {"ecosystem": ("npm",)},
+        {"ecosystem": ("cargo",)},
+        {"ecosystem": ("pypi",), "exclude_packages": ("pypi:measure",)},
+        {"ecosystem": ("pypi",), "packages": ("core",)},
     ],
 )
 def test_nobody_is_asked_about_edges_of_what_is_left_out(
@@ -125,7 +125,7 @@ def test_private_packages_of_a_consulted_ecosystem_are_not_reported(tmp_path: Pa
     plan = plan_of(
         tmp_path,
         WHEEL,
-        ecosystems=("pypi",),
+        ecosystem=("pypi",),
         published=["cargo:measure"],
         private=["cargo:units", "pypi:core"],
     )
@@ -146,15 +146,15 @@ def test_a_name_that_nobody_has_is_an_error_in_every_job(
 ) -> None:
     """R7"""
     with pytest.raises(PlanError, match=f"'{name}', which is not a package here"):
-        plan_of(tmp_path, {"pypi:measure": (name,)}, ecosystems=ecosystems)
+        plan_of(tmp_path, {"pypi:measure": (name,)}, ecosystem=ecosystems)
 
 
 def test_leaving_out_what_is_left_out_already_is_no_typo(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, {}, ecosystems=("pypi",), exclude_packages=("npm:cli", "core"))
+    plan = plan_of(tmp_path, {}, ecosystem=("pypi",), exclude_packages=("npm:cli", "core"))
     assert names(plan) == ["pypi:measure"]
     for pattern in ("nmp:cli", "pypi:cli", "cli"):
         with pytest.raises(ConfigError, match="matches no package"):
-            plan_of(tmp_path, {}, ecosystems=("pypi",), exclude_packages=(pattern,))
+            plan_of(tmp_path, {}, ecosystem=("pypi",), exclude_packages=(pattern,))
 
 
 def rows(plan: Plan) -> list[dict[str, str]]:

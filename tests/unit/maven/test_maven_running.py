@@ -166,7 +166,7 @@ def test_the_limit_is_that_of_the_one_maven(tmp_path: Path) -> None:
     write_third(root, "")
 
     async def main() -> None:
-        async with opened(root, task_timeout_s=0.2) as workspace:
+        async with opened(root, task_timeout=0.2) as workspace:
             line = Line(root, workspace)
             for name in ("g:b", "g:c"):
                 failed = await line.build(name)

@@ -276,7 +276,7 @@ def test_a_download_that_breaks_is_tried_again(tmp_path: Path) -> None:
         server,
         lambda npm: npm.files(RECORDED, WAITING, tmp_path),
         max_retries=1,
-        retry_base_delay_s=0.0,
+        retry_base_delay=0.0,
     )
     assert found[0].size == len(TARBALL)
 

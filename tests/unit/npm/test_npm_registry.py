@@ -82,7 +82,7 @@ def using(
     async def main() -> T:
         taken = snapshot(environ)
         registries = fakes.registries(npm=place)
-        values = {"registries": registries, "max_retries": 0, "retry_base_delay_s": 0.0, **changes}
+        values = {"registries": registries, "max_retries": 0, "retry_base_delay": 0.0, **changes}
         config = fakes.config(Path("/workspace"), **values)
         async with http_client(transport=httpx.MockTransport(server)) as http:
             credentials = Credentials(taken, mask=lambda _: None)

@@ -141,7 +141,7 @@ def using(
     async def main() -> T:
         taken = snapshot(environ)
         values = {"registries": fakes.registries(npm=place), "max_retries": 0,
-                  "retry_base_delay_s": 0.0, **changes}  # fmt: skip
+                  "retry_base_delay": 0.0, **changes}  # fmt: skip
         config = fakes.config(home, **values)
         async with http_client(transport=httpx.MockTransport(server)) as http:
             credentials = Credentials(taken, mask=lambda _: None)

@@ -204,7 +204,7 @@ def test_the_process_starts_while_the_plan_is_made(tmp_path: Path) -> None:
     "changes",
     [
         {"mode": "plan"},
-        {"ecosystems": ("pypi",)},
+        {"ecosystem": ("pypi",)},
         {"dist": (Dist(path=Path("dist"), label="dist"),)},
         {},
     ],

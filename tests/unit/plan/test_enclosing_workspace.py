@@ -135,8 +135,8 @@ def test_what_stands_alone_is_not_refused(
 
 def test_an_ecosystem_that_the_run_leaves_out_refuses_nothing(tmp_path: Path) -> None:
     root = write(tmp_path, MEMBERS["npm"])
-    assert refusal(root / "packages/a", ecosystems=("pypi",)) == ""
-    assert refusal(root / "packages/a", ecosystems=("npm",))
+    assert refusal(root / "packages/a", ecosystem=("pypi",)) == ""
+    assert refusal(root / "packages/a", ecosystem=("npm",))
 
 
 def test_outside_of_git_nothing_from_home_on_is_read(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_another_package_is_refused_by_name(file: PlanFile) -> None:
         ({}, ("fake:core", "fake:app")),
         ({"packages": ("a*",)}, ("fake:app",)),
         ({"exclude_packages": ("app",)}, ("fake:core",)),
-        ({"ecosystems": ("fake",)}, ("fake:core", "fake:app")),
+        ({"ecosystem": ("fake",)}, ("fake:core", "fake:app")),
     ],
 )
 def test_a_job_takes_its_part(
@@ -67,7 +67,7 @@ def test_a_job_takes_its_part(
 
 def test_a_part_without_packages_is_a_mistake(file: PlanFile) -> None:
     with pytest.raises(ConfigError, match="none of its packages is chosen"):
-        file.narrowed(config(Path("/workspace"), ecosystems=("other",)))
+        file.narrowed(config(Path("/workspace"), ecosystem=("other",)))
 
 
 @pytest.mark.parametrize("action", ["keep", "await", "refuse"])

@@ -147,7 +147,7 @@ def test_what_earlier_runs_took_counts_else_the_number_of_files(tmp_path: Path) 
 
 
 def split(root: Path, *packages: Package, rows: str = "2", **target: object) -> Plan:
-    settings = config(root, shards=ShardCounts.parse(rows.split(","), KNOWN, "shards"))
+    settings = config(root, shard_counts=ShardCounts.parse(rows.split(","), KNOWN, "shards"))
     made = Target(FakeWorkspace(), FakeRegistry(), **target)  # type: ignore[arg-type]
     return with_shards(plan(*packages), settings, {"fake": made}, {})
 
@@ -172,7 +172,7 @@ def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 def test_what_is_there_is_in_one_part_and_is_no_work(tmp_path: Path) -> None:
     actions = {"a": Action.KEEP, "b": Action.KEEP}
-    settings = config(tmp_path, shards=ShardCounts(2))
+    settings = config(tmp_path, shard_counts=ShardCounts(2))
     target = Target(FakeWorkspace(), FakeRegistry())
     packages = [package(name) for name in "abcd"]
     made = with_shards(plan(*packages, actions=actions), settings, {"fake": target}, {})
@@ -214,7 +214,7 @@ def test_a_job_publishes_its_part_of_the_plan_file(tmp_path: Path) -> None:
     made = split(tmp_path, package("a"), package("b", "a"), package("c"), package("d", "c"))
     file = written(tmp_path, made)
     parts = [
-        file.narrowed(config(tmp_path, known_ecosystems=KNOWN, shard=Shard(number, 2))).packages
+        file.narrowed(config(tmp_path, known_ecosystems=KNOWN, shard=f"{number}/2")).packages
         for number in (1, 2)
     ]
     assert parts == [("fake:a", "fake:b"), ("fake:c", "fake:d")]
@@ -223,10 +223,10 @@ def test_a_job_publishes_its_part_of_the_plan_file(tmp_path: Path) -> None:
 def test_a_part_that_there_is_not_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path, split(tmp_path, package("a"), package("b")))
     with pytest.raises(ConfigError, match="has no part 3/4") as caught:
-        file.narrowed(config(tmp_path, shard=Shard(3, 4)))
+        file.narrowed(config(tmp_path, shard="3/4"))
     assert caught.value.hint == "Its parts: fake 1/2, fake 2/2."
     with pytest.raises(ConfigError, match="has no part 1/2") as caught:
-        written(tmp_path, plan(package("a"))).narrowed(config(tmp_path, shard=Shard(1, 2)))
+        written(tmp_path, plan(package("a"))).narrowed(config(tmp_path, shard="1/2"))
     assert caught.value.hint == "It was not split: plan with `shards`."
 
 

@@ -81,7 +81,7 @@ class Bench:
             each.manifest.write_text("")
         workspace = FakeWorkspace(packages=placed)
         targets = {"fake": Target(workspace, self.registry, staging=self.staging)}
-        settings = config(self.root, ecosystems=("fake",))
+        settings = config(self.root, ecosystem=("fake",))
         return asyncio.run(make_plan(settings, targets, history, commit="c0ffee"))
 
     def planned(self, history: History) -> PlannedPackage:

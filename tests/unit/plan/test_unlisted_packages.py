@@ -105,7 +105,7 @@ def test_workspaces_and_single_packages_of_every_ecosystem_are_found(
         ("cargo", "rust", 1),
         ("maven", "java", 3),
     ]
-    assert shown(found(root, ecosystems=("cargo",))) == [("cargo", "rust", 1)]
+    assert shown(found(root, ecosystem=("cargo",))) == [("cargo", "rust", 1)]
 
 
 ASIDE = {

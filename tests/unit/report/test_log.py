@@ -85,7 +85,7 @@ class Bench:
         return stream.getvalue().splitlines()
 
     async def _run(self, made: Plan, progress: LogProgress, **changes: object) -> None:
-        settings = config(self.root, **{"retry_base_delay_s": 0.0, **changes})
+        settings = config(self.root, **{"retry_base_delay": 0.0, **changes})
         make_state_directory(settings.state_directory)
         journal = Journal(
             MemoryLog(), state_directory=settings.state_directory, run_id="run", seal=SEAL
@@ -244,7 +244,7 @@ def test_of_packages_that_are_built_together_each_says_how_it_went(bench: Bench)
 def test_a_long_silence_is_broken_by_what_is_in_flight(bench: Bench) -> None:
     """R35: ever more rarely, until something ends; a job does not look as if it hung."""
     bench.workspace.takes_s = {"core": 200.0, "lone": 40.0}
-    lines = bench.log(plan(CORE, LONE), build_concurrency=2, task_timeout_s=1_000.0)
+    lines = bench.log(plan(CORE, LONE), build_concurrency=2, task_timeout=1_000.0)
     assert [line for line in lines if " s  " in line] == [
         "    30.0 s    still at work: fake:core building for 30 s, fake:lone building for 30 s",
         "    41.0 s  ✓ fake:lone 1.0  published in 41 s",

@@ -116,7 +116,7 @@ class Indexes:
         """The indexes of cargo's configuration."""
         policy = client.RetryPolicy(
             min(config.max_retries, 1),
-            config.retry_base_delay_s,
+            config.retry_base_delay,
             deadline_s=_PATIENCE_S,
             patience=services.patience,
             redact=services.credentials.redact,

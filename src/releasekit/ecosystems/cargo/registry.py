@@ -135,7 +135,7 @@ class SparseRegistry(Resource):
         self._asking = asyncio.Lock()
         self._known: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
-        shard = config.shard or Shard()
+        shard = Shard.parse(config.shard, "shard") if config.shard else Shard()
         new, known = (
             Pace(limit.share(shard.count), limit.interval_s * (shard.number - 1))
             for limit in limits

@@ -89,7 +89,7 @@ class Builder:
         processes = self.services.processes
         command = [self._find_command(packages[0], copy), *self._make_arguments(packages)]
         env = processes.passing(self.options.pass_env)
-        limit_s = self.config.task_timeout_s
+        limit_s = self.config.task_timeout
         try:
             # Packages that are taken one by one have it together.
             async with asyncio.timeout(limit_s):

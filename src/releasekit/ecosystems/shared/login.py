@@ -46,8 +46,8 @@ class Exchange(ABC):
         self._identity = IdTokens(services.credentials, services.http)
         self._policy = RetryPolicy(
             config.max_retries,
-            config.retry_base_delay_s,
-            deadline_s=config.task_timeout_s,
+            config.retry_base_delay,
+            deadline_s=config.task_timeout,
             patience=services.patience,
         )
 

@@ -48,8 +48,8 @@ class Server:
         self.words = partial(client.message_of, redact=redact)
         self._policy = client.RetryPolicy(
             config.max_retries,
-            config.retry_base_delay_s,
-            deadline_s=config.task_timeout_s,
+            config.retry_base_delay,
+            deadline_s=config.task_timeout,
             circuit=self.circuit,
             patience=services.patience,
             redact=redact,
