@@ -92,13 +92,13 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         summarizes_errors=True,
     ),
     "approve": CommandRow(
-        about="Review what a release has staged, and let it out, dependencies first.",
+        about="Review the staged versions of a release, and approve them, dependencies first.",
         module="releasekit.cli.approve",
         positional=_RESULTS,
         credentials=_CREDENTIALS,
     ),
     "reject": CommandRow(
-        about="Take back what a release has staged.",
+        about="Reject the staged versions of a release.",
         module="releasekit.cli.approve",
         positional=_RESULTS,
         credentials=_CREDENTIALS,
@@ -120,7 +120,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         exit_codes=_VERIFIED_CODES,
     ),
     "notes": CommandRow(
-        about="Print what is new in a version: its section of the CHANGELOG, or its commits.",
+        about="Print the release notes of a version: its section of the CHANGELOG, or its commits.",
         module="releasekit.cli.notes",
         positional=Positional(
             input="subject",
