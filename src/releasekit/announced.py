@@ -1,13 +1,10 @@
 """The tag and the release at the forge that a published version gets, as values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from releasekit.problems import Problem
+from releasekit.fields import Identity, Links
+from releasekit.problems import Problem
 
 
 class Status(StrEnum):
@@ -31,13 +28,13 @@ class Tag:
     sentence without a final stop; `hint` and `problem` are those of an error. `url` is its page.
     """
 
-    name: str
+    name: Links
+    commit: Identity = ""
+    object: Identity = ""
     status: Status
-    commit: str = ""
-    object: str = ""
     url: str = ""
     note: str = ""
-    hint: str = ""
+    hint: Links = ""
     problem: Problem | None = None
 
 
@@ -47,9 +44,9 @@ class Announcement:
     has said what there is to say: nothing is pending.
     """
 
-    tag: str
+    tag: Links
     status: Status
     url: str = ""
     note: str = ""
-    hint: str = ""
+    hint: Links = ""
     problem: Problem | None = None

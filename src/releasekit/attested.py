@@ -1,12 +1,10 @@
 """What is signed about where files come from, and what keeps it from being so, as values."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from releasekit.fields import Identity, Links
 
 # The log of Sigstore's public instance has a page for people.
 # https://docs.sigstore.dev/logging/overview/
@@ -40,10 +38,10 @@ class Attestation:
     own digest; the transparency log at `log_url` has it as entry `log_index`.
     """
 
-    path: Path
-    sha256: str
     log_index: int
-    log_url: str
+    log_url: Links
+    sha256: Identity
+    path: Path
 
     @property
     def link(self) -> str:
@@ -76,7 +74,7 @@ class ReleaseStatement:
 
     path: Path
     subjects: int
-    attestations: tuple[Attestation, ...]
-    kept: bool = False
     url: str = ""
     note: str = ""
+    attestations: tuple[Attestation, ...]
+    kept: bool = False

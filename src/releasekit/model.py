@@ -1,29 +1,25 @@
 """The values that flow from discovery to the report: frozen, free of effects, shared by all."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
+from pathlib import Path
+from typing import Annotated, Final, Literal, NamedTuple, Self
 
+from releasekit.announced import Announcement, Tag
+from releasekit.attested import Attestation, ReleaseStatement
+from releasekit.fields import Identity, Links, Mark
 from releasekit.problems import Problem
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-    from pathlib import Path
-
-    from releasekit.announced import Announcement, Tag
-    from releasekit.attested import Attestation, ReleaseStatement
-    from releasekit.spent import RunSpent, Spent
+from releasekit.spent import RunSpent, Spent
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class PackageId:
     """`name` is in its ecosystem's canonical form (PEP 503 for pypi)."""
 
-    ecosystem: str
-    name: str
+    ecosystem: Identity
+    name: Identity
 
     def __str__(self) -> str:
         return f"{self.ecosystem}:{self.name}"
@@ -63,11 +59,31 @@ class Dependency:
 
     on: PackageId
     kind: DependencyKind = DependencyKind.RUNTIME
-    requirement: str = ""
+    requirement: Identity = ""
     soft: bool = False
     exact: bool = False
     visible_first: bool = False
     private: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """One built file. `digests` maps algorithm to lowercase hex and always holds "sha256"; its
+    `attestation`, once there is one, goes to the registry with it.
+    """
+
+    path: Path
+    size: int
+    digests: Annotated[Mapping[str, str], Mark.IDENTITY]
+    attestation: Attestation | None = None
+
+    @property
+    def filename(self) -> str:
+        return self.path.name
+
+    @property
+    def sha256(self) -> str:
+        return self.digests["sha256"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +103,14 @@ class Package:
     """
 
     id: PackageId
-    version: str
+    version: Identity
     directory: Path
     manifest: Path
     dependencies: tuple[Dependency, ...] = ()
     elsewhere: tuple[Dependency, ...] = ()
     unpublishable: str = ""
     inherits: tuple[Path, ...] = ()
-    packaging: str = ""
+    packaging: Identity = ""
     set_aside: tuple[Dependency, ...] = ()
     doubt: str = ""
     # Digests are a dictionary, which has no hash.
@@ -126,26 +142,6 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
-    """One built file. `digests` maps algorithm to lowercase hex and always holds "sha256"; its
-    `attestation`, once there is one, goes to the registry with it.
-    """
-
-    path: Path
-    size: int
-    digests: Mapping[str, str]
-    attestation: Attestation | None = None
-
-    @property
-    def filename(self) -> str:
-        return self.path.name
-
-    @property
-    def sha256(self) -> str:
-        return self.digests["sha256"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
     """What a registry shows of one version. `files` maps each filename to its digest as
     "algorithm:value", in the registry's own algorithm. `complete` says whether a client of that
@@ -155,9 +151,9 @@ class Published:
     of the files came, where the registry tells.
     """
 
-    files: Mapping[str, str]
+    files: Annotated[Mapping[str, str], Mark.IDENTITY]
     complete: bool = True
-    url: str = ""
+    url: Links = ""
     lacks: str = ""
     since: datetime | None = None
 
@@ -170,9 +166,9 @@ class Staged:
     it; `url` is where a person reviews it, and `tag` what it will be found under (a dist-tag).
     """
 
-    id: str = ""
-    url: str = ""
-    tag: str = ""
+    id: Links = ""
+    url: Links = ""
+    tag: Links = ""
 
 
 class WarningName(StrEnum):
@@ -231,15 +227,15 @@ class PlannedPackage:
     package: Package
     action: Action
     reason: str
-    fingerprint: str = ""
-    artifacts: tuple[Artifact, ...] = ()
-    built_from: str = ""
+    fingerprint: Identity = ""
+    artifacts: Annotated[tuple[Artifact, ...], Mark.IDENTITY] = ()
+    built_from: Identity = ""
     published: Published | None = None
     begun: bool = False
-    claimed: tuple[Artifact, ...] = ()
-    staged: Staged | None = None
+    claimed: Annotated[tuple[Artifact, ...], Mark.IDENTITY] = ()
+    staged: Annotated[Staged | None, Mark.IDENTITY] = None
     warnings: tuple[PackageWarning, ...] = ()
-    shard: str = ""
+    shard: Identity = ""
     attest: bool = False
     tag: Tag | None = None
     announcement: Announcement | None = None
@@ -262,10 +258,12 @@ class Plan:
 
     packages: tuple[PlannedPackage, ...]
     private: tuple[Package, ...]
-    commit: str
-    digest: str
-    registries: Mapping[str, str] = field(default_factory=dict)
-    versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    commit: Identity
+    digest: Identity
+    registries: Annotated[Mapping[str, str], Mark.IDENTITY] = field(default_factory=dict)
+    versions: Annotated[Mapping[str, Mapping[str, str]], Mark.IDENTITY] = field(
+        default_factory=dict
+    )
     notes: tuple[str, ...] = ()
     foreign: tuple[Package, ...] = ()
     behind: Mapping[PackageId, int] = field(default_factory=dict)
@@ -373,19 +371,19 @@ class Result:
     package: Package
     outcome: Outcome
     reason: str
-    hint: str = ""
+    hint: Links = ""
     problem: Problem | None = None
-    log: tuple[str, ...] = ()
     attempts: int = 0
     duration_s: float = 0.0
     url: str = ""
+    staged: Staged | None = None
     artifacts: tuple[Artifact, ...] = ()
     spans: tuple[Span, ...] = ()
-    warnings: tuple[PackageWarning, ...] = ()
-    staged: Staged | None = None
     spent: Spent | None = None
     tag: Tag | None = None
     announcement: Announcement | None = None
+    warnings: tuple[PackageWarning, ...] = ()
+    log: Annotated[tuple[str, ...], Mark.LINKS] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,20 +397,20 @@ class Report:
     files together.
     """
 
-    run_id: str
-    plan_digest: str
-    commit: str
-    started_at: str
+    run_id: Identity
+    plan_digest: Identity
+    commit: Identity
+    started_at: Identity
     duration_s: float
     dry_run: bool = False
-    builds: str = ""
+    builds: Annotated[str, Mark.SINCE] = ""
+    project: Annotated[str, Mark.LINKS, Mark.SINCE] = ""
+    repository: Annotated[str, Mark.LINKS, Mark.SINCE] = ""
+    run_url: Annotated[str, Mark.LINKS, Mark.SINCE] = ""
+    registries: Annotated[Mapping[str, str], Mark.LINKS, Mark.SINCE] = field(default_factory=dict)
+    spent: RunSpent | None = None
+    provenance: Annotated[str, Mark.SINCE] = ""
+    statement: ReleaseStatement | None = None
     results: tuple[Result, ...] = ()
     private: tuple[Package, ...] = ()
     edges: Mapping[PackageId, frozenset[PackageId]] = field(default_factory=dict)
-    registries: Mapping[str, str] = field(default_factory=dict)
-    spent: RunSpent | None = None
-    project: str = ""
-    repository: str = ""
-    run_url: str = ""
-    provenance: str = ""
-    statement: ReleaseStatement | None = None

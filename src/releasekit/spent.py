@@ -2,14 +2,12 @@
 and what is told of each of these while it happens.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from releasekit.fields import Identity
 
 Work = Literal["build", "attest", "upload", "follow-up"]
 # docs/spent.md says exactly what each of them means.
@@ -30,7 +28,7 @@ class Spent:
     received_bytes: int = 0
     retries: int = 0
     seconds: Mapping[Work | Wait, float] = field(default_factory=dict)
-    waited_for: str = ""
+    waited_for: Identity = ""
     longest_s: float = 0.0
 
     @property
@@ -46,7 +44,7 @@ class Spent:
 class Step:
     """A part of the chain that made the run as long as it was."""
 
-    package: str
+    package: Identity
     what: Work | Wait
     lasted_s: float
 
@@ -69,7 +67,7 @@ class RequestEvent:
     are numbered.
     """
 
-    package: str
+    package: Identity
     method: str
     url: str
     at_s: float
@@ -87,7 +85,7 @@ class PauseEvent:
     where `cause` does not say enough.
     """
 
-    package: str
+    package: Identity
     cause: Wait
     at_s: float
     lasted_s: float

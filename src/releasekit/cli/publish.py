@@ -186,7 +186,7 @@ class Publishing:
             targets,
             config=self.config,
             journal=self.journal,
-            watch=lambda event: progress.on_event(redacted.event(event)),
+            watch=lambda event: progress.on_event(redacted.clean(event)),
             sources=sources,
             patience=self.patience,
             on_course=progress.on_course,
@@ -221,7 +221,7 @@ class Publishing:
                 provenance=self.plan.provenance,
                 statement=statement,
             )
-            return redacted.report(release.spending(self.book).told_in(made))
+            return redacted.clean(release.spending(self.book).told_in(made))
 
         signed = asyncio.ensure_future(self._statement(release))
         try:

@@ -50,6 +50,6 @@ def request_logger(
             if clock() < told_until_s:
                 return
             told_until_s = clock() + seen.lasted_s
-        print(traffic_line(redacted.traffic(seen)), file=out, flush=True)
+        print(traffic_line(redacted.clean(seen)), file=out, flush=True)
 
     return tell

@@ -191,7 +191,7 @@ async def _prepare(
     plan, signing = await plan_signing(plan, group, config, services, targets)
     if any(planned.action is Action.PUBLISH for planned in plan.packages):
         plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
-    plan = session.redacted.plan(plan)
+    plan = session.redacted.clean(plan)
     return Prepared(plan, config, targets, processes, patience, signing, post_release)
 
 

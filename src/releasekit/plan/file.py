@@ -65,13 +65,10 @@ class PlanFile:
                 )
             packages = tuple(_planned(row, path.parent) for row in rows)
             return cls(path, str(document["commit"]), str(document["digest"]), packages)
-        except ValueError as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            why = f": {error}" if isinstance(error, ValueError) else ""
             raise ConfigError(
-                f"{path}: is not a plan file: {error}", hint=hint, problem=Problem.PLAN_FILE
-            ) from error
-        except (KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ConfigError(
-                f"{path}: is not a plan file", hint=hint, problem=Problem.PLAN_FILE
+                f"{path}: is not a plan file{why}", hint=hint, problem=Problem.PLAN_FILE
             ) from error
 
     def narrowed(self, config: Config) -> Config:

@@ -12,15 +12,16 @@ from releasekit.model import Action
 from releasekit.report.marks import ACTIONS
 from releasekit.report.mermaid import flowchart
 from releasekit.report.remarks import headline_words, short_name, tagged_lines, warning_table
-from releasekit.report.results import announcement_row, tag_row, warning_rows
+from releasekit.report.results import to_row
 from releasekit.report.text import by_reason, columns, few, packages
 from releasekit.text import escape
+from releasekit.text.codec import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from releasekit.model import Artifact, Package, Plan, PlannedPackage, Published
+    from releasekit.model import Artifact, Package, Plan, PlannedPackage
 
 PLAN_SCHEMA: Final = 1
 
@@ -161,23 +162,18 @@ def plan_json(plan: Plan, root: Path) -> str:
             for package in plan.private
         ],
     }
-    return json.dumps(document, indent=1) + "\n"
+    return json.dumps(document, indent=1, default=to_row) + "\n"
 
 
 def _package_row(package: Package, root: Path) -> dict[str, object]:
     return {
-        "ecosystem": package.id.ecosystem,
-        "name": package.id.name,
+        **row_of(package.id),
         "version": package.version,
         "directory": _relative(package.directory, root),
         "manifest": _relative(package.manifest, root),
         "dependencies": [
-            {
-                "on": str(dependency.on),
-                "kind": dependency.kind.value,
-                "requirement": dependency.requirement,
-            }
-            for dependency in package.dependencies
+            {"on": str(need.on), "kind": need.kind, "requirement": need.requirement}
+            for need in package.dependencies
         ],
     }
 
@@ -189,35 +185,19 @@ def _planned_row(planned: PlannedPackage, root: Path) -> dict[str, object]:
         "fingerprint": planned.fingerprint,
         "artifacts": _file_rows(planned.artifacts, root),
         "prebuilt": _file_rows(planned.package.prebuilt, root),
-        "published": _published_row(planned.published),
-        "warnings": warning_rows(planned.warnings),
+        "published": planned.published and row_of(planned.published, lacks={}, since={}),
+        "warnings": planned.warnings,
         **({"shard": planned.shard} if planned.shard else {}),
-        **({"tag": tag_row(planned.tag)} if planned.tag else {}),
-        **(
-            {"announcement": announcement_row(planned.announcement)} if planned.announcement else {}
-        ),
+        **({"tag": planned.tag} if planned.tag else {}),
+        **({"announcement": planned.announcement} if planned.announcement else {}),
     }
 
 
 def _file_rows(artifacts: Sequence[Artifact], root: Path) -> list[dict[str, object]]:
     return [
-        {
-            "path": _relative(artifact.path, root),
-            "size": artifact.size,
-            "digests": dict(artifact.digests),
-        }
-        for artifact in artifacts
+        row_of(each, path={"path": _relative(each.path, root)}, attestation={})
+        for each in artifacts
     ]
-
-
-def _published_row(published: Published | None) -> dict[str, object] | None:
-    if published is None:
-        return None
-    return {
-        "files": dict(published.files),
-        "complete": published.complete,
-        "url": published.url,
-    }
 
 
 def _relative(path: Path, root: Path) -> str:

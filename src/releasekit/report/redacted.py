@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from releasekit.announced import Announcement, Tag
-from releasekit.model import Staged
-from releasekit.spent import PauseEvent
+from releasekit.fields import Mark
 from releasekit.text.escape import bare_urls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from releasekit.model import Event, PackageWarning, Plan, Report, Result
-    from releasekit.spent import RequestEvent
+    from _typeshed import DataclassInstance
 
-_Followed = TypeVar("_Followed", Tag, Announcement)
+T = TypeVar("T", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,71 +28,39 @@ class Redacted:
         """Also without what may be one in a URL: its user, its query."""
         return self.redact(bare_urls(text))
 
-    def event(self, event: Event) -> Event:
-        return replace(event, detail=self.text(event.detail)) if event.detail else event
+    def clean(self, value: T) -> T:
+        """`value` without secrets in any text that it holds, as the marks of its fields say."""
+        changed: dict[str, Any] = {}
+        for name, links in _list_texts(type(value)).items():
+            before = getattr(value, name)
+            if before and (after := self._clean(before, links=links)) is not before:
+                changed[name] = after
+        return replace(value, **changed) if changed else value
 
-    def traffic(self, seen: RequestEvent | PauseEvent) -> RequestEvent | PauseEvent:
-        if isinstance(seen, PauseEvent):
-            return replace(seen, what=self.text(seen.what))
-        return replace(seen, url=self.text(seen.url), trouble=self.text(seen.trouble))
+    def _clean(self, value: Any, *, links: bool) -> Any:
+        clean = value
+        if isinstance(value, str):
+            clean = self.redact(value) if links else self.text(value)
+        elif isinstance(value, tuple):
+            clean = tuple(self._clean(each, links=links) for each in value)
+        elif isinstance(value, Mapping):
+            clean = {key: self._clean(each, links=links) for key, each in value.items()}
+        elif is_dataclass(value) and not isinstance(value, type):
+            clean = self.clean(value)
+        return value if clean == value else clean
 
-    def plan(self, plan: Plan) -> Plan:
-        packages = tuple(
-            replace(
-                planned,
-                reason=self.text(planned.reason),
-                warnings=self._warnings(planned.warnings),
-                tag=self._followed(planned.tag),
-                announcement=self._followed(planned.announcement),
-            )
-            for planned in plan.packages
-        )
-        return replace(
-            plan,
-            packages=packages,
-            notes=tuple(map(self.text, plan.notes)),
-            provenance=self.text(plan.provenance),
-            announcing=self.text(plan.announcing),
-        )
 
-    def report(self, report: Report) -> Report:
-        statement = report.statement
-        if statement is not None:
-            url, note = self.text(statement.url), self.text(statement.note)
-            statement = replace(statement, url=url, note=note)
-        return replace(
-            report,
-            results=tuple(map(self._result, report.results)),
-            provenance=self.text(report.provenance),
-            statement=statement,
-        )
+@cache
+def _list_texts(kind: type) -> Mapping[str, bool]:
+    """The fields of a dataclass that hold texts to redact, and whether links in them stay whole."""
+    return {
+        name: Mark.LINKS in marks
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+        if _has_text(hint) and Mark.IDENTITY not in (marks := getattr(hint, "__metadata__", ()))
+    }
 
-    def _result(self, result: Result) -> Result:
-        staged = result.staged
-        if staged is not None:
-            # The link is where a person has to go: it stays whole.
-            id_, url, tag = map(self.redact, (staged.id, staged.url, staged.tag))
-            staged = Staged(id=id_, url=url, tag=tag)
-        return replace(
-            result,
-            reason=self.text(result.reason),
-            hint=self.redact(result.hint),  # it may link to a section of a page
-            log=tuple(map(self.redact, result.log)),
-            url=self.text(result.url),
-            staged=staged,
-            tag=self._followed(result.tag),
-            announcement=self._followed(result.announcement),
-            warnings=self._warnings(result.warnings),
-        )
 
-    def _followed(self, each: _Followed | None) -> _Followed | None:
-        if each is None:
-            return None
-        url, note, hint = self.text(each.url), self.text(each.note), self.redact(each.hint)
-        clean = replace(each, url=url, note=note, hint=hint)
-        if isinstance(clean, Tag):
-            return replace(clean, name=self.redact(clean.name))
-        return replace(clean, tag=self.redact(clean.tag))
-
-    def _warnings(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
-        return tuple(replace(each, message=self.text(each.message)) for each in warnings)
+def _has_text(hint: Any) -> bool:
+    if isinstance(hint, type) and is_dataclass(hint):
+        return bool(_list_texts(hint))
+    return hint is str or any(map(_has_text, get_args(hint)))

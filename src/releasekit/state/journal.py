@@ -33,6 +33,7 @@ from releasekit.state.history import (
     fold,
 )
 from releasekit.state.lock_order import Kind, taking, turn
+from releasekit.text.codec import row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -381,12 +382,8 @@ class Journal:
             **({"prebuilt": brought} if brought else {}),
             **({"again": True} if again else {}),
             "artifacts": [
-                {
-                    "path": artifact.path.relative_to(self._state_directory).as_posix(),
-                    "size": artifact.size,
-                    "digests": dict(artifact.digests),
-                }
-                for artifact in artifacts
+                row_of(each, path={"path": self._relative(each.path)}, attestation={})
+                for each in artifacts
             ],
         }
         if self._seal is not None:
@@ -402,7 +399,7 @@ class Journal:
             files={
                 artifact.filename: {
                     "sha256": artifact.sha256,
-                    "path": signed.path.relative_to(self._state_directory).as_posix(),
+                    "path": self._relative(signed.path),
                     "bundle": signed.sha256,
                     "log": signed.log_url,
                     "index": signed.log_index,
@@ -457,6 +454,9 @@ class Journal:
         shorter = compact(data, most=len(data) // 2) or data
         self._fold(shorter)
         return shorter
+
+    def _relative(self, path: Path) -> str:
+        return path.relative_to(self._state_directory).as_posix()
 
     def _append_for(self, package: Package, event: str, **fields: object) -> None:
         self._append(event, package=str(package.id), version=package.version, **fields)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping  # noqa: TC003 (annotations are read)
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 import fakes
 from releasekit.__main__ import _print_bug
+from releasekit.fields import Identity, Links  # noqa: TC001 (likewise)
 from releasekit.host.runner import Actions
 from releasekit.host.scrub import Redactor
 from releasekit.model import (
@@ -14,6 +16,7 @@ from releasekit.model import (
     Artifact,
     Event,
     Outcome,
+    PackageId,
     PackageWarning,
     Plan,
     PlannedPackage,
@@ -77,7 +80,7 @@ def test_a_report_is_written_without_secrets() -> None:
         duration_s=1.0,
         results=(result,),
     )
-    clean = CLEAN.report(report)
+    clean = CLEAN.clean(report)
     for text in (
         results_json(clean),
         results_table(clean),
@@ -91,13 +94,64 @@ def test_a_report_is_written_without_secrets() -> None:
     assert clean.results[0].hint == "Look at ***: https://docs.example/page#part"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    name: Identity
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterResult(Result):
+    """With fields that nothing but their annotations speaks of."""
+
+    remark: str
+    remarks: tuple[Remark, ...]
+    by_name: Mapping[str, str]
+    page: Links
+    also: Remark | None = None
+
+
+def test_a_field_that_is_added_is_redacted() -> None:
+    """R34"""
+    remark = Remark(name=SECRET, words=TEXT)
+    result = LaterResult(
+        package=PACKAGE,
+        outcome=Outcome.PUBLISHED,
+        reason="",
+        remark=TEXT,
+        remarks=(remark,),
+        by_name={SECRET: TEXT},
+        page=f"https://x.example/a?of={SECRET}",
+        also=remark,
+    )
+    clean = CLEAN.clean(result)
+    assert clean.remark == SHOWN
+    assert clean.by_name == {SECRET: SHOWN}
+    assert clean.page == "https://x.example/a?of=***"
+    assert (*clean.remarks, clean.also) == (Remark(name=SECRET, words=SHOWN),) * 2
+
+
+def test_what_others_know_it_by_stays() -> None:
+    package = replace(PACKAGE, id=PackageId("pypi", SECRET), version=SECRET)
+    planned = PlannedPackage(
+        package=package,
+        action=Action.AWAIT,
+        reason=TEXT,
+        fingerprint=SECRET,
+        artifacts=(Artifact(path=package.manifest, size=1, digests={"sha256": SECRET}),),
+        staged=Staged(id=SECRET),
+    )
+    plan = Plan(packages=(planned,), private=(), commit=SECRET, digest=SECRET)
+    assert CLEAN.clean(plan) == replace(plan, packages=(replace(planned, reason=SHOWN),))
+
+
 def test_a_plan_is_written_without_secrets() -> None:
     """R34, R50"""
     planned = PlannedPackage(
         package=PACKAGE, action=Action.REFUSE, reason=TEXT, warnings=(WARNING,)
     )
     plan = Plan(packages=(planned,), private=(), commit="", digest="", notes=(TEXT,))
-    clean = CLEAN.plan(plan)
+    clean = CLEAN.clean(plan)
     hold_nothing(plan_json(clean, PACKAGE.directory))
     hold_nothing(plan_table(clean))
     assert clean.notes == (SHOWN,)
@@ -106,7 +160,7 @@ def test_a_plan_is_written_without_secrets() -> None:
 def test_an_event_is_shown_without_secrets() -> None:
     """R34, R50"""
     event = Event(package=PACKAGE.id, state="ended", at_s=1.0, detail=TEXT)
-    assert CLEAN.event(event).detail == SHOWN
+    assert CLEAN.clean(event).detail == SHOWN
 
 
 @pytest.mark.parametrize(

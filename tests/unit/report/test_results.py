@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 import pytest
 from hypothesis import given
@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from releasekit.errors import ConfigError
 from releasekit.host.ci import Origin
-from releasekit.model import Action, Outcome, PackageId, Span
+from releasekit.model import Action, Outcome, PackageId, Phase, Span, WarningName
 from releasekit.report import join, load_all, load_results, results_json, results_table, summary
-from releasekit.report.results import Record
+from releasekit.spent import WAITS, WORK
 from releasekit.text.json_text import values_in
 from sample_runs import (
     hostile_text,
@@ -58,9 +58,20 @@ def test_results_are_valid_by_the_published_schema(run: Report) -> None:
     Draft202012Validator(SCHEMA).validate(json.loads(results_json(run)))
 
 
-def test_the_schema_knows_every_outcome() -> None:
+def test_the_schema_has_all_that_is_written() -> None:
+    document = json.loads(results_json(partial_report()))
+    assert document.keys() == SCHEMA["properties"].keys()
+    assert document["packages"][0].keys() == SCHEMA["$defs"]["package"]["properties"].keys()
+
+
+def test_the_schema_knows_every_word() -> None:
     """R4"""
-    assert set(SCHEMA["$defs"]["package"]["properties"]["outcome"]["enum"]) == set(Outcome)
+    of_packages = SCHEMA["$defs"]["package"]["properties"]
+    assert of_packages["outcome"]["enum"] == [*Outcome]
+    assert of_packages["spans"]["items"]["properties"]["phase"]["enum"] == [*get_args(Phase)]
+    assert of_packages["warnings"]["items"]["properties"]["name"]["enum"] == [*WarningName]
+    chain = SCHEMA["properties"]["spent"]["oneOf"][1]["properties"]["chain"]
+    assert chain["items"]["properties"]["what"]["enum"] == [*WORK, *WAITS]
 
 
 def test_results_hold_every_package_once_in_publish_order() -> None:
@@ -166,7 +177,7 @@ def test_a_huge_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """R40"""
     monkeypatch.setattr("releasekit.report.results.MAX_BYTES", 10)
     with pytest.raises(ConfigError, match=r"a\.json: larger than 10 bytes"):
-        Record.parse('{"a": "bcdef"}', "a.json")
+        load_results('{"a": "bcdef"}', "a.json")
 
 
 @pytest.mark.parametrize("limit", ["MAX_BYTES", "MAX_VALUES", "MAX_KB"])

@@ -272,13 +272,13 @@ def test_what_is_said_of_it_holds_no_secret() -> None:
     """R34, R50"""
     clean = Redacted(lambda text: text.replace("canary", "***"))
     told = "canary at https://x.example/a?sig=1"
-    run = clean.report(signed_report(statement(note=told, url=told), provenance=told))
+    run = clean.clean(signed_report(statement(note=told, url=told), provenance=told))
     text = results_json(run) + summary(run) + results_table(run)
     assert "canary" not in text
     assert "sig=1" not in text
-    plan = clean.plan(replace(mixed_plan(), provenance=told))
+    plan = clean.clean(replace(mixed_plan(), provenance=told))
     assert plan.provenance == "*** at https://x.example/a?…"
-    assert clean.report(outcomes()).statement is None
+    assert clean.clean(outcomes()).statement is None
 
 
 @given(text=hostile_text)

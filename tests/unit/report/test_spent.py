@@ -90,12 +90,12 @@ def test_no_secret_of_an_address_is_shown(url: str) -> None:
     """R34: neither one that is known nor what may be one."""
     redacted = Redacted(Redactor(["canary-3f9a"]))
     trouble = f"ProxyError: 407 at {url} canary-3f9a"
-    line = traffic_line(redacted.traffic(replace(GET, url=url, trouble=trouble)))
+    line = traffic_line(redacted.clean(replace(GET, url=url, trouble=trouble)))
     assert "canary-3f9a" not in line
     assert "unknown-secret" not in line
     assert ".example/" in line
     delay = PauseEvent(package="", cause="slot", at_s=0, lasted_s=1, end=True, what=url)
-    assert "secret" not in (line := traffic_line(redacted.traffic(delay)))
+    assert "secret" not in (line := traffic_line(redacted.clean(delay)))
     assert "canary-3f9a" not in line
 
 

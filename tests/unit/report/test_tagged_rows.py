@@ -95,7 +95,12 @@ def test_earlier_versions_tagged_nothing_and_later_ones_know_more_problems() -> 
     [
         ("tag", "core-v1", r"packages\[0\]: tag: must be an object"),
         ("tag", {"name": 1}, r"packages\[0\]: tag: 'name' must be text"),
-        ("tag", {"name": "", "status": "fine"}, "tag: 'status' must be one of wanted, made"),
+        ("tag", {"name": "", "commit": ""}, "tag: 'object' is missing"),
+        (
+            "tag",
+            {"name": "", "commit": "", "object": "", "status": "fine"},
+            "tag: 'status' must be one of wanted, made",
+        ),
         ("announcement", {}, r"packages\[0\]: announcement: 'tag' is missing"),
     ],
 )
@@ -245,7 +250,7 @@ def test_nothing_of_them_holds_a_secret() -> None:
     """R34, R50"""
     clean = Redacted(lambda text: text.replace("canary", "***"))
     told = "canary at https://user:word@x.example/a?sig=1"
-    run = clean.report(report(hostile_followed(told)))
+    run = clean.clean(report(hostile_followed(told)))
     (about,) = run.results
     assert about.tag == Tag(
         name="*** at https://user:word@x.example/a?sig=1",
@@ -262,6 +267,6 @@ def test_nothing_of_them_holds_a_secret() -> None:
         replace(each, tag=hostile_followed(told).tag, announcement=about.announcement)
         for each in mixed_plan().packages
     )
-    planned = clean.plan(replace(plan(*steps), announcing=told))
+    planned = clean.clean(replace(plan(*steps), announcing=told))
     assert planned.announcing == "*** at https://***@x.example/a?…"
     assert planned.packages[0].tag == about.tag

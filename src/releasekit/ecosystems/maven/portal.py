@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import zipfile
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.aio import growing_pauses, uncancellable
@@ -93,15 +93,8 @@ class DeploymentRecord:
         return next(filter(is_wanted, reversed(self._read())), None)
 
     def add(self, deployment: RecordedDeployment) -> None:
-        rows = [
-            {
-                "deployment": each.id,
-                "release": each.release,
-                "automatic": each.automatic,
-                "packages": dict(each.packages),
-            }
-            for each in [*self._read(), deployment][-_KEPT:]
-        ]
+        kept = map(asdict, [*self._read(), deployment][-_KEPT:])
+        rows = [{"deployment": each.pop("id"), **each} for each in kept]
         record = {"portal": self.portal, "deployments": rows}
         durable.replace(self.directory / RECORD_NAME, json.dumps(record).encode() + b"\n")
 
