@@ -7,7 +7,7 @@ import contextlib
 import os
 import tempfile
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from releasekit import report
 from releasekit.aio import Group, uncancellable
@@ -88,38 +88,20 @@ def _find_temporary_directory() -> None:
 
 async def plan(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
-    await asyncio.to_thread(refuse_elsewhere, config, session)
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     await refuse_tracked(config.plan_file, "plan-file", config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
     seal = find_seal(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
     history = await asyncio.to_thread(with_restored, config.state_directory, history)
     session.actions.watch_files()  # build backends may have to tell versions
-    with Interruption(), collect(request_logger(config, session)):
+    with Interruption(), collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         async with Group() as group:
             ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
     session.actions.restore_files(for_good=True)
     made = await asyncio.to_thread(
-        with_shards, ready.plan, config, ready.targets, history.durations
+        with_shards, ready.plan, config.shard_counts, ready.targets, history.durations
     )
-    _write_plan(made, config, session)
-    print(_render_plan(made, config).rstrip("\n"), file=session.out, flush=True)
-    refuse_errors(made)
-    return 0
-
-
-def _render_plan(made: Plan, config: Config) -> str:
-    match config.format:
-        case "table":
-            return report.plan_table(made)
-        case "json":
-            # The runner finds a command in it anywhere: see `log_line`.
-            return report.plan_json(made, config.root).replace("##[", r"\u0023#[")
-        case "mermaid":
-            return report.plan_mermaid(made)
-
-
-def _write_plan(made: Plan, config: Config, session: Session) -> None:
     path = config.plan_file
     if path is None and session.ci.is_actions:
         make_state_directory(config.state_directory)
@@ -136,6 +118,20 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
     if config.annotations:
         warned = [(planned.package, planned.warnings) for planned in made.packages]
         session.actions.annotate("warning", report.warning_annotations(warned))
+    print(_render_plan(made, config.format, config.root).rstrip("\n"), file=session.out, flush=True)
+    refuse_errors(made)
+    return 0
+
+
+def _render_plan(made: Plan, form: Literal["table", "json", "mermaid"], root: Path) -> str:
+    match form:
+        case "table":
+            return report.plan_table(made)
+        case "json":
+            # The runner finds a command in it anywhere: see `log_line`.
+            return report.plan_json(made, root).replace("##[", r"\u0023#[")
+        case "mermaid":
+            return report.plan_mermaid(made)
 
 
 async def publish(config: Config, session: Session) -> int:
@@ -143,18 +139,21 @@ async def publish(config: Config, session: Session) -> int:
     planned = PlanFile.read(config.plan_file) if config.plan_file else None
     if planned is not None:
         config = planned.narrowed(config)
-    ecosystems = config.ecosystem or config.known_ecosystems
+    ecosystems = config.package_filter.ecosystems
     run_id = uuid.uuid4().hex
     redact = session.redacted.text
-    await asyncio.to_thread(refuse_elsewhere, config, session)
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     await refuse_tracked_results(config, session)
     session.actions.watch_files()
-    with Interruption() as interruption, collect(request_logger(config, session)) as book:
+    with (
+        Interruption() as interruption,
+        collect(request_logger(session, verbose=config.verbose, mode=config.mode)) as book,
+    ):
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
             say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
-            forget_results(config)
+            forget_results(config.state_directory, config.results_file)
             seal = find_seal(session, make=True) or Seal.for_one_run()
             for path in pins.recover(
                 config.state_directory, ecosystems, root=config.root, seal=seal
@@ -173,7 +172,10 @@ async def publish(config: Config, session: Session) -> int:
             )
             await group.enter(contextlib.closing(journal))
             say(seal.note, session)
-            say(await _quarantine_unsealed(config, journal.history, ecosystems), session)
+            say(
+                await _quarantine_unsealed(config.state_directory, journal.history, ecosystems),
+                session,
+            )
             say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             ready = await prepare(
                 group,
@@ -206,13 +208,11 @@ async def publish(config: Config, session: Session) -> int:
 
 
 async def _quarantine_unsealed(
-    config: Config, history: History, ecosystems: Collection[str]
+    state_directory: Path, history: History, ecosystems: Collection[str]
 ) -> str:
     """What is said of built files that are not trusted; they are not there any more."""
     # A thread cannot be cancelled, and the locks must be held until it has ended.
-    aside = await uncancellable(
-        asyncio.to_thread(quarantine, config.state_directory, history, ecosystems)
-    )
+    aside = await uncancellable(asyncio.to_thread(quarantine, state_directory, history, ecosystems))
     if not aside:
         return ""
     return (
@@ -265,7 +265,9 @@ async def examine(config: Config, session: Session) -> int:
         doctor.examine,
         config.state_directory,
         root=config.root,
-        registries=_directories(config),
+        registries=[
+            place.path for place in config.registries.values() if isinstance(place, Directory)
+        ],
         every_lock=config.verbose,
     )
     for finding in found.findings:
@@ -277,8 +279,3 @@ async def examine(config: Config, session: Session) -> int:
     for line in (*found.locks, *found.last_run):
         print(log_line(line), file=session.out)
     return 1 if found.findings else 0
-
-
-def _directories(config: Config) -> list[Path]:
-    """The directories of the static registries in the configuration."""
-    return [place.path for place in config.registries.values() if isinstance(place, Directory)]

@@ -65,7 +65,7 @@ class Publishing:
             self.session.out,
             environment,
             group=self.session.actions.group if self.session.ci.is_actions else None,
-            verbose=is_verbose(self.config, self.session.ci),
+            verbose=is_verbose(self.config.verbose, self.session.ci),
             dry_run=self.config.dry_run,
             keys=keys_are_read(),
         )
@@ -85,7 +85,7 @@ class Publishing:
             commit=self.plan.commit,
             tool=__version__,
             started_at=started_at,
-            ecosystems=sorted(self.config.ecosystem or self.config.known_ecosystems),
+            ecosystems=sorted(self.config.package_filter.ecosystems),
         )
         self.journal.planned(self.plan.pending())
         interruption.ends(release)
@@ -166,7 +166,7 @@ class Publishing:
 def tell(made: Report, config: Config, session: Session) -> None:
     """Everything that outlives the run: results, outputs, summary, annotations."""
     actions = session.actions
-    made = session.placed(made, config)
+    made = session.placed(made, config.root)
     text = report.results_json(made)
     own = config.state_directory / RESULTS
     path = config.results_file or own

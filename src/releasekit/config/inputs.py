@@ -27,7 +27,15 @@ from releasekit.config.declaration import (
     EcosystemDeclaration,
     declared_by,
 )
-from releasekit.config.values import Directory, Dist, PinMode, StageMode, Url
+from releasekit.config.values import (
+    AttestationMode,
+    Directory,
+    Dist,
+    PinMode,
+    StageMode,
+    TrustedPublishing,
+    Url,
+)
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.sandbox import Wanted
 from releasekit.problems import Problem
@@ -366,7 +374,7 @@ class Inputs(Selection, Verification):
         ),
     ] = "auto"
     trusted_publishing: Annotated[
-        Literal["auto", "always", "never"],
+        TrustedPublishing,
         Declaration(
             "Credentials by OIDC: `always`, `never`, or `auto` where there is no token and the "
             "job may ask for an identity.",
@@ -374,7 +382,7 @@ class Inputs(Selection, Verification):
         ),
     ] = "auto"
     attestations: Annotated[
-        Literal["auto", "required", "off"],
+        AttestationMode,
         Declaration(
             "Sign where files come from: `auto` where this job has an identity and the registry "
             "takes it, `required` to publish nothing without, or `off`.",

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
+from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import discover, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.discover import Crate
@@ -44,7 +46,7 @@ _TERMINAL: Final = {
 }
 
 
-def layout(_config: Config, options: Options) -> Layout:
+def layout(options: Options, _inputs: object) -> Layout:
     return SparseDirectory(options.directory_url)
 
 
@@ -52,10 +54,10 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
-    sandbox = services.processes.sandbox
-    destination = find_destination(config, options, services.environment, sandbox)
+    goes_to = config.registries.get("cargo")
+    destination = find_destination(config.root, goes_to, options, services)
     seen: dict[str, bytes | None] = {}
-    ecosystem = Cargo(config, options, services, destination, seen)
+    ecosystem = Cargo(config.pin, options, services, destination, seen)
     make = partial(
         Target,
         # The calls of a workspace take turns anyway, and each finds what earlier ones packaged.
@@ -67,7 +69,13 @@ def target(
     )
     there = directory
     if there is None:
-        there = registry = SparseRegistry(config, services, destination, seen)
+        there = registry = SparseRegistry(
+            services,
+            destination,
+            seen,
+            trusted_publishing=config.trusted_publishing,
+            shard=Shard.parse(config.shard, "shard") if config.shard else Shard(),
+        )
         make = partial(
             make,
             plan_notes=registry.plan_notes,
@@ -89,14 +97,14 @@ class Cargo(Resource):
 
     def __init__(
         self,
-        config: Config,
+        pin: PinMode,
         options: Options,
         services: Services,
         destination: Destination,
         seen: dict[str, bytes | None],
     ) -> None:
         super().__init__()
-        self.config = config
+        self.pin = pin
         self.options = options
         self.services = services
         self.destination = destination
@@ -127,7 +135,6 @@ class Cargo(Resource):
         if self._indexes is None and not self.options.verify:
             self._indexes = Indexes.of(
                 cargo_config,
-                self.config,
                 self.services,
                 seen=self.seen,
                 destination=self.destination,
@@ -181,9 +188,7 @@ class CargoWorkspace:
             for need in needs
             if need.path is not None and not need.has_version and not need.is_stripped
         }
-        return requirements.pin(
-            manifest, versions, self.cargo.config.pin, shared=shared, binds=binds
-        )
+        return requirements.pin(manifest, versions, self.cargo.pin, shared=shared, binds=binds)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """A few batches for each cargo workspace whose crates go to a public index, else one, and

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.module_zip import packs
-from releasekit.ecosystems.go.proxy import ProxyDirectory
+from releasekit.ecosystems.go.proxy import OFFICIAL, ProxyDirectory
 from releasekit.ecosystems.go.registry import TagRegistry
 from releasekit.ecosystems.go.release import Batch
 from releasekit.ecosystems.go.source import open_sources
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
 
 
-def layout(_config: Config, _options: Options) -> Layout:
+def layout(_options: Options, _inputs: object) -> Layout:
     return ProxyDirectory()
 
 
@@ -38,13 +38,15 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a proxy that cannot be used."""
+    edits = config.pin != "none"
     if directory is not None:
-        ecosystem = Go(config, options, services, directory.lookup)
+        ecosystem = Go(options, services, directory.lookup, edits=edits)
         # The hash of a module covers the hashes of what it needs.
         target = partial(Target, builds_on_published=True, packs=packs)
         return Discovery.joining(ecosystem, directory, target)
-    tags = TagRegistry(config, options, services)
-    ecosystem = Go(config, options, services, tags.lookup)
+    proxy = config.registry_url("go", default=OFFICIAL).text
+    tags = TagRegistry(proxy, config.root, options, services, at_a_time=config.tagging.at_a_time)
+    ecosystem = Go(options, services, tags.lookup, edits=edits)
     target = partial(
         Target,
         deployment=tags,
@@ -64,9 +66,9 @@ class Go:
     """
 
     def __init__(
-        self, config: Config, options: Options, services: Services, lookup: Lookup
+        self, options: Options, services: Services, lookup: Lookup, *, edits: bool
     ) -> None:
-        self._config = config
+        self._edits = edits
         self._options = options
         self._processes = services.processes
         self._lookup = lookup
@@ -77,7 +79,7 @@ class Go:
             packages=tuple(discover.make_packages(modules)),
             modules=modules,
             root=root,
-            edits=self._config.pin != "none",
+            edits=self._edits,
             processes=self._processes,
             lookup=self._lookup,
         )

@@ -18,9 +18,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
-from releasekit.config.package_filter import chosen, will_build
 from releasekit.ecosystems.interface import Contained, Discovery, Services, Target
-from releasekit.ecosystems.pypi import discover, manifest
+from releasekit.ecosystems.pypi import Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
@@ -32,7 +31,7 @@ from releasekit.ecosystems.pypi.distribution import (
 from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
 from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
-from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
+from releasekit.ecosystems.pypi.registry import PYPI, IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PlannedPackage
 
 
-def layout(_config: Config, options: Options) -> Layout:
+def layout(options: Options, _inputs: object) -> Layout:
     return SimpleDirectory(options.directory_url)
 
 
@@ -65,7 +64,13 @@ def target(
     if directory is not None:
         join = partial(_make_target, attesting=IndexAttesting())
         return Discovery.joining(ecosystem, directory, join)
-    index = PackageIndex(config, services)
+    index = PackageIndex(
+        config.registry_url("pypi", default=PYPI),
+        config.own(Inputs),
+        services,
+        trusted_publishing=config.trusted_publishing,
+        concurrency=config.concurrency,
+    )
     takes_attestations = index.is_pypi or config.attestations == "required"
     private = config.trust_config is not None
     attesting = IndexAttesting(index, private) if takes_attestations else None
@@ -113,7 +118,7 @@ class PyPI(Resource):
 
     async def discover(self, root: Path) -> PyPIWorkspace:
         found, twins = await asyncio.to_thread(self._read, root)
-        if will_build(self._config, "pypi"):
+        if self._config.will_build("pypi"):
             self._prepare_early(found)
         wheels = InRepoWheels(self._get_builder)
         limit = asyncio.Semaphore(self._config.build_concurrency)
@@ -150,7 +155,7 @@ class PyPI(Resource):
         )
 
     def _is_chosen(self, project: PyProject) -> bool:
-        return chosen(self._config, PackageId(ECOSYSTEM, project.name))
+        return self._config.package_filter.has_package(PackageId(ECOSYSTEM, project.name))
 
     def _read(self, root: Path) -> tuple[Mapping[str, PyProject], Sequence[PyProject]]:
         """What the manifests say, before any build hook is asked."""
