@@ -101,6 +101,8 @@ def services(config: Config, processes: object, redact: Redactor = NOTHING_SECRE
         processes=cast("Processes", processes),
         credentials=cast("Credentials", None),
         logs=logs(config.state_directory, redact),
+        retries=config.retry_policy(),
+        insecure=config.insecure_hosts,
     )
 
 

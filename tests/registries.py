@@ -50,8 +50,8 @@ async def opened(
     config = fakes.config(Path("/workspace"), **values)
     seen: list[str] = [] if masked is None else masked
     async with http_client(transport=transport) as http:
-        services = Services(
-            environment=taken.environment,
+        services = Services.of(
+            config,
             http=http,
             processes=cast("Processes", None),
             credentials=Credentials(taken, mask=seen.append),

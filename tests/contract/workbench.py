@@ -111,6 +111,6 @@ async def opened(
         Group() as group,
     ):
         logs = fakes.logs(config.state_directory)
-        services = Services(taken.environment, http, processes, credentials, logs)
+        services = Services.of(config, http, processes, credentials, logs)
         discovery = await folders.discovery(ecosystem, config, services).opened_in(group)
         yield Workbench(name, config, discovery, await discovery.discover(config.root))

@@ -71,7 +71,7 @@ PHASES = mutants(
             "str(error) if ambiguous else ''",
         ),
         "one attempt too many": always("Phases.upload", "may_retry(error)"),
-        "dependents go on in ambiguity": never("Phases.upload", "self._config.gate == 'accepted'"),
+        "dependents go on in ambiguity": never("Phases.upload", "self._wait_until == 'accepted'"),
         "the manifests stay unpinned": never("pinned", "after != before"),
         "what is staged is not on record": without(
             "Phases._accepted", "self._journal.outcome(...)"
@@ -160,7 +160,7 @@ TASKS = mutants(
             "set()",
         ),
         "dependents wait for the upload only": always(
-            "TaskGraph._gate", "self._config.gate == 'accepted'"
+            "TaskGraph._gate", "self._wait_until == 'accepted'"
         ),
         "uploads do not wait for their build": without(
             "TaskGraph._transfers",
@@ -170,8 +170,8 @@ TASKS = mutants(
             "TaskGraph._transfers", "self._attested(packages)"
         ),
         "a dry run uploads": (
-            change("TaskGraph.__init__", "config.dry_run", "False"),
-            change("TaskGraph.tasks", "self._config.dry_run", "False"),
+            change("TaskGraph.__init__", "dry_run", "False"),
+            change("TaskGraph.tasks", "self._dry_run", "False"),
         ),
         "what waits in no order waits in order": never(
             "TaskGraph._transfers", "self.staging_mode(upload.package) == 'always'"

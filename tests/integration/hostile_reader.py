@@ -20,9 +20,11 @@ from releasekit.ecosystems.go.proxy import Proxy
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
+from releasekit.ecosystems.npm import Inputs
 from releasekit.ecosystems.npm.registry import NpmRegistry
+from releasekit.ecosystems.shared.login import Missing
 from releasekit.ecosystems.shared.server import Server
-from releasekit.errors import ReleasekitError
+from releasekit.errors import MissingCredentials, ReleasekitError
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -59,18 +61,20 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
         packaging="jar" if ecosystem == "maven" else "",
     )
     taken = snapshot({})
-    services = Services(
-        environment=taken.environment,
+    services = Services.of(
+        config,
         http=http,
         processes=Processes(environment=taken.environment),
         credentials=Credentials(taken, mask=lambda _secret: None),
         logs=fakes.logs(config.state_directory),
     )
     if ecosystem == "npm":
-        await NpmRegistry(config, services).lookup(package)
+        await NpmRegistry(
+            httpx.URL(url), services, Missing(MissingCredentials("")), inputs=Inputs()
+        ).lookup(package)
         return
     if ecosystem == "go":
-        await Proxy(url, config, services).digests_of(package)
+        await Proxy(url, services).digests_of(package)
         return
     if ecosystem == "maven":
         await listed(package, url, config, services)
@@ -80,7 +84,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
 
 async def listed(package: Package, url: str, config: Config, services: Services) -> None:
     """As before a release is added to maven-metadata.xml."""
-    server = Server(httpx.URL(url), ANSWERS, config, services)
+    server = Server(httpx.URL(url), ANSWERS, services)
     reader = RepositoryReader(server, None, config.state_directory)
     page = await reader.get(package, PurePosixPath("org/acme/maven-metadata.xml"))
     if page is not None:

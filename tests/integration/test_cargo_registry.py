@@ -120,7 +120,7 @@ def built(workspace: Path, home: Path, table: Mapping[str, object], *, state: st
             Group() as group,
         ):
             logs = fakes.logs(config.state_directory)
-            services = Services(taken.environment, http, processes, credentials, logs)
+            services = Services.of(config, http, processes, credentials, logs)
             made = discovery(ECOSYSTEMS["cargo"], config, services)
             opened = await made.opened_in(group)
             found = (await opened.discover(workspace)).workspace

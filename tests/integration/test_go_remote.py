@@ -70,7 +70,7 @@ class Place:
             Group() as group,
         ):
             logs = fakes.logs(config.state_directory)
-            services = Services(taken.environment, http, processes, credentials, logs)
+            services = Services.of(config, http, processes, credentials, logs)
             opened = await discovery(ECOSYSTEMS["go"], config, services).opened_in(group)
             yield await opened.discover(self.root)
 

@@ -52,7 +52,7 @@ async def opened(
         credentials = Credentials(taken, mask=lambda _: None)
         processes = cast("Processes", Passing())
         logs = fakes.logs(config.state_directory)
-        services = Services(taken.environment, http, processes, credentials, logs)
+        services = Services.of(config, http, processes, credentials, logs)
         yield await folders.discovery(ECOSYSTEMS[ecosystem], config, services).discover(root)
 
 

@@ -20,7 +20,6 @@ import pytest
 from sigstore.verify import Verifier
 
 import distributions
-import fakes
 import javascript
 from integration.servers import static_server
 from integration.tools import require_tool
@@ -344,7 +343,7 @@ def test_where_no_client_looks_for_one_there_is_none(
     assert sent.attestation is not None
     declared = ECOSYSTEMS[ecosystem]
     module = import_module(f"{declared.folder}.target")
-    layout: Layout = module.layout(fakes.config(tmp_path), declared.options())
+    layout: Layout = module.layout(declared.options(), declared.inputs())
     assert layout.attestation(package, sent.filename, read(sent.attestation)) is None
     with (
         mock.patch.object(layout, "path_for", return_value=PurePosixPath("file")),

@@ -104,8 +104,10 @@ class Case:
         workspace = FakeWorkspace([self._placed(each) for each in self.packages])
         target = FakeTarget(workspace, self.registry, prebuilt=self.prebuilt)
         places = tuple(self.dist) or (Dist(self.root / "dist", "dist"),)
-        config = fakes.config(self.root, dist=places, **changes)
-        return asyncio.run(with_prebuilt({"fake": target}, config, ECOSYSTEMS))
+        config = fakes.config(self.root, **changes)
+        return asyncio.run(
+            with_prebuilt({"fake": target}, places, config.package_filter, ECOSYSTEMS)
+        )
 
     def found(self, **changes: object) -> dict[str, Package]:
         return {each.id.name: each for each in self.targets(**changes)["fake"].workspace.packages}
@@ -136,7 +138,9 @@ def case(tmp_path: Path) -> Case:
 def test_without_dist_nothing_changes(tmp_path: Path) -> None:
     target = FakeTarget(FakeWorkspace([CORE]), FakeRegistry())
     config = fakes.config(tmp_path)
-    assert asyncio.run(with_prebuilt({"fake": target}, config, ECOSYSTEMS)) == {"fake": target}
+    assert asyncio.run(
+        with_prebuilt({"fake": target}, config.dist, config.package_filter, ECOSYSTEMS)
+    ) == {"fake": target}
 
 
 def test_files_reach_their_packages_at_any_depth(case: Case) -> None:

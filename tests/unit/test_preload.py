@@ -29,12 +29,12 @@ LATER = """
 import sys
 from releasekit.cli import plan, preload, publish, session
 from releasekit.config.config import Config
+from releasekit.config.package_filter import PackageFilter
 
 class Given:
     mode = "publish"
     attestations = "auto"
-    ecosystem = ()
-    known_ecosystems = ("pypi",)
+    package_filter = PackageFilter(known=("pypi",))
 
 preload.load_everything(Given(), signs=True)
 before = set(sys.modules)
@@ -90,8 +90,10 @@ def test_whatever_a_function_imports_is_loaded_before_the_first_build() -> None:
     code = (
         "import sys\n"
         "from releasekit.cli import plan, preload, publish\n"
+        "from releasekit.config.package_filter import PackageFilter\n"
         "class Given:\n"
-        "    mode, attestations, ecosystem = 'publish', 'auto', ('pypi',)\n"
+        "    mode, attestations = 'publish', 'auto'\n"
+        "    package_filter = PackageFilter(known=('pypi',))\n"
         "preload.load_everything(Given(), signs=True)\n"
         "print(*sys.modules)"
     )

@@ -60,7 +60,7 @@ def told(
     session = Session(credentials, Actions({}, stream), {}, stream)
 
     async def main() -> None:
-        tell = request_logger(config, session)
+        tell = request_logger(session, verbose=config.verbose, mode=config.mode)
         for each in seen if tell else ():
             assert tell is not None
             tell(each)
@@ -87,7 +87,7 @@ def config(**changes: object) -> Config:
 def test_debug_logging_of_a_workflow_run_is_verbose(
     verbose: bool, environment: Mapping[str, str], expected: bool
 ) -> None:
-    assert is_verbose(config(verbose=verbose), CI.of(environment)) == expected
+    assert is_verbose(verbose, CI.of(environment)) == expected
 
 
 def test_every_request_is_told_without_a_secret() -> None:

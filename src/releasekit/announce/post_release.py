@@ -23,7 +23,7 @@ from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.git.remote import repository_at
 from releasekit.host.ci import HOW_TO_NAME_REPOSITORY
-from releasekit.http.client import RetryPolicy, retry
+from releasekit.http.client import retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
 from releasekit.problems import Problem
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from releasekit.announce.tags import Tagging
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
+    from releasekit.host.ci import CI
     from releasekit.model import Plan, Result
 
 
@@ -52,7 +53,6 @@ class PostRelease:
     tagging: Tagging
     forge: Forge | None
     services: Services
-    policy: RetryPolicy
 
     async def run(
         self,
@@ -97,48 +97,43 @@ async def plan_post_release(
     """
     if not (config.tag or config.announce):
         return plan, None
-    policy = RetryPolicy(
-        config.max_retries,
-        config.retry_base_delay,
-        deadline_s=config.task_timeout,
-        patience=services.patience,
-        redact=services.credentials.redact,
-    )
-    _refuse_part(config)
-    plan = _refuse_pull_request(plan, config, services)
-    plan, tagging = await plan_tags(plan, config, targets, services, policy, repository=repository)
-    forge: Forge | None = None
-    if config.announce and config.announcing.releases != "none":
-        _refuse_many(config)
-        forge = await _choose_forge(tagging, services, policy)
-    if forge is not None:
-        plan = await _look_up_releases(plan, forge)
-    return plan, PostRelease(plan, tagging, forge, services, policy)
-
-
-def _refuse_part(config: Config) -> None:
-    """A job of a matrix does not know what the others publish under a shared tag."""
-    if config.is_part and is_shared(config.tagging.name):
-        asked = "tag" if config.tag else "announce"
+    asked = [name for name in ("tag", "announce") if getattr(config, name)]
+    template = config.tagging.name
+    if config.is_part and is_shared(template):
+        # A job of a matrix does not know what the others publish under a shared tag.
         raise ConfigError(
-            f"`{asked}` is true for a part of the workspace, and all of it shares the tag "
-            f'[tag] name = "{config.tagging.name}"',
+            f"`{asked[0]}` is true for a part of the workspace, and all of it shares the tag "
+            f'[tag] name = "{template}"',
             hint="Give `tag` and `announce` to one job that sees the whole workspace: after the "
             "others it publishes nothing, and tags and announces.",
         )
+    plan = _refuse_pull_request(plan, asked, services.ci, uploading=config.is_uploading)
+    plan, tagging = await plan_tags(plan, config, targets, services, repository=repository)
+    forge: Forge | None = None
+    if config.announce and config.announcing.releases != "none":
+        if config.announcing.releases == "one" and not is_shared(template):
+            raise ConfigError(
+                f'releasekit.toml: [announce] releases is "one", and [tag] name is '
+                f'"{template}", one for each package',
+                hint='Write [tag] name = "v{version}", which all packages of a version share, or '
+                '[announce] releases = "changed".',
+            )
+        forge = await _choose_forge(tagging, services)
+    if forge is not None:
+        plan = await _look_up_releases(plan, forge)
+    return plan, PostRelease(plan, tagging, forge, services)
 
 
-def _refuse_pull_request(plan: Plan, config: Config, services: Services) -> Plan:
+def _refuse_pull_request(plan: Plan, asked: Sequence[str], ci: CI, *, uploading: bool) -> Plan:
     """Commits of a pull request are on no branch yet, and anybody can open one. A plan and a dry
     run only warn.
     """
-    job = services.ci.pull_request
+    job = ci.pull_request
     if not job:
         return plan
-    asked = [name for name in ("tag", "announce") if getattr(config, name)]
     inputs, verb = " and ".join(f"`{name}`" for name in asked), "are" if len(asked) > 1 else "is"
     said = f"{inputs} {verb} true in a job of a pull request ({job})"
-    if config.mode == "publish" and not config.dry_run:
+    if uploading:
         condition = "${{ !startsWith(github.event_name, 'pull_request') }}"
         raise ConfigError(
             f"{said}, whose commits are on no branch yet",
@@ -148,17 +143,7 @@ def _refuse_pull_request(plan: Plan, config: Config, services: Services) -> Plan
     return replace(plan, notes=(*plan.notes, f"publish is going to refuse: {said}"))
 
 
-def _refuse_many(config: Config) -> None:
-    if config.announcing.releases == "one" and not is_shared(config.tagging.name):
-        raise ConfigError(
-            f'releasekit.toml: [announce] releases is "one", and [tag] name is '
-            f'"{config.tagging.name}", one for each package',
-            hint='Write [tag] name = "v{version}", which all packages of a version share, or '
-            '[announce] releases = "changed".',
-        )
-
-
-async def _choose_forge(tagging: Tagging, services: Services, policy: RetryPolicy) -> Forge | None:
+async def _choose_forge(tagging: Tagging, services: Services) -> Forge | None:
     """GitHub, if the job runs there or the remote is there; None for a plan without a token."""
     ci = services.ci
     # The remote counts first: the job may have checked out another repository.
@@ -183,7 +168,7 @@ async def _choose_forge(tagging: Tagging, services: Services, policy: RetryPolic
         token=token,
         redact=services.credentials.redact,
     )
-    return GitHubReleases(github, repository, policy)
+    return GitHubReleases(github, repository, services.retries)
 
 
 async def _look_up_releases(plan: Plan, forge: Forge) -> Plan:
@@ -236,7 +221,7 @@ class _Steps:
         step = self._step
         processes = step.services.processes
         self.results = await push_tags(
-            step.plan, self.results, step.tagging, processes, step.policy
+            step.plan, self.results, step.tagging, processes, step.services.retries
         )
         if step.forge is None:
             return
@@ -257,7 +242,7 @@ class _Steps:
     ) -> dict[str, Announcement]:
         plan, tagging = self._step.plan, self._step.tagging
         try:
-            there = await retry(tagging.remote.tags, self._step.policy)
+            there = await retry(tagging.remote.tags, self._step.services.retries)
         except PackageError as error:
             tags = [each.tag.name for each in wanted]
             return {tag: pending_announcement(tag, error) for tag in tags}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, PackageId, Plan
 
@@ -173,12 +172,13 @@ class Named(NamedTuple):
     own: bool
 
 
-def name_tags(plan: Plan, config: Config, targets: Mapping[str, Target]) -> dict[PackageId, Named]:
+def name_tags(
+    plan: Plan, template: str, root: Path, targets: Mapping[str, Target]
+) -> dict[PackageId, Named]:
     """The tag of each package in the plan; packages without a tag are left out."""
     found = {}
     for planned in plan.packages:
         package = planned.package
-        template, root = config.tagging.name, config.root
         if (own := targets[package.id.ecosystem].own_tag(package)) is not None:
             # Modules of one path and several majors differ in nothing else.
             name = like = own

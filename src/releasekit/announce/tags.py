@@ -67,7 +67,6 @@ async def plan_tags(
     config: Config,
     targets: Mapping[str, Target],
     services: Services,
-    policy: RetryPolicy,
     *,
     repository: str,
 ) -> tuple[Plan, Tagging]:
@@ -91,9 +90,9 @@ async def plan_tags(
         found = repository_at(await remote.url(), server)
         repository = f"{server}/{found}" if found else ""
     tagging = Tagging(remote, Commits(top, services.processes), config, repository)
-    named = name_tags(plan, config, targets)
+    named = name_tags(plan, config.tagging.name, config.root, targets)
     refuse_names(named, config.tagging.name)
-    there = await retry(tagging.remote.tags, policy)
+    there = await retry(tagging.remote.tags, services.retries)
     refuse_nested(named, there)
     tags = await _plan_each(plan, named, there, targets, tagging)
     packages = tuple(replace(each, tag=tags.get(each.package.id)) for each in plan.packages)

@@ -64,14 +64,33 @@ _UNDECIDED = ApprovalResult(
 async def run(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; without a yes nothing changes."""
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
-    with interruption, collect(request_logger(config, session)):
+    with interruption, collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         report, where, run = await load_recorded(config, session)
         held = Held.of(report, where)
         if not held.recorded:
             print(f"{log_line(where)}: nothing of this run waits for approval", file=session.out)
             return 0
         async with Group() as group:
-            approvals = await _open_ecosystems(group, report, held, config, session)
+            name = run_logs.name_of("decide", datetime.now(UTC))
+            services = Services.of(
+                config,
+                await group.enter(http_client(pool_size=2 * AT_ONCE)),
+                await start_processes(group, config, session, ()),
+                session.credentials,
+                Logs(config.state_directory, name, session.credentials.redact),
+                WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=None),
+            )
+            approvals = {}
+            for name in sorted({package.ecosystem for package in held.recorded}):
+                declaration = session.ecosystems.get(name)
+                if declaration is None or not declaration.approves:
+                    raise ConfigError(
+                        f"{name}: nothing of this ecosystem can be approved from here",
+                        problem=Problem.APPROVAL,
+                    )
+                approvals[name] = folders.approval(declaration, config, services)
+                option = declaration.registry.name or f"{name}-registry"
+                _check_registry(option, report, name, approvals[name])
             checks = {name: each.check_credentials for name, each in approvals.items()}
             refuse_unnamed(find_unnamed(checks))
             for approval in approvals.values():
@@ -79,34 +98,6 @@ async def run(config: Config, session: Session) -> int:
             into = await group.enter(scratch(session.credentials.environment))
             decision = _Decision(config, session, report, run, held, approvals, into)
             return await decision.decide()
-
-
-async def _open_ecosystems(
-    group: Group, report: Report, held: Held, config: Config, session: Session
-) -> dict[str, Approval]:
-    credentials = session.credentials
-    http = await group.enter(http_client(pool_size=2 * AT_ONCE))
-    redact = credentials.redact
-    services = Services(
-        credentials.environment,
-        http,
-        await start_processes(group, config, session, ()),
-        credentials,
-        Logs(config.state_directory, run_logs.name_of("decide", datetime.now(UTC)), redact),
-        WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=None),
-    )
-    approvals = {}
-    for name in sorted({package.ecosystem for package in held.recorded}):
-        declaration = session.ecosystems.get(name)
-        if declaration is None or not declaration.approves:
-            raise ConfigError(
-                f"{name}: nothing of this ecosystem can be approved from here",
-                problem=Problem.APPROVAL,
-            )
-        approval = folders.approval(declaration, config, services)
-        _check_registry(declaration.registry.name or f"{name}-registry", report, name, approval)
-        approvals[name] = approval
-    return approvals
 
 
 def _check_registry(option: str, report: Report, ecosystem: str, approval: Approval) -> None:

@@ -15,8 +15,6 @@ from releasekit.state.seals import Seal
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from releasekit.config.config import Config
 
 
@@ -33,7 +31,9 @@ async def run(config: Config, session: Session) -> int:
         doctor.examine,
         config.state_directory,
         root=config.root,
-        registries=_directories(config),
+        registries=[
+            place.path for place in config.registries.values() if isinstance(place, Directory)
+        ],
         every_lock=config.verbose,
     )
     for finding in found.findings:
@@ -45,8 +45,3 @@ async def run(config: Config, session: Session) -> int:
     for line in (*found.locks, *found.last_run):
         print(log_line(line), file=session.out)
     return 1 if found.findings else 0
-
-
-def _directories(config: Config) -> list[Path]:
-    """The directories of the static registries in the configuration."""
-    return [place.path for place in config.registries.values() if isinstance(place, Directory)]

@@ -20,6 +20,7 @@ from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
@@ -40,7 +41,7 @@ async def run(config: Config, session: Session) -> int:
             problem=Problem.COMMAND_LINE,
         )
     name, version = config.subject
-    await asyncio.to_thread(refuse_elsewhere, config, session)
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     with Interruption("cancelled"):
         async with Group() as group:
             packages, processes = await list_packages(group, config, session)
@@ -53,8 +54,10 @@ async def run(config: Config, session: Session) -> int:
                     hint="Run it in a clone of the repository.",
                 )
             try:
+                commits = Commits(top, processes)
+                page = session.ci.origin(config.root).repository
                 text = await _write_text(
-                    package, packages, Commits(top, processes), config, session
+                    package, packages, commits, config.tagging.name, config.root, page
                 )
             except CommandFailed as error:
                 raise ConfigError(f"the history cannot be read: {error}") from error
@@ -66,13 +69,13 @@ async def _write_text(
     package: Package,
     packages: Sequence[Package],
     commits: Commits,
-    config: Config,
-    session: Session,
+    template: str,
+    root: Path,
+    repository: str,
 ) -> str:
-    template = config.tagging.name
     tags = await commits.local_tags()
-    own = tag_name(template, package, config.root)
-    previous = previous_tag(template, package, config.root, tags)
+    own = tag_name(template, package, root)
+    previous = previous_tag(template, package, root, tags)
     commit = tags.get(own) or await commits.head()
     if not commit:
         raise ConfigError(f"{commits.top} has no commit yet", hint="Commit something first.")
@@ -84,8 +87,8 @@ async def _write_text(
         commit=commit,
         previous=await existing_commit(tags.get(previous, ""), commits),
         others=packages,
-        beside=[config.root] if is_shared(template) else [],
-        repository=session.ci.origin(config.root).repository,
+        beside=[root] if is_shared(template) else [],
+        repository=repository,
     )
 
 

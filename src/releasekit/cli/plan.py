@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from releasekit import report
 from releasekit.aio import Group
@@ -21,6 +21,8 @@ from releasekit.state.journal import read_history
 from releasekit.state.quarantine import with_restored
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.model import Plan
@@ -28,38 +30,20 @@ if TYPE_CHECKING:
 
 async def run(config: Config, session: Session) -> int:
     """Show what `publish` would do; changes nothing but the plan file, where one is wanted."""
-    await asyncio.to_thread(refuse_elsewhere, config, session)
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     await refuse_tracked(config.plan_file, "plan-file", config, session)
     await asyncio.to_thread(refuse_links, config.state_directory)
     seal = find_seal(session, make=False)
     history = await asyncio.to_thread(read_history, config.state_directory, seal=seal)
     history = await asyncio.to_thread(with_restored, config.state_directory, history)
     session.actions.watch_files()  # build backends may have to tell versions
-    with Interruption(), collect(request_logger(config, session)):
+    with Interruption(), collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         async with Group() as group:
             ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
     session.actions.restore_files(for_good=True)
     made = await asyncio.to_thread(
-        with_shards, ready.plan, config, ready.targets, history.durations
+        with_shards, ready.plan, config.shard_counts, ready.targets, history.durations
     )
-    _write_plan(made, config, session)
-    print(_render_plan(made, config).rstrip("\n"), file=session.out, flush=True)
-    refuse_errors(made)
-    return 0
-
-
-def _render_plan(made: Plan, config: Config) -> str:
-    match config.format:
-        case "table":
-            return report.plan_table(made)
-        case "json":
-            # The runner finds a command in it anywhere: see `log_line`.
-            return report.plan_json(made, config.root).replace("##[", r"\u0023#[")
-        case "mermaid":
-            return report.plan_mermaid(made)
-
-
-def _write_plan(made: Plan, config: Config, session: Session) -> None:
     path = config.plan_file
     if path is None and session.ci.is_actions:
         make_state_directory(config.state_directory)
@@ -76,3 +60,17 @@ def _write_plan(made: Plan, config: Config, session: Session) -> None:
     if config.annotations:
         warned = [(planned.package, planned.warnings) for planned in made.packages]
         session.actions.annotate("warning", report.warning_annotations(warned))
+    print(_render_plan(made, config.format, config.root).rstrip("\n"), file=session.out, flush=True)
+    refuse_errors(made)
+    return 0
+
+
+def _render_plan(made: Plan, form: Literal["table", "json", "mermaid"], root: Path) -> str:
+    match form:
+        case "table":
+            return report.plan_table(made)
+        case "json":
+            # The runner finds a command in it anywhere: see `log_line`.
+            return report.plan_json(made, root).replace("##[", r"\u0023#[")
+        case "mermaid":
+            return report.plan_mermaid(made)

@@ -63,5 +63,5 @@ def load_everything(config: Config, *, signs: bool) -> None:
     # These read files of their own once, and keep what they have read.
     if releases:
         import_module("releasekit.report.page.assets").policy()
-    if "pypi" in (config.ecosystem or config.known_ecosystems):
+    if "pypi" in config.package_filter.ecosystems:
         import_module("releasekit.ecosystems.pypi.build").list_tags()

@@ -64,18 +64,21 @@ async def run(config: Config, session: Session) -> int:
     planned = PlanFile.read(config.plan_file) if config.plan_file else None
     if planned is not None:
         config = planned.narrowed(config)
-    ecosystems = config.ecosystem or config.known_ecosystems
+    ecosystems = config.package_filter.ecosystems
     run_id = uuid.uuid4().hex
     redact = session.redacted.text
-    await asyncio.to_thread(refuse_elsewhere, config, session)
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     await refuse_tracked_results(config, session)
     session.actions.watch_files()
-    with Interruption() as interruption, collect(request_logger(config, session)) as book:
+    with (
+        Interruption() as interruption,
+        collect(request_logger(session, verbose=config.verbose, mode=config.mode)) as book,
+    ):
         async with Group() as group:
             await asyncio.to_thread(refuse_links, config.state_directory)
             say(doctor.dead_runs(config.state_directory, ecosystems), session)
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
-            forget_results(config)
+            forget_results(config.state_directory, config.results_file)
             seal = find_seal(session, make=True) or Seal.for_one_run()
             for path in pins.recover(
                 config.state_directory, ecosystems, root=config.root, seal=seal
@@ -94,7 +97,10 @@ async def run(config: Config, session: Session) -> int:
             )
             await group.enter(contextlib.closing(journal))
             say(seal.note, session)
-            say(await _quarantine_unsealed(config, journal.history, ecosystems), session)
+            say(
+                await _quarantine_unsealed(config.state_directory, journal.history, ecosystems),
+                session,
+            )
             say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             ready = await prepare(
                 group,
@@ -127,13 +133,11 @@ async def run(config: Config, session: Session) -> int:
 
 
 async def _quarantine_unsealed(
-    config: Config, history: History, ecosystems: Collection[str]
+    state_directory: Path, history: History, ecosystems: Collection[str]
 ) -> str:
     """What is said of built files that are not trusted; they are not there any more."""
     # A thread cannot be cancelled, and the locks must be held until it has ended.
-    aside = await uncancellable(
-        asyncio.to_thread(quarantine, config.state_directory, history, ecosystems)
-    )
+    aside = await uncancellable(asyncio.to_thread(quarantine, state_directory, history, ecosystems))
     if not aside:
         return ""
     return (
@@ -177,7 +181,7 @@ class Publishing:
             self.session.out,
             environment,
             group=self.session.actions.group if self.session.ci.is_actions else None,
-            verbose=is_verbose(self.config, self.session.ci),
+            verbose=is_verbose(self.config.verbose, self.session.ci),
             dry_run=self.config.dry_run,
             keys=keys_are_read(),
         )
@@ -197,7 +201,7 @@ class Publishing:
             commit=self.plan.commit,
             tool=__version__,
             started_at=started_at,
-            ecosystems=sorted(self.config.ecosystem or self.config.known_ecosystems),
+            ecosystems=sorted(self.config.package_filter.ecosystems),
         )
         self.journal.planned(self.plan.pending())
         interruption.ends(release)

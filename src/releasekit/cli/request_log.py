@@ -15,29 +15,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from releasekit.cli.session import Session
-    from releasekit.config.config import Config
+    from releasekit.config.commands import Command
     from releasekit.host.ci import CI
     from releasekit.spent import RequestEvent
 
 
-def is_verbose(config: Config, ci: CI) -> bool:
+def is_verbose(asked: bool, ci: CI) -> bool:
     """By the input, or by the box "Enable debug logging" of whoever runs a workflow again.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/variables
     """
-    return config.verbose or ci.is_debugged
+    return asked or ci.is_debugged
 
 
 def request_logger(
-    config: Config, session: Session
+    session: Session, *, verbose: bool, mode: Command
 ) -> Callable[[RequestEvent | PauseEvent], None] | None:
     """For `collect`: everything where that was asked for, else, in a log, long pauses."""
     environment = session.credentials.environment
-    verbose = is_verbose(config, session.ci)
+    verbose = is_verbose(verbose, session.ci)
     if not verbose and has_screen(session.out, environment):
         return None
     # What a plan prints may be read by a program.
-    out = session.out if config.mode == "publish" else sys.stderr
+    out = session.out if mode == "publish" else sys.stderr
     redacted, clock = session.redacted, asyncio.get_running_loop().time
     told_until_s = 0.0
 

@@ -13,7 +13,7 @@ from releasekit.errors import ConfigError, PathError
 from releasekit.host import durable
 from releasekit.host.files import read_file
 from releasekit.host.output_path import describe_obstacle, require_free
-from releasekit.http.client import RetryPolicy, http_client
+from releasekit.http.client import http_client
 from releasekit.problems import Problem
 from releasekit.report import join, load_all
 from releasekit.report.results import MAX_BYTES
@@ -46,21 +46,21 @@ def _may_be_replaced(page: Path) -> bool:
     return False
 
 
-def forget_results(config: Config) -> None:
+def forget_results(state_directory: Path, results_file: Path | None) -> None:
     """Durably remove the results of an earlier run: if this one ends early, later steps must not
     take those for its own.
     """
-    for path in {config.state_directory / RESULTS, config.results_file}:
+    for path in {state_directory / RESULTS, results_file}:
         if path is None:
             continue
-        if path == config.results_file:
+        if path == results_file:
             require_free(path, "results-file")
         try:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 durable.remove(path)
         except OSError as error:
             raise PathError(f"{path}: cannot be removed: {error.strerror}") from error
-    for path in {config.state_directory / RESULTS, config.results_file}:
+    for path in {state_directory / RESULTS, results_file}:
         if path is not None:
             _forget_page(path.with_name(PAGE))
 
@@ -119,12 +119,7 @@ async def load_recorded(config: Config, session: Session) -> tuple[Report, str, 
             "RESULTS and --run both name results; write one of them", problem=Problem.COMMAND_LINE
         )
     run = WorkflowRun.named(config.run, session.credentials.get)
-    policy = RetryPolicy(
-        config.max_retries,
-        config.retry_base_delay,
-        deadline_s=config.task_timeout,
-        redact=session.credentials.redact,
-    )
+    policy = config.retry_policy(redact=session.credentials.redact)
     async with http_client() as http:
         described = await run.describe(http, policy)
         found = await run.results(http, policy)
@@ -135,7 +130,7 @@ async def load_recorded(config: Config, session: Session) -> tuple[Report, str, 
 def tell(made: Report, config: Config, session: Session) -> None:
     """Everything that outlives the run: results, outputs, summary, annotations."""
     actions = session.actions
-    made = session.placed(made, config)
+    made = session.placed(made, config.root)
     text = report.results_json(made)
     own = config.state_directory / RESULTS
     path = config.results_file or own

@@ -13,7 +13,6 @@ from releasekit.announce.post_release import plan_post_release
 from releasekit.cli.preload import load_everything
 from releasekit.cli.signing import plan_signing
 from releasekit.config.inputs import STATE_KEY
-from releasekit.config.package_filter import consulted
 from releasekit.config.values import Url
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
@@ -47,8 +46,10 @@ if TYPE_CHECKING:
 
     from releasekit.announce.post_release import PostRelease
     from releasekit.cli.signing import JobSigning
+    from releasekit.config.commands import Command
     from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration
+    from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.runner import Actions
     from releasekit.host.sandbox import Cache
@@ -77,9 +78,9 @@ class Session:
     def ci(self) -> CI:
         return CI.of(self.credentials.environment)
 
-    def placed(self, made: Report, config: Config) -> Report:
+    def placed(self, made: Report, root: Path) -> Report:
         """`made`, which may be that of other jobs, with where it took place."""
-        here = self.ci.origin(config.root)
+        here = self.ci.origin(root)
         return replace(
             made,
             project=made.project or here.project,
@@ -124,12 +125,12 @@ async def prepare(
                 config,
                 session,
                 history,
-                logs=_logs(config, session, run_id),
+                logs=_logs(config.state_directory, session, run_id),
                 inherit_fds=inherit_fds,
                 patience=patience,
             )
     except Transient as error:
-        error.hint = error.hint or _nothing_done(str(error), config, session)
+        error.hint = error.hint or _nothing_done(str(error), config.registries, session)
         raise
     except TimeoutError as error:
         if not limit.expired():
@@ -141,9 +142,9 @@ async def prepare(
         ) from error
 
 
-def _nothing_done(message: str, config: Config, session: Session) -> str:
+def _nothing_done(message: str, registries: Mapping[str, object], session: Session) -> str:
     """What to do where a server that `message` names does not answer while the plan is made."""
-    urls = {name: place for name, place in config.registries.items() if isinstance(place, Url)}
+    urls = {name: place for name, place in registries.items() if isinstance(place, Url)}
     names = [
         f"`{session.ecosystems[name].registry.name}`"
         for name, url in urls.items()
@@ -169,22 +170,23 @@ async def _prepare(
     config, survey = await _survey(config, session, processes)
     dist = [place.path for place in config.dist]
     looked_up = group.start(commit_of(config.root, processes, beside=dist))
-    credentials = session.credentials
     http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
-    services = Services(credentials.environment, http, processes, credentials, logs, patience)
+    services = Services.of(config, http, processes, session.credentials, logs, patience)
     await loaded
     discoveries = await _open_ecosystems(group, config, session, services)
     commit = await looked_up  # before anybody's tools, which may write something there
     try:
         targets = await discover(config.root, discoveries)
-        targets = await with_prebuilt(targets, config, session.ecosystems)
+        targets = await with_prebuilt(
+            targets, config.dist, config.package_filter, session.ecosystems
+        )
         plan = await make_plan(config, targets, history, commit=commit, survey=survey)
     except OSError as error:
         # A manifest may name any path: too long, a loop of links, out of reach.
         place = clip(str(error.filename), MAX_PATH_CHARS)
         raise PathError(f"{place}: {error.strerror}; correct what names it") from error
-    plan = await with_warnings(plan, config, targets, history, processes)
-    plan = await asyncio.to_thread(_with_tools, plan, config, targets)
+    plan = await with_warnings(plan, config.root, config.levels, targets, history, processes)
+    plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
     plan, post_release = await plan_post_release(
         plan, config, targets, services, repository=session.ci.origin(config.root).repository
     )
@@ -204,30 +206,32 @@ async def list_packages(
     processes = await start_processes(group, config, session, ())
     config, _ = await _survey(config, session, processes)
     http = await group.enter(http_client(pool_size=CONNECTIONS))
-    logs = _logs(config, session, "notes")
-    credentials = session.credentials
-    services = Services(credentials.environment, http, processes, credentials, logs)
+    logs = _logs(config.state_directory, session, "notes")
+    services = Services.of(config, http, processes, session.credentials, logs)
     discoveries = await _open_ecosystems(group, config, session, services)
     targets = await discover(config.root, discoveries)
     return [each for one in targets.values() for each in one.workspace.packages], processes
 
 
-def _with_tools(plan: Plan, config: Config, targets: Mapping[str, Target]) -> Plan:
+def _with_tools(plan: Plan, mode: Command, targets: Mapping[str, Target]) -> Plan:
     """Raises ConfigError where a tool is missing that has to build; a plan alone needs none, and
     says so.
     """
     error = find_missing_tools(plan, targets)
     if error is None:
         return plan
-    if config.mode != "plan":
+    if mode != "plan":
         raise error
     return replace(plan, notes=(*plan.notes, f"{error}, and nothing can be built. {error.hint}"))
 
 
-def refuse_elsewhere(config: Config, session: Session) -> None:
+def refuse_elsewhere(root: Path, about: PackageFilter, session: Session) -> None:
     """Raises ConfigError in a mere member of a workspace, before anything is written there."""
     home = session.credentials.environment.get("HOME", "")
-    refuse_member(config, session.ecosystems, home=home)
+    ecosystems = {
+        name: each for name, each in session.ecosystems.items() if about.has_ecosystem(name)
+    }
+    refuse_member(root, ecosystems, home=home)
 
 
 def find_seal(session: Session, *, make: bool) -> Seal | None:
@@ -266,7 +270,7 @@ async def start_processes(
         root=config.root,
         state_directory=config.state_directory,
         further=(*config.build_sandbox_paths, *own.values()),
-        caches=_caches(config, session),
+        caches=_caches(config.uv_path, session),
         environment=variables.scrub(environment, secrets),
     )
     return await group.enter(
@@ -280,10 +284,10 @@ async def start_processes(
     )
 
 
-def _caches(config: Config, session: Session) -> list[Cache]:
+def _caches(uv_path: str, session: Session) -> list[Cache]:
     """Those of uv belong to the uv in use, at any path and under any name."""
     return [
-        replace(cache, tool=config.uv_path) if config.uv_path and cache.tool == "uv" else cache
+        replace(cache, tool=uv_path) if uv_path and cache.tool == "uv" else cache
         for each in session.ecosystems.values()
         for cache in each.caches
     ]
@@ -291,9 +295,12 @@ def _caches(config: Config, session: Session) -> list[Cache]:
 
 async def _survey(config: Config, session: Session, processes: Processes) -> tuple[Config, Survey]:
     """What lies below the root, and the config with what of it is planned all the same."""
-    found = await find_nested(config, session.ecosystems, processes)
-    config, note = include_workspaces(config, session.ecosystems, found)
-    return config, Survey(session.ecosystems, found, note)
+    root, tables, ecosystems = config.root, config.ecosystem_tables, session.ecosystems
+    names = config.ecosystems_to_discover
+    wanted = {name: each for name, each in ecosystems.items() if name in names}
+    found = await find_nested(root, tables, wanted, processes)
+    tables, note = include_workspaces(root, tables, ecosystems, found)
+    return replace(config, ecosystem_tables=tables), Survey(ecosystems, found, note)
 
 
 async def _open_ecosystems(
@@ -303,12 +310,12 @@ async def _open_ecosystems(
     `group` is.
     """
     discoveries = {}
-    for name in (*(config.ecosystem or config.known_ecosystems), *consulted(config)):
+    for name in config.ecosystems_to_discover:
         discovery = folders.discovery(session.ecosystems[name], config, services)
         discoveries[name] = await discovery.opened_in(group)
     return discoveries
 
 
-def _logs(config: Config, session: Session, run_id: str) -> Logs:
+def _logs(state_directory: Path, session: Session, run_id: str) -> Logs:
     run = run_logs.name_of(run_id, datetime.now(UTC))
-    return Logs(config.state_directory, run, session.credentials.redact)
+    return Logs(state_directory, run, session.credentials.redact)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from releasekit.attested import RELEASE_STATEMENT, Obstacle, ReleaseStatement
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import PackageError
-from releasekit.http.client import RetryPolicy, retry
+from releasekit.http.client import retry
 from releasekit.http.identity import IdTokens
 from releasekit.plan.provenance import SENT, with_provenance
 from releasekit.provenance.conditions import NO_JOB, obstacle_here, signing_job
@@ -41,28 +41,28 @@ async def plan_signing(
     Raises PlanError where attestations are required that cannot be made, and Transient where GitHub
     gives no answer.
     """
-    found = await _signing(plan, group, config, services)
+    uploading = config.is_uploading
+    # What an earlier run has published may still lack its part of the release statement.
+    wanted = any(each.action in SENT or (uploading and each.artifacts) for each in plan.packages)
+    found: JobSigning | Obstacle = NO_JOB
+    if wanted and config.attestations != "off":
+        found = await _open_signing(group, config.trust_config, services)
     job = found if isinstance(found, Obstacle) else found.job
-    made = with_provenance(plan, config, targets, job)
+    made = with_provenance(plan, config.attestations, targets, job, uploading=uploading)
     return made, None if isinstance(found, Obstacle) else found
 
 
-async def _signing(
-    plan: Plan, group: Group, config: Config, services: Services
+async def _open_signing(
+    group: Group, trust_config: Path | None, services: Services
 ) -> JobSigning | Obstacle:
-    # What an earlier run has published may still lack its part of the release statement.
-    publishing = config.mode == "publish" and not config.dry_run
-    wanted = any(each.action in SENT or (publishing and each.artifacts) for each in plan.packages)
-    if config.attestations == "off" or not wanted:
-        return NO_JOB
     tokens = IdTokens(services.credentials, services.http)
-    public = config.trust_config is None
+    public = trust_config is None
     if obstacle := obstacle_here(services.ci, tokens, public=public):
         return obstacle
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
     from releasekit.provenance.trust import instance_at  # noqa: PLC0415 - only where one signs
 
-    instance = instance_at(config.trust_config)
+    instance = instance_at(trust_config)
     signer = await group.enter(
         Signer(
             instance,
@@ -72,13 +72,7 @@ async def _signing(
             server=services.ci.server,
         )
     )
-    policy = RetryPolicy(
-        config.max_retries,
-        config.retry_base_delay,
-        deadline_s=config.task_timeout,
-        patience=services.patience,
-    )
-    job = await retry(partial(signing_job, signer, public=public), policy)
+    job = await retry(partial(signing_job, signer, public=public), services.retries)
     return job if isinstance(job, Obstacle) else JobSigning(job, signer, instance, services)
 
 

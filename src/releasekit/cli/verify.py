@@ -70,7 +70,9 @@ _WORKFLOW: Final = re.compile(r"(?:\.github/workflows/)?([^/\s]+\.ya?ml)")
 
 async def run(config: Config, session: Session) -> int:
     """One line for each file; 0 where all of them are what the repository's workflow signed."""
-    signers = _signers(config)
+    signers = _make_signers(
+        config.repository, config.workflow, config.ref, config.event, config.trust_config
+    )
     if not config.files:
         raise ConfigError(
             "there is nothing to verify: write releasekit verify PATH… or URL… --repository "
@@ -79,7 +81,7 @@ async def run(config: Config, session: Session) -> int:
             problem=Problem.COMMAND_LINE,
         )
     interruption = Interruption("cancelled; nothing was changed")
-    with interruption, collect(request_logger(config, session)):
+    with interruption, collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         async with Group() as group:
             into = await group.enter(scratch(session.credentials.environment))
             http = await group.enter(http_client())
@@ -87,8 +89,9 @@ async def run(config: Config, session: Session) -> int:
             return await question.run()
 
 
-def _signers(config: Config) -> Signers:
-    repository, workflow = config.repository, config.workflow
+def _make_signers(
+    repository: str, workflow: str, ref: str, event: str, trust_config: Path | None
+) -> Signers:
     if not repository:
         raise ConfigError(
             "--repository is missing: write --repository OWNER/NAME, the repository whose "
@@ -109,19 +112,18 @@ def _signers(config: Config) -> Signers:
             "like release.yml",
             problem=Problem.COMMAND_LINE,
         )
-    _check_ref(config.ref)
-    if config.event and not _EVENT.fullmatch(config.event):
+    _check_ref(ref)
+    if event and not _EVENT.fullmatch(event):
         raise ConfigError(
-            f'--event = "{config.event[:100]}" is not the event of a run: write its name, '
-            "like push",
+            f'--event = "{event[:100]}" is not the event of a run: write its name, like push',
             problem=Problem.COMMAND_LINE,
         )
     return Signers(
-        trust_at(config.trust_config),
+        trust_at(trust_config),
         repository,
         named[1] if named else "",
-        ref=config.ref,
-        event=config.event,
+        ref=ref,
+        event=event,
     )
 
 
@@ -281,12 +283,7 @@ class _Question:
 
     @property
     def _policy(self) -> RetryPolicy:
-        return RetryPolicy(
-            self.config.max_retries,
-            self.config.retry_base_delay,
-            deadline_s=self.config.task_timeout,
-            redact=self.session.credentials.redact,
-        )
+        return self.config.retry_policy(redact=self.session.credentials.redact)
 
     def _say(self, line: str) -> None:
         print(log_line(self.session.redacted.text(line)), file=self.session.out, flush=True)

@@ -17,20 +17,24 @@ from releasekit.config.locations import (
     require_path,
     resolved,
 )
+from releasekit.config.package_filter import PackageFilter
 from releasekit.config.shards import Shard, ShardCounts
 from releasekit.config.tag_options import AnnounceOptions, TagOptions
 from releasekit.config.values import Url
 from releasekit.errors import ConfigError, PathError
 from releasekit.problems import Problem
+from releasekit.scheduler.retries import PATIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from releasekit.config.commands import Command
     from releasekit.config.inputs import Declared
     from releasekit.config.values import Directory, Name
+    from releasekit.http.client import RetryPolicy
     from releasekit.model import PackageId
+    from releasekit.scheduler.retries import WaitBudget
 
 Own = TypeVar("Own")
 _PARTS = ("ecosystem", "packages", "exclude_packages", "shard")
@@ -66,6 +70,45 @@ class Config(Inputs):
         of it.
         """
         return next((each for each in self.ecosystem_inputs if isinstance(each, kind)), kind())
+
+    @property
+    def package_filter(self) -> PackageFilter:
+        return PackageFilter(
+            known=self.known_ecosystems,
+            only=self.ecosystem,
+            packages=self.packages,
+            exclude_packages=self.exclude_packages,
+        )
+
+    @property
+    def ecosystems_to_discover(self) -> tuple[str, ...]:
+        """The chosen ecosystems, and those to be consulted."""
+        about = self.package_filter
+        return (*about.ecosystems, *about.find_consulted(self.extra_dependencies))
+
+    @property
+    def is_uploading(self) -> bool:
+        return self.mode == "publish" and not self.dry_run
+
+    def will_build(self, ecosystem: str) -> bool:
+        """Whether what builds take is worth preparing while the plan is made. With `dist`, most
+        likely nothing is built, and what is makes its own preparations.
+        """
+        about = self.mode == "publish" and self.package_filter.has_ecosystem(ecosystem)
+        return about and not self.dist
+
+    def retry_policy(
+        self, patience: WaitBudget = PATIENT, redact: Callable[[str], str] = str
+    ) -> RetryPolicy:
+        from releasekit.http.client import RetryPolicy  # noqa: PLC0415 (as below)
+
+        return RetryPolicy(
+            self.max_retries,
+            self.retry_base_delay,
+            deadline_s=self.task_timeout,
+            patience=patience,
+            redact=redact,
+        )
 
     def registry_url(self, ecosystem: str, *, default: str) -> Url:
         """Where its packages go if not into a directory. Nobody has to name the origin of `default`

@@ -20,7 +20,15 @@ from releasekit.config.declaration import (
     EcosystemDeclaration,
     declared_by,
 )
-from releasekit.config.values import Directory, Dist, PinMode, StageMode, Url
+from releasekit.config.values import (
+    AttestationMode,
+    Directory,
+    Dist,
+    PinMode,
+    StageMode,
+    TrustedPublishing,
+    Url,
+)
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.sandbox import Wanted
 from releasekit.problems import Problem
@@ -360,7 +368,7 @@ class Inputs(Selection, Verification):
         ),
     ] = "auto"
     trusted_publishing: Annotated[
-        Literal["auto", "always", "never"],
+        TrustedPublishing,
         Declaration(
             "Get credentials by OIDC: `always`, `never`, or `auto`, if no token is given and the "
             "job may request an identity.",
@@ -368,7 +376,7 @@ class Inputs(Selection, Verification):
         ),
     ] = "auto"
     attestations: Annotated[
-        Literal["auto", "required", "off"],
+        AttestationMode,
         Declaration(
             "Sign where files come from: `auto`, if this job has an identity and the registry "
             "accepts attestations; `required`, to publish nothing without; or `off`.",

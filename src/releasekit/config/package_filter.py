@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +13,6 @@ from releasekit.text.commands import spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from releasekit.config.config import Config
 
 # A file of the workspace may hold longer ones, and a pattern takes its time to compile.
 _MAX_PATTERN_CHARS: Final = 1_000
@@ -29,37 +27,61 @@ def matches(package: PackageId, patterns: Iterable[str]) -> bool:
     )
 
 
-def concerns(config: Config, ecosystem: str) -> bool:
-    return not config.ecosystem or ecosystem in config.ecosystem
-
-
-def will_build(config: Config, ecosystem: str) -> bool:
-    """Whether what builds take is worth preparing while the plan is made. With `dist`, most likely
-    nothing is built, and what is makes its own preparations.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageFilter:
+    """Which packages a run is about: those of `only` these ecosystems, or of all `known` ones,
+    whose names fit one of `packages` and none of `exclude_packages`, which are globs.
     """
-    return config.mode == "publish" and concerns(config, ecosystem) and not config.dist
 
+    known: tuple[str, ...]
+    only: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    exclude_packages: tuple[str, ...] = ()
 
-def chosen(config: Config, package: PackageId) -> bool:
-    """Whether the run publishes `package`, if there is one of that name."""
-    return (
-        concerns(config, package.ecosystem)
-        and (not config.packages or matches(package, config.packages))
-        and not matches(package, config.exclude_packages)
-    )
+    @property
+    def ecosystems(self) -> tuple[str, ...]:
+        return self.only or self.known
 
+    def has_ecosystem(self, name: str) -> bool:
+        return not self.only or name in self.only
 
-def consulted(config: Config) -> tuple[str, ...]:
-    """Ecosystems that `ecosystem` leaves out, with packages that a chosen one has to follow: they
-    are looked up, and never published.
-    """
-    needed = {
-        PackageId.parse(on).ecosystem
-        for dependent, needs in config.extra_dependencies.items()
-        if chosen(config, PackageId.parse(dependent))
-        for on in needs
-    }
-    return tuple(sorted(name for name in needed if not concerns(config, name)))
+    def has_package(self, package: PackageId) -> bool:
+        """Whether the run publishes `package`, if there is one of that name."""
+        return (
+            self.has_ecosystem(package.ecosystem)
+            and (not self.packages or matches(package, self.packages))
+            and not matches(package, self.exclude_packages)
+        )
+
+    def find_consulted(self, extra: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+        """Ecosystems that `ecosystem` leaves out, with packages that a chosen one has to follow,
+        says `extra`: they are looked up, and never published.
+        """
+        needed = {
+            PackageId.parse(on).ecosystem
+            for dependent, needs in extra.items()
+            if self.has_package(PackageId.parse(dependent))
+            for on in needs
+        }
+        return tuple(sorted(name for name in needed if not self.has_ecosystem(name)))
+
+    def select(self, public: Mapping[PackageId, Package]) -> list[Package]:
+        """The packages to publish.
+
+        Raises ConfigError for a pattern that matches nothing: a typo must not shrink a release.
+        """
+        ours = {package for package in public if self.has_ecosystem(package.ecosystem)}
+        picked = set(ours)
+        if self.packages:
+            picked = set().union(
+                *(_matching(pattern, "packages", ours) for pattern in self.packages)
+            )
+        for pattern in self.exclude_packages:
+            # What names an ecosystem that is left out is no typo: it is left out already.
+            ecosystem = pattern.partition(":")[0]
+            if self.has_ecosystem(ecosystem) or ecosystem not in self.known:
+                picked -= _matching(pattern, "exclude-packages", ours)
+        return [package for package in public.values() if package.id in picked]
 
 
 def with_extra(
@@ -92,23 +114,6 @@ def _unknown(name: str, known: Collection[str]) -> PlanError:
         f"releasekit.toml: [dependencies] names {name!r}, which is not a package here",
         hint=f"{instead[0].upper()}{instead[1:]} {spelled('plan')} lists them.",
     )
-
-
-def select(public: Mapping[PackageId, Package], config: Config) -> list[Package]:
-    """The packages to publish.
-
-    Raises ConfigError for a pattern that matches nothing: a typo must not shrink a release.
-    """
-    ours = {package for package in public if concerns(config, package.ecosystem)}
-    picked = set(ours)
-    if config.packages:
-        picked = set().union(*(_matching(pattern, "packages", ours) for pattern in config.packages))
-    for pattern in config.exclude_packages:
-        # What names an ecosystem that is left out is not a typo: it is left out already.
-        ecosystem = pattern.partition(":")[0]
-        if concerns(config, ecosystem) or ecosystem not in config.known_ecosystems:
-            picked -= _matching(pattern, "exclude-packages", ours)
-    return [package for package in public.values() if package.id in picked]
 
 
 def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[PackageId]:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 # What happens to requirements on packages of the same workspace.
 PinMode = Literal["auto", "exact", "none"]
+# Whether it is signed where files come from.
+AttestationMode = Literal["auto", "required", "off"]
+# Whether the identity of this job stands in for a token.
+TrustedPublishing = Literal["auto", "always", "never"]
 # Whether versions wait, out of everybody's reach, until a person approves them.
 StageMode = Literal["auto", "always", "never"]
 # An input longer than this is a mistake; releasekit.toml as a whole has its own limit.

@@ -40,12 +40,12 @@ def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Service
     from releasekit.ecosystems.directory import DirectoryRegistry  # noqa: PLC0415
 
     module = import_module(f"{ecosystem.folder}.target")
-    layout: Callable[[Config, OptionTable], Layout] = module.layout
+    layout: Callable[[OptionTable, object], Layout] = module.layout
     target: Callable[[Config, OptionTable, Services, Registry | None], Discovery] = module.target
     options = ecosystem.options.from_table(config.ecosystem_tables.get(ecosystem.name, {}))
     match config.registries.get(ecosystem.name):
         case Directory(path):
-            registry = DirectoryRegistry(path, layout(config, options))
+            registry = DirectoryRegistry(path, layout(options, config.own(ecosystem.inputs)))
             return target(config, options, services, registry)
         case _:
             return target(config, options, services, None)

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
 from releasekit.host.ci import CI
-from releasekit.scheduler.retries import PATIENT, WaitBudget
+from releasekit.scheduler.retries import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from releasekit.aio import Group
     from releasekit.attested import Obstacle
+    from releasekit.config.config import Config
     from releasekit.config.values import StageMode
     from releasekit.errors import BuildFailed, ConfigError
     from releasekit.host.process import Processes
+    from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Credentials
     from releasekit.model import (
         Artifact,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
         Staged,
     )
     from releasekit.provenance.job import Job
+    from releasekit.scheduler.retries import WaitBudget
     from releasekit.state.run_logs import Logs
 
     # The files of a package, or why there are none.
@@ -407,8 +410,8 @@ class Discovery:
 class Services:
     """What every target shares for the length of one run.
 
-    `environment` is the snapshot taken at the start, secrets removed. `patience` is that of the
-    run with registries.
+    `environment` is the snapshot taken at the start, secrets removed. Hosts that are `insecure`
+    are reached without encryption.
     """
 
     environment: Mapping[str, str]
@@ -416,7 +419,28 @@ class Services:
     processes: Processes
     credentials: Credentials
     logs: Logs
-    patience: WaitBudget = PATIENT
+    retries: RetryPolicy
+    insecure: Collection[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        http: httpx.AsyncClient,
+        processes: Processes,
+        credentials: Credentials,
+        logs: Logs,
+        patience: WaitBudget = PATIENT,
+    ) -> Self:
+        return cls(
+            credentials.environment,
+            http,
+            processes,
+            credentials,
+            logs,
+            config.retry_policy(patience, credentials.redact),
+            config.insecure_hosts,
+        )
 
     @property
     def ci(self) -> CI:

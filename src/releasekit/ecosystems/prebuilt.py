@@ -11,7 +11,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from releasekit.config.package_filter import concerns
 from releasekit.ecosystems.dist_files import collected, refuse_other_bytes
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import ConfigError, PackageError, PlanError, did_you_mean
@@ -23,8 +22,9 @@ from releasekit.text.commands import spelled
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration
+    from releasekit.config.package_filter import PackageFilter
+    from releasekit.config.values import Dist
     from releasekit.ecosystems.dist_files import DistFile
     from releasekit.ecosystems.interface import (
         Built,
@@ -39,34 +39,40 @@ _HINT = "Build it again from these sources, or take it out of `dist`."
 
 
 async def with_prebuilt(
-    targets: Mapping[str, Target], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+    targets: Mapping[str, Target],
+    dist: Sequence[Dist],
+    about: PackageFilter,
+    ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> dict[str, Target]:
     """`targets` whose packages have the files that `dist` holds of them.
 
     Raises ConfigError and PlanError for the first file that cannot be published as it is.
     """
-    if not config.dist:
+    if not dist:
         return dict(targets)
-    return await asyncio.to_thread(_with_prebuilt, targets, config, ecosystems)
+    return await asyncio.to_thread(_with_prebuilt, targets, dist, about, ecosystems)
 
 
 def _with_prebuilt(
-    targets: Mapping[str, Target], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+    targets: Mapping[str, Target],
+    dist: Sequence[Dist],
+    about: PackageFilter,
+    ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> dict[str, Target]:
     files: defaultdict[str, list[DistFile]] = defaultdict(list)
-    for file in collected(config.dist, ecosystems):
+    for file in collected(dist, ecosystems):
         files[file.ecosystem].append(file)
-    _refuse_unknown_owners(targets, config)
+    _refuse_unknown_owners(targets, dist)
     return {
         name: _with_files(name, target, files[name])
-        if files[name] and concerns(config, name)
+        if files[name] and about.has_ecosystem(name)
         else target
         for name, target in targets.items()
     }
 
 
-def _refuse_unknown_owners(targets: Mapping[str, Target], config: Config) -> None:
-    for place in config.dist:
+def _refuse_unknown_owners(targets: Mapping[str, Target], dist: Sequence[Dist]) -> None:
+    for place in dist:
         owner = PackageId.parse(place.owner)
         if owner.name and owner.ecosystem in targets:
             names = [each.id.name for each in targets[owner.ecosystem].workspace.packages]

@@ -10,10 +10,9 @@ from releasekit.model import Action, Artifact, Published
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
-    from releasekit.config.config import Config
-    from releasekit.model import PlannedPackage
+    from releasekit.model import PackageId, PlannedPackage
     from releasekit.state.history import Intent
     from releasekit.state.journal import HistoryEntry
 
@@ -208,13 +207,13 @@ def intact(entry: HistoryEntry) -> bool:
 
 
 def without_unplanned(
-    packages: Sequence[PlannedPackage], config: Config
+    packages: Sequence[PlannedPackage], not_to_publish: Collection[PackageId]
 ) -> tuple[tuple[PlannedPackage, ...], list[str]]:
     """Those that a plan file lets the run publish, or that are published already; and a note."""
     left_out = {
         planned.package.id
         for planned in packages
-        if planned.package.id in config.not_to_publish and planned.action in SENT
+        if planned.package.id in not_to_publish and planned.action in SENT
     }
     kept = tuple(planned for planned in packages if planned.package.id not in left_out)
     names = few([*map(str, sorted(left_out))])

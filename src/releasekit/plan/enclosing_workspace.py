@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.config.package_filter import concerns
 from releasekit.ecosystems import folders
 from releasekit.errors import ConfigError
 from releasekit.host.files import repository_of
@@ -17,22 +16,21 @@ from releasekit.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration
 
 
 def refuse_member(
-    config: Config, ecosystems: Mapping[str, EcosystemDeclaration], *, home: str = ""
+    directory: Path, ecosystems: Mapping[str, EcosystemDeclaration], *, home: str = ""
 ) -> None:
     """Raises ConfigError that names the root of the workspace. Reads the manifests of directories
     above, up to the root of the repository; outside of a repository, up to `home` if given.
     """
-    levels = _levels_above(config.root, home)
+    levels = _levels_above(directory, home)
     for name, ecosystem in ecosystems.items():
-        root = _find_root(config.root, levels, ecosystem) if concerns(config, name) else None
+        root = _find_root(directory, levels, ecosystem)
         if root is not None:
             raise ConfigError(
-                f"{config.root} is a member of the {name} workspace {root}",
+                f"{directory} is a member of the {name} workspace {root}",
                 hint=f"Run in {root} (`working-directory`), and choose packages with `packages` "
                 "if not all of them are meant.",
                 problem=Problem.INSIDE_WORKSPACE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from releasekit.config.package_filter import chosen
 from releasekit.errors import ConfigError, PlanError
 from releasekit.host.files import read_file
 from releasekit.model import (
@@ -75,7 +74,8 @@ class PlanFile:
         """`config` with these packages, so far as it chooses them, as the only ones of the run, and
         none of them to publish that the file does not publish.
         """
-        ours = [planned for planned in self.packages if chosen(config, planned.package.id)]
+        about = config.package_filter
+        ours = [planned for planned in self.packages if about.has_package(planned.package.id)]
         found = [planned for planned in ours if not config.shard or planned.shard == config.shard]
         if ours and not found:
             known = {f"{planned.package.id.ecosystem} {planned.shard}" for planned in ours}

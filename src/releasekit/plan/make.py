@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
-from releasekit.config.package_filter import concerns, select, with_extra
+from releasekit.config.package_filter import with_extra
 from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all
 from releasekit.graph import DependencyGraph, levels_above, reachable
 from releasekit.host.files import read_file, read_text
@@ -55,8 +55,9 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration
+    from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
-    from releasekit.plan.unlisted_packages import NestedPackages
+    from releasekit.plan.unlisted_packages import NestedPackages, Tables
     from releasekit.state.journal import History, HistoryEntry
 
 
@@ -68,11 +69,14 @@ class Survey:
     nested: Sequence[NestedPackages] = ()
     note: str = ""
 
-    def describe_unlisted(self, config: Config, targets: Mapping[str, Target]) -> list[str]:
+    def describe_unlisted(
+        self, root: Path, tables: Tables, about: PackageFilter, targets: Mapping[str, Target]
+    ) -> list[str]:
         """A sentence for each ecosystem that has packages in no workspace here."""
         left = find_unlisted(self.nested, targets)
-        included = describe_included(left, config, self.ecosystems) if self.note else []
-        return [*describe_unlisted(left, config, self.ecosystems), *included]
+        included = describe_included(left, tables, self.ecosystems) if self.note else []
+        own = [each for each in left if about.has_ecosystem(each.ecosystem)]
+        return [*describe_unlisted(own, root, tables, self.ecosystems), *included]
 
 
 NO_SURVEY: Final = Survey({})
@@ -102,29 +106,31 @@ async def make_plan(
     Raises ConfigError and PlanError for what the user has to correct, PackageError when a registry
     cannot be asked.
     """
-    unlisted = survey.describe_unlisted(config, targets)
-    found = collect_packages(targets, config, unlisted)
+    about = config.package_filter
+    unlisted = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
+    found = collect_packages(targets, config.root, about, unlisted)
     joined = with_extra(found, config.extra_dependencies, targets)
     everything = {package.id: package for package in joined}
     everything = {name: with_doubt(each, config.root) for name, each in everything.items()}
     public, order_notes = without_soft_cycles(
         {p.id: p for p in everything.values() if not p.unpublishable}
     )
-    selected = select(public, config)
+    selected = about.select(public)
     chosen = map_all(partial(without_private, everything=everything, beside=selected), selected)
-    beside = [p for p in public.values() if not concerns(config, p.id.ecosystem)]
-    ordered = [p for p in in_order([*chosen, *beside]) if concerns(config, p.id.ecosystem)]
+    beside = [p for p in public.values() if not about.has_ecosystem(p.id.ecosystem)]
+    ordered = [p for p in in_order([*chosen, *beside]) if about.has_ecosystem(p.id.ecosystem)]
     unreleased = find_unreleased(ordered, everything, targets)
     asked = [*with_dependencies(ordered, public), *unreleased]
     checks = {
         each.id.ecosystem: targets[each.id.ecosystem].registry.check_credentials for each in asked
     }
-    uploading = config.mode == "publish" and not config.dry_run
     unnamed = find_unnamed(checks)
-    if uploading:
+    if config.is_uploading:
         refuse_unnamed(unnamed)
-    published = await look_up_all(asked, targets, uploading=uploading, unnamed=unnamed)
-    urls = {name: target.registry.url for name, target in targets.items() if concerns(config, name)}
+    published = await look_up_all(asked, targets, uploading=config.is_uploading, unnamed=unnamed)
+    urls = {
+        name: target.registry.url for name, target in targets.items() if about.has_ecosystem(name)
+    }
     decided = [
         plan_package(
             package,
@@ -147,9 +153,15 @@ async def make_plan(
         else each
         for each in await refresh_staged(decided, targets)
     ]
-    planned, left_out = without_unplanned(seen, config)
+    planned, left_out = without_unplanned(seen, config.not_to_publish)
     ordered = [each.package for each in planned]
-    foreign = refuse_left_out(ordered, published, config)
+    foreign = refuse_left_out(
+        ordered,
+        published,
+        about,
+        not_to_publish=config.not_to_publish,
+        waits=config.wait > 0,
+    )
     refuse_unreleased(planned, unreleased, targets)
     versions = planned_versions(public.values())
     # Parses whole manifests, which may be long.
@@ -161,7 +173,7 @@ async def make_plan(
         packages=planned,
         private=tuple(
             sorted(
-                (p for p in found if p.unpublishable and concerns(config, p.id.ecosystem)),
+                (p for p in found if p.unpublishable and about.has_ecosystem(p.id.ecosystem)),
                 key=lambda p: p.id,
             )
         ),
@@ -237,28 +249,31 @@ def describe_expectations(
 
 
 def collect_packages(
-    targets: Mapping[str, Target], config: Config, unlisted: Sequence[str] = ()
+    targets: Mapping[str, Target],
+    root: Path,
+    about: PackageFilter,
+    unlisted: Sequence[str] = (),
 ) -> list[Package]:
     """Every package found; raises ConfigError when there is none, when two have one name, and when
     only `unlisted` ones could be published.
     """
     packages = [package for target in targets.values() for package in target.workspace.packages]
-    public = [p for p in packages if concerns(config, p.id.ecosystem) and not p.unpublishable]
+    public = [p for p in packages if about.has_ecosystem(p.id.ecosystem) and not p.unpublishable]
     if unlisted and not public:
-        own = [p for p in packages if concerns(config, p.id.ecosystem)]
+        own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]
         never = [
             f"never published: {few([str(each.id) for each in group])}: {reason}"
             for reason, group in by_reason(own).items()
         ]
         raise ConfigError(
-            f"{config.root}: there is no package to publish here: {'; '.join([*never, *unlisted])}",
+            f"{root}: there is no package to publish here: {'; '.join([*never, *unlisted])}",
             hint="Or name the directory of what is meant as `working-directory`, and let what is "
             "never published say so in its manifest.",
             problem=Problem.NO_PACKAGES,
         )
     if not packages:
         raise ConfigError(
-            f"{config.root}: there is no package here ({', '.join(sorted(targets))})",
+            f"{root}: there is no package here ({', '.join(sorted(targets))})",
             hint="Name the repository's root: as the argument PATH, or by `working-directory`.",
             problem=Problem.NO_PACKAGES,
         )
@@ -315,7 +330,10 @@ def with_dependencies(
 def refuse_left_out(
     chosen: Sequence[Package],
     published: Mapping[PackageId, Published | None],
-    config: Config,
+    about: PackageFilter,
+    *,
+    not_to_publish: Collection[PackageId],
+    waits: bool,
 ) -> list[PackageId]:
     """Raises PlanError for a package whose dependency is neither planned nor published; returns
     those dependencies that are waited for instead.
@@ -331,12 +349,15 @@ def refuse_left_out(
         if there is not None and there.complete:
             return False
         # A dependency that goes out after the package cannot be waited for before it.
-        if config.wait and dependency in package.dependencies:
+        if waits and dependency in package.dependencies:
             return True
         name = display_name(dependency.on, beside=package.id)
+        hint = f"The plan file does not publish {name}: plan again with it."
+        if dependency.on not in not_to_publish:
+            hint = suggest_way_out(dependency.on, name, with_dependents(package.id, chosen), about)
         raise PlanError(
             f"{package.id} needs {name}, which is left out and not published yet",
-            hint=suggest_way_out(dependency.on, name, with_dependents(package.id, chosen), config),
+            hint=hint,
             problem=Problem.NEEDS_LEFT_OUT,
         )
 
@@ -410,15 +431,13 @@ def waiting_elsewhere(
     return {package: levels for package, levels in more.items() if levels}
 
 
-def suggest_way_out(left_out: PackageId, name: str, dependents: str, config: Config) -> str:
-    if left_out in config.not_to_publish:
-        return f"The plan file does not publish {name}: plan again with it."
-    if concerns(config, left_out.ecosystem):
+def suggest_way_out(left_out: PackageId, name: str, dependents: str, about: PackageFilter) -> str:
+    if about.has_ecosystem(left_out.ecosystem):
         return (
             f"Add {name} to `packages` (or take it out of `exclude-packages`), publish it first, "
             f"let this job `wait` for the one that does, or leave {dependents} out."
         )
-    together = ",".join(sorted({*config.ecosystem, left_out.ecosystem}))
+    together = ",".join(sorted({*about.only, left_out.ecosystem}))
     return (
         f"Publish both in one run (`ecosystem: {together}`), or let this job `wait` for the one "
         f"that publishes {left_out.ecosystem}."

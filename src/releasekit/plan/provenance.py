@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit.attested import COMPLETE, Obstacle
 from releasekit.errors import PlanError
@@ -15,7 +15,7 @@ from releasekit.report.text import few, packages
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.config.config import Config
+    from releasekit.config.values import AttestationMode
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Plan
     from releasekit.provenance.job import Job
@@ -24,9 +24,16 @@ SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 
 
 def with_provenance(
-    plan: Plan, config: Config, targets: Mapping[str, Target], job: Job | Obstacle
+    plan: Plan,
+    mode: AttestationMode,
+    targets: Mapping[str, Target],
+    job: Job | Obstacle,
+    *,
+    uploading: bool,
 ) -> Plan:
-    """`plan` with what is to be attested in the name of `job`, and its words about that.
+    """`plan` with what is to be attested in the name of `job`, and its words about that. A run that
+    is not `uploading` is never refused: a plan, and a dry run, may be made where nothing can be
+    signed, as for a pull request.
 
     Raises PlanError where attestations are `required` of a release, and something has to go out
     without.
@@ -40,12 +47,13 @@ def with_provenance(
     wished = [str(package) for package, wish in wishes.items() if wish]
     if not sent:
         return plan
-    if config.attestations == "off":
+    if mode == "off":
         return replace(plan, provenance=f"off, and {_asked(wished)}" if wished else "")
     if isinstance(job, Obstacle):
-        _refuse(config, {job: []})
+        if mode == "required" and uploading:
+            _refuse({job: []})
         # Users who expect none need no message.
-        quiet = job == NO_JOB and config.attestations == "auto" and not wished
+        quiet = job == NO_JOB and mode == "auto" and not wished
         words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
         return plan if quiet else replace(plan, provenance=words)
     obstacles: dict[Obstacle, list[str]] = {}
@@ -59,7 +67,8 @@ def with_provenance(
             attested.add(package.id)
         else:
             obstacles.setdefault(obstacle, []).append(str(package.id))
-    _refuse(config, obstacles)
+    if obstacles and mode == "required" and uploading:
+        _refuse(obstacles)
     made = [packages(len(attested)) + " to attest"] if attested else []
     words = ", ".join([*made, COMPLETE])
     without = [f"{few(names)}: {each}" for each, names in obstacles.items()]
@@ -77,13 +86,7 @@ def _asked(wished: Sequence[str]) -> str:
     return f"{few(wished)} {asks} for it (`publishConfig.provenance`)"
 
 
-def _refuse(config: Config, obstacles: Mapping[Obstacle, Sequence[str]]) -> None:
-    """Only a run that would publish is refused: a plan, and a dry run, may be made where nothing
-    can be signed, as for a pull request.
-    """
-    publishing = config.mode == "publish" and not config.dry_run
-    if not (publishing and obstacles and config.attestations == "required"):
-        return
+def _refuse(obstacles: Mapping[Obstacle, Sequence[str]]) -> NoReturn:
     reasons = [
         f"{few(names)}: {each.condition}" if names else each.condition
         for each, names in obstacles.items()

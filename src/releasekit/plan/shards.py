@@ -23,7 +23,7 @@ from releasekit.report.text import packages
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from releasekit.config.config import Config
+    from releasekit.config.shards import ShardCounts
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, PackageId, Plan
 
@@ -39,22 +39,22 @@ _LEFT_OUT: Final = frozenset({"node_modules", "target", "dist", "build", "__pyca
 
 
 def with_shards(
-    plan: Plan, config: Config, targets: Mapping[str, Target], durations: Mapping[str, float]
+    plan: Plan, counts: ShardCounts, targets: Mapping[str, Target], durations: Mapping[str, float]
 ) -> Plan:
     """`plan` with the part of each package, where `shards` asks for that; reads directories.
 
     Raises ConfigError for an ecosystem that cannot be split.
     """
-    if not config.shard_counts:
+    if not counts:
         return plan
     notes: list[str] = []
     parts: dict[PackageId, str] = {}
     for name in plan.registries:
         own = [planned for planned in plan.packages if planned.package.id.ecosystem == name]
-        wanted = config.shard_counts.count(name)
+        wanted = counts.count(name)
         if wanted > 1 and targets[name].single_upload:
             reason = "its registry takes all packages of a release at once"
-            if name in config.shard_counts.of:
+            if name in counts.of:
                 raise ConfigError(
                     f"shards: {name} cannot be split: {reason}",
                     hint=f"Leave out `{name}=`.",

@@ -8,13 +8,12 @@ import asyncio
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.package_filter import concerns, consulted
 from releasekit.ecosystems import folders
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host import durable, files
@@ -23,10 +22,12 @@ from releasekit.report.text import few, packages
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration, Manifests
     from releasekit.ecosystems.interface import Membership, Roots, Target
     from releasekit.host.process import Processes
+
+    # The tables of the ecosystems in releasekit.toml.
+    Tables = Mapping[str, Mapping[str, object]]
 
 MAX_DIRECTORIES: Final = 20_000
 MAX_MANIFESTS: Final = 10_000
@@ -63,52 +64,54 @@ class NestedPackages:
 
 
 async def find_nested(
-    config: Config, ecosystems: Mapping[str, EcosystemDeclaration], processes: Processes
+    root: Path,
+    tables: Tables,
+    ecosystems: Mapping[str, EcosystemDeclaration],
+    processes: Processes,
 ) -> list[NestedPackages]:
-    """Those of the ecosystems that the run is about or consults; files that git ignores do not
-    count.
-    """
+    """Those of `ecosystems`; files that git ignores do not count."""
     wanted = {
         name: each.manifests
         for name, each in ecosystems.items()
-        if each.manifests is not None
-        and each.manifests.workspaces
-        and (concerns(config, name) or name in consulted(config))
+        if each.manifests is not None and each.manifests.workspaces
     }
     names = {name for manifests in wanted.values() for name in manifests.names}
     if not names:
         return []
-    listed = await _list_manifests(config, names, processes)
-    return await asyncio.to_thread(_classify, config, ecosystems, wanted, listed)
+    listed = await _list_manifests(root, names, processes)
+    return await asyncio.to_thread(_classify, root, tables, ecosystems, wanted, listed)
 
 
 def include_workspaces(
-    config: Config, ecosystems: Mapping[str, EcosystemDeclaration], nested: Sequence[NestedPackages]
-) -> tuple[Config, str]:
-    """The config with the workspaces near below the root, and a note that says so, where the root
-    holds no manifest at all and no option names another; else the same config.
+    root: Path,
+    tables: Tables,
+    ecosystems: Mapping[str, EcosystemDeclaration],
+    nested: Sequence[NestedPackages],
+) -> tuple[Tables, str]:
+    """`tables` of releasekit.toml with the workspaces near below the root, and a note that says so,
+    where the root holds no manifest at all and no option names another; else the same.
     """
     chosen = [each for each in nested if each.is_workspace and Path(each.where).parts[_NEAR:] == ()]
-    if not chosen or not all(_is_unconfigured(config, each) for each in ecosystems.values()):
-        return config, ""
-    tables = {name: dict(table) for name, table in config.ecosystem_tables.items()}
+    if not chosen or not all(_is_unconfigured(root, tables, each) for each in ecosystems.values()):
+        return tables, ""
+    extended = {name: dict(table) for name, table in tables.items()}
     for name, own in groupby(chosen, key=lambda each: each.ecosystem):
         manifests = ecosystems[name].manifests
         assert manifests is not None  # noqa: S101 (it was found by them)
-        tables.setdefault(name, {})[manifests.workspaces] = [each.where for each in own]
+        extended.setdefault(name, {})[manifests.workspaces] = [each.where for each in own]
     where = few([f"{each.where} ({each.ecosystem})" for each in chosen])
     note = f"the root has no manifest, so the workspaces below it are planned: {where}"
-    return replace(config, ecosystem_tables=tables), note
+    return extended, note
 
 
-def _is_unconfigured(config: Config, ecosystem: EcosystemDeclaration) -> bool:
+def _is_unconfigured(root: Path, tables: Tables, ecosystem: EcosystemDeclaration) -> bool:
     """Whether the root has no manifest of it, and no option names one."""
     manifests = ecosystem.manifests
     if manifests is None:
         return True
     keys = {manifests.workspaces, manifests.packages}
-    return not keys & config.ecosystem_tables.get(ecosystem.name, {}).keys() and not any(
-        (config.root / name).exists() for name in manifests.names
+    return not keys & tables.get(ecosystem.name, {}).keys() and not any(
+        (root / name).exists() for name in manifests.names
     )
 
 
@@ -131,15 +134,20 @@ def find_unlisted(
 
 
 def describe_unlisted(
-    found: Sequence[NestedPackages], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+    found: Sequence[NestedPackages],
+    root: Path,
+    tables: Tables,
+    ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> list[str]:
     """A sentence for each ecosystem: what lies where, and which option includes it."""
     sentences = []
     for name, each in groupby(found, key=lambda one: one.ecosystem):
         own = list(each)
         manifests = ecosystems[name].manifests
-        if concerns(config, name) and manifests is not None:
-            lines = " and ".join(f"`{line}`" for line in _option_lines(own, manifests, config))
+        if manifests is not None:
+            lines = " and ".join(
+                f"`{line}`" for line in _option_lines(own, manifests, root, tables)
+            )
             sentences.append(
                 f"{name} packages in no workspace here: {few([_describe(one) for one in own])}; "
                 f"to plan them too, write {lines} in releasekit.toml"
@@ -148,7 +156,7 @@ def describe_unlisted(
 
 
 def describe_included(
-    left: Sequence[NestedPackages], config: Config, ecosystems: Mapping[str, EcosystemDeclaration]
+    left: Sequence[NestedPackages], tables: Tables, ecosystems: Mapping[str, EcosystemDeclaration]
 ) -> list[str]:
     """The lines that keep the included workspaces once releasekit.toml includes more of what is
     `left`; lines for the same ecosystem name them already.
@@ -160,7 +168,7 @@ def describe_included(
         if name not in extended
         and ecosystem.manifests is not None
         and (key := ecosystem.manifests.workspaces)
-        and (there := _read_list(config, name, key))
+        and (there := _read_list(tables, name, key))
     ]
     sentence = (
         f"beside any such line write {' and '.join(lines)} too: what is planned now is planned by "
@@ -174,7 +182,7 @@ def _describe(found: NestedPackages) -> str:
 
 
 def _option_lines(
-    found: Sequence[NestedPackages], manifests: Manifests, config: Config
+    found: Sequence[NestedPackages], manifests: Manifests, root: Path, tables: Tables
 ) -> Iterator[str]:
     """Lines of releasekit.toml: the table, the key, and its values, those there already too."""
     name = found[0].ecosystem
@@ -184,17 +192,17 @@ def _option_lines(
         by_key.setdefault(key, []).append(each.where)
     for key, directories in by_key.items():
         values = directories if key == manifests.workspaces else _with_globs(directories)
-        there = _read_list(config, name, key)
+        there = _read_list(tables, name, key)
         # Such an option takes the place of the root too.
-        at_root = any((config.root / file).is_file() for file in manifests.names)
+        at_root = any((root / file).is_file() for file in manifests.names)
         first = ["."] if manifests.nested and at_root and not there else there
         more = ["…"] if len(values) > _SHOWN else []
         yield f"[{name}] {key} = {_toml([*first, *values[:_SHOWN], *more])}"
 
 
-def _read_list(config: Config, ecosystem: str, key: str) -> list[str]:
+def _read_list(tables: Tables, ecosystem: str, key: str) -> list[str]:
     """What releasekit.toml says there; discovery tells what is wrong with anything else."""
-    value = config.ecosystem_tables.get(ecosystem, {}).get(key)
+    value = tables.get(ecosystem, {}).get(key)
     return [str(each) for each in value] if isinstance(value, list) else []
 
 
@@ -211,17 +219,15 @@ def _with_globs(directories: Sequence[str]) -> list[str]:
     return named
 
 
-async def _list_manifests(
-    config: Config, names: Collection[str], processes: Processes
-) -> list[Path]:
+async def _list_manifests(root: Path, names: Collection[str], processes: Processes) -> list[Path]:
     """The manifests below the root, relative to it."""
-    if files.repository_of(config.root) is not None:
+    if files.repository_of(root) is not None:
         specs = [f":(glob)**/{name}" for name in sorted(names)]
         argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *specs]
         with suppress(CommandFailed):
-            listing = await processes.run(argv, cwd=config.root, timeout_s=60.0)
+            listing = await processes.run(argv, cwd=root, timeout_s=60.0)
             return sorted({Path(name) for name in listing.stdout.split("\0") if name})
-    return await asyncio.to_thread(_walk, config.root, names)
+    return await asyncio.to_thread(_walk, root, names)
 
 
 def _walk(root: Path, names: Collection[str]) -> list[Path]:
@@ -239,28 +245,29 @@ def _is_foreign(name: str) -> bool:
 
 
 def _classify(
-    config: Config,
+    root: Path,
+    tables: Tables,
     ecosystems: Mapping[str, EcosystemDeclaration],
     wanted: Mapping[str, Manifests],
     listed: Sequence[Path],
 ) -> list[NestedPackages]:
     found = []
     for name, manifests in wanted.items():
-        without = _read_list(config, name, "exclude")
+        without = _read_list(tables, name, "exclude")
         meant = (
-            config.root / path.parent
+            root / path.parent
             for path in listed
             if path.name in manifests.names
             and not any(map(_is_foreign, path.parts[:-1]))
             and not any(fnmatchcase(path.parent.as_posix(), glob) for glob in without)
-            and files.is_file(config.root / path)
+            and files.is_file(root / path)
         )
         directories = set(islice(meant, MAX_MANIFESTS))
         own = folders.roots(ecosystems[name])
-        unclaimed = _Unclaimed(config.root, own, manifests, directories - {config.root})
-        unclaimed.claim(config.root)
+        unclaimed = _Unclaimed(root, own, manifests, directories - {root})
+        unclaimed.claim(root)
         for where, of_it, is_workspace in unclaimed.groups():
-            relative = where.relative_to(config.root).as_posix()
+            relative = where.relative_to(root).as_posix()
             found.append(NestedPackages(name, relative, of_it, is_workspace))
     return found
 

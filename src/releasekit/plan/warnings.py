@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.config.config import Config
+    from releasekit.config.levels import Levels
     from releasekit.ecosystems.interface import Target
     from releasekit.git.versions import VersionAt
     from releasekit.host.process import Processes
@@ -48,19 +48,20 @@ _SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 
 async def with_warnings(
     plan: Plan,
-    config: Config,
+    root: Path,
+    levels: Levels,
     targets: Mapping[str, Target],
     history: History,
     processes: Processes,
 ) -> Plan:
     """`plan` with the warnings of its packages, so far as they can be told before a build."""
-    unbumped = await _unbumped(plan, config, targets, history, processes)
+    unbumped = await _unbumped(plan, root, targets, history, processes)
     new = {
         planned.package.id: planned.package.version
         for planned in plan.packages
         if _is_new_version(planned)
     }
-    is_said = WarningName.NEW_NAME in config.levels.given
+    is_said = WarningName.NEW_NAME in levels.given
 
     async def warned(planned: PlannedPackage) -> PlannedPackage:
         ecosystem = planned.package.id.ecosystem
@@ -76,7 +77,7 @@ async def with_warnings(
         elif planned.action is Action.PUBLISH and planned.package.prebuilt:
             brought = planned.package.prebuilt
             warnings += await targets[ecosystem].find_warnings(planned.package, brought)
-        return replace(planned, warnings=config.levels.apply(warnings))
+        return replace(planned, warnings=levels.apply(warnings))
 
     return replace(plan, packages=tuple(await gather_all(map(warned, plan.packages))))
 
@@ -194,7 +195,7 @@ def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterat
 
 async def _unbumped(
     plan: Plan,
-    config: Config,
+    root: Path,
     targets: Mapping[str, Target],
     history: History,
     processes: Processes,
@@ -203,8 +204,8 @@ async def _unbumped(
     kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
     if not kept or not plan.commit:
         return {}
-    tags = await tags_of(config.root, processes)
-    tagged = version_tags((each.package for each in plan.packages), config.root, tags)
+    tags = await tags_of(root, processes)
+    tagged = version_tags((each.package for each in plan.packages), root, tags)
     since = {}
     for planned in kept:
         entry = history.entry(planned.package)
@@ -215,14 +216,14 @@ async def _unbumped(
     everything = [each for target in targets.values() for each in target.workspace.packages]
     parts = {package: targets[package.id.ecosystem].compiled_in(package) for package in since}
     asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
-    found = await changes(asked, everything, config.root, processes)
-    tracked = await tracked_files(config.root, processes) if found else []
+    found = await changes(asked, everything, root, processes)
+    tracked = await tracked_files(root, processes) if found else []
     inheriting = {package: targets[package.id.ecosystem].inherited_at for package in since}
-    inherited = await _compared(inheriting, since, config.root, processes)
+    inherited = await _compared(inheriting, since, root, processes)
     taken = {package for package, is_same in inherited.items() if not is_same}
 
     def own(package: Package) -> Sequence[str]:
-        return below(package.directory, config.root, tracked)
+        return below(package.directory, root, tracked)
 
     def packed(package: Package, then: Revision) -> Sequence[str]:
         return _packed(found.get((package, then), ()), package, targets, own(package))
@@ -233,7 +234,7 @@ async def _unbumped(
         for package, names in changed.items()
         if package.manifest.name in names
     }
-    for package, is_same in (await _compared(offering, since, config.root, processes)).items():
+    for package, is_same in (await _compared(offering, since, root, processes)).items():
         if is_same:
             changed[package] = [n for n in changed[package] if n != package.manifest.name]
 
@@ -243,7 +244,7 @@ async def _unbumped(
             if sources := compiled(packed(part, then), part):
                 leading = [each for each in takers if _leads(package, each, parts[package], reads)]
                 counting = [counts for each in leading if (counts := reads(each, part))]
-                place = part.directory.relative_to(config.root).as_posix()
+                place = part.directory.relative_to(root).as_posix()
                 for name in sources:
                     if any(counts(name) for counts in counting):
                         yield f"{place}/{name}"

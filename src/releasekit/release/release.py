@@ -107,11 +107,23 @@ class ReleaseRun:
             polling=polling,
             lookups=self._lookups,
             events=self._events,
-            others=OtherJobs.around(config, plan),
+            others=OtherJobs(
+                config.results_directory if plan.foreign else None,
+                commit=plan.commit,
+                own=config.state_directory,
+            ),
         )
         self._ending = ""
         self.stopped = asyncio.Event()
-        self._graph = TaskGraph(plan, targets, self._runs, config=config, foreign=self._foreign)
+        self._graph = TaskGraph(
+            plan,
+            targets,
+            self._runs,
+            dry_run=config.dry_run,
+            gate=config.gate,
+            waits_for_approval=config.wait_for_approval > 0,
+            foreign=self._foreign,
+        )
         for package, run in self._runs.items():
             run.stages = self._graph.staging_mode(package) == "always"
         self._events.on_settled = self._settled
@@ -120,15 +132,16 @@ class ReleaseRun:
         self._built = asyncio.Event()
         self._events.waits = Waits(tasks)
         known = journal.history.durations
+        builds, uploads = config.build_concurrency, config.concurrency
         self._scheduler = Scheduler.from_tasks(
             tasks,
-            lanes=slots_of(config),
+            lanes=slots_of(builds, uploads),
             max_retries=config.max_retries,
             retry_base_delay=config.retry_base_delay,
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             completing={"confirm", "approval", "follow-up"},
-            sequential=one_at_a_time(config, waits_for_jobs=bool(plan.foreign)),
+            sequential=one_at_a_time(builds, uploads, waits_for_jobs=bool(plan.foreign)),
             patience=self._patience,
             observer=self._events,
         )
@@ -253,7 +266,14 @@ class ReleaseRun:
     def spending(self, book: Metrics) -> Spending:
         """What went into it until now, with what was asked of servers."""
         batches = {node: each.packages for node, each in self._graph.batches.items()}
-        return spending(self._events, book, self._task_list, batches, self._config)
+        return spending(
+            self._events,
+            book,
+            self._task_list,
+            batches,
+            builds=self._config.build_concurrency,
+            uploads=self._config.concurrency,
+        )
 
     def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":

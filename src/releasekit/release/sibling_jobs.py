@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import growing_pauses
 from releasekit.errors import PackageError, ReleasekitError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from releasekit.config.config import Config
     from releasekit.model import Node, PackageId, Plan
     from releasekit.release.events import Events
     from releasekit.release.polling import Lookups, Polling
@@ -207,12 +206,6 @@ class OtherJobs:
         self._looked_s = -_EACH_S
         self._turn = asyncio.Lock()
         self._look()
-
-    @classmethod
-    def around(cls, config: Config, plan: Plan) -> Self:
-        """Those of this run, which waits for others only where its plan has packages of theirs."""
-        directory = config.results_directory if plan.foreign else None
-        return cls(directory, commit=plan.commit, own=config.state_directory)
 
     async def ended_without(self, package: PackageId) -> str:
         """How a job that was to publish it has ended; empty for as long as that is not known."""

@@ -17,7 +17,6 @@ ATTEST_SLOTS: Final = 8
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from releasekit.config.config import Config
     from releasekit.http.traffic import Metrics
     from releasekit.model import Node, PackageId, Report
     from releasekit.release.events import Events
@@ -38,14 +37,14 @@ class Spending:
         return replace(report, results=tuple(results), spent=self.run)
 
 
-def lanes_of(config: Config) -> dict[str, int | None]:
+def lanes_of(builds: int, uploads: int) -> dict[str, int | None]:
     """How many tasks of each phase there may be at a time."""
     return {
         "wait": None,
-        "build": config.build_concurrency,
+        "build": builds,
         # A log of signatures takes its second for each, and a few at once without any trouble.
         "attest": ATTEST_SLOTS,
-        "upload": config.concurrency,
+        "upload": uploads,
         "confirm": None,
         "approval": None,
         # One at a time: what they do to the workspace, or to git, they do alone.
@@ -53,19 +52,17 @@ def lanes_of(config: Config) -> dict[str, int | None]:
     }
 
 
-def slots_of(config: Config) -> dict[str, int | None]:
+def slots_of(builds: int, uploads: int) -> dict[str, int | None]:
     """As `lanes_of`, for the scheduler: as many packages as are built may be pinned beside them, or
     wait for the disk.
     """
-    lanes = lanes_of(config)
-    return (
-        lanes if config.build_concurrency == 1 else {**lanes, "build": 2 * config.build_concurrency}
-    )
+    lanes = lanes_of(builds, uploads)
+    return lanes if builds == 1 else {**lanes, "build": 2 * builds}
 
 
-def one_at_a_time(config: Config, *, waits_for_jobs: bool) -> bool:
+def one_at_a_time(builds: int, uploads: int, *, waits_for_jobs: bool) -> bool:
     """Whether one slot serves all lanes: what other jobs wait for may not wait for them."""
-    return config.concurrency == config.build_concurrency == 1 and not waits_for_jobs
+    return uploads == builds == 1 and not waits_for_jobs
 
 
 def spending(
@@ -73,12 +70,14 @@ def spending(
     book: Metrics,
     tasks: Iterable[Task[Node]],
     batches: Mapping[Node, Collection[PackageId]],
-    config: Config,
+    *,
+    builds: int,
+    uploads: int,
 ) -> Spending:
     """Of a run as far as it has come."""
-    lanes, tasks = lanes_of(config), tuple(tasks)
+    lanes, tasks = lanes_of(builds, uploads), tuple(tasks)
     waits_for_jobs = any(task.name.phase == "wait" for task in tasks)
-    sequential = one_at_a_time(config, waits_for_jobs=waits_for_jobs)
+    sequential = one_at_a_time(builds, uploads, waits_for_jobs=waits_for_jobs)
     sheet = timesheet(
         tasks,
         events.moments,

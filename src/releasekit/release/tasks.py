@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from releasekit.model import Action, DependencyKind, Node, PackageId, Phase
 from releasekit.report.text import few
@@ -12,7 +12,6 @@ from releasekit.scheduler import Task
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from releasekit.config.config import Config
     from releasekit.config.values import StageMode
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, Plan
@@ -35,13 +34,17 @@ class TaskGraph:
         targets: Mapping[str, Target],
         runs: Mapping[PackageId, PackageRun],
         *,
-        config: Config,
+        dry_run: bool,
+        gate: Literal["visible", "accepted"],
+        waits_for_approval: bool,
         foreign: ExternalPackages,
     ) -> None:
         self._plan = plan
         self._targets = targets
         self._runs = runs
-        self._config = config
+        self._dry_run = dry_run
+        self._wait_until = gate
+        self._waits_for_approval = waits_for_approval
         self._foreign = foreign
         self._kept = {name for name, run in runs.items() if run.planned.action is Action.KEEP}
         self.edges = {
@@ -51,7 +54,7 @@ class TaskGraph:
         found = batches_of(plan, targets)
         self.batches = {Node("build", each.packages[0]): each for each in found}
         self._built_by = {on: node for node, each in self.batches.items() for on in each.packages}
-        self.uploads = {} if config.dry_run else self._uploads()
+        self.uploads = {} if dry_run else self._uploads()
 
     def tasks(self) -> list[Task[Node]]:
         """Of each package its build, upload and confirmation, its attestation where it has one, and
@@ -59,7 +62,7 @@ class TaskGraph:
         in plan order, each package with all its phases.
         """
         tasks = self._builds()
-        if not self._config.dry_run:
+        if not self._dry_run:
             tasks += self._attestations()
             tasks += self._transfers()
             tasks += self._approvals()
@@ -92,7 +95,7 @@ class TaskGraph:
         """Whether this run waits for its approval, should it be staged."""
         action = self._runs[package].planned.action
         staged = action is Action.AWAIT or self.staging_mode(package) != "never"
-        return staged and action is not Action.KEEP and self._config.wait_for_approval > 0
+        return staged and action is not Action.KEEP and self._waits_for_approval
 
     def _attested(self, packages: Collection[PackageId]) -> set[Node]:
         """The tasks after which these have their attestations."""
@@ -138,7 +141,7 @@ class TaskGraph:
         beside = on.ecosystem == package.ecosystem and self.staging_mode(package) != "never"
         if not beside and self.may_wait(on):
             return Node("approval", on)
-        accepted = self._config.gate == "accepted" and on in sent_by
+        accepted = self._wait_until == "accepted" and on in sent_by
         return sent_by[on] if accepted else Node("confirm", on)
 
     def _approvals(self) -> list[Task[Node]]:
@@ -190,7 +193,7 @@ class TaskGraph:
         tasks = []
         for node, batch in self.batches.items():
             needs = {self._built_by[on] for on in batch.needs if on in self._built_by}
-            if self._config.dry_run:
+            if self._dry_run:
                 expect_nothing([self._runs[on] for on in batch.packages], batch.absent)
             else:
                 needs |= {self.shown(on) for on in batch.absent}

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from sixth.bundle import Options
 
 
-def layout(config: Config, _options: Options) -> Layout:
-    return Channel(config.own(Inputs).channel)
+def layout(_options: Options, inputs: Inputs) -> Layout:
+    return Channel(inputs.channel)
 
 
 def target(
@@ -28,7 +28,8 @@ def target(
     if config.registry_url("bundle", default="").text:
         raise ConfigError("bundle-registry: bundles go into a directory; write dir:PATH")
     seal = services.credentials.get("RELEASEKIT_BUNDLE_SEAL")
+    bundles = layout(options, config.own(Inputs))
     return Discovery.joining(
         Bundles(config, options, processes=services.processes, seal=seal),
-        directory or DirectoryRegistry(config.root / "bundles", layout(config, options)),
+        directory or DirectoryRegistry(config.root / "bundles", bundles),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -82,8 +83,7 @@ def followed(root: Path, *, before: bool = False, dry_run: bool = False) -> tupl
             plan,
             Tagging(cast("Remote", remote), cast("Commits", None), config, ""),
             cast("Forge", None),
-            fakes.services(config, None),
-            RetryPolicy(max_retries=0),
+            replace(fakes.services(config, None), retries=RetryPolicy(max_retries=0)),
         )
         outcome = Outcome.WOULD_PUBLISH if dry_run else Outcome.PUBLISHED
         (result,) = await following.run(

@@ -138,8 +138,8 @@ def asked(
             place.root, tag=tag, announce=not tag, tagging=TagOptions.from_table(options or {})
         )
         async with Processes(environment={"PATH": "/usr/bin:/bin"}) as processes:
-            services = replace(fakes.services(config, processes), environment={})
-            there, tagging = await plan_tags(made, config, TARGETS, services, ONCE, repository=PAGE)
+            services = replace(fakes.services(config, processes), retries=ONCE)
+            there, tagging = await plan_tags(made, config, TARGETS, services, repository=PAGE)
             if done is not None:
                 done(there, tagging)
             results = tuple(

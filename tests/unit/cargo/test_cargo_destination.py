@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,7 +36,11 @@ def of(
 ) -> destination.Destination:
     config = fakes.config(root, registries=fakes.registries(cargo=place))
     known = {"CARGO_HOME": str(root / "home"), **(environment or {})}
-    return destination.find_destination(config, Options.from_table(table or {}), known, UNCONFINED)
+    services = replace(
+        fakes.services(config, SimpleNamespace(sandbox=UNCONFINED)), environment=known
+    )
+    options = Options.from_table(table or {})
+    return destination.find_destination(root, config.registries.get("cargo"), options, services)
 
 
 def test_crates_io_where_nothing_else_is_said(tmp_path: Path) -> None:

@@ -212,9 +212,7 @@ def test_crates_io_is_where_cargo_looks_for_it(
     services = replace(
         fakes.services(config, None), environment=taken.environment, credentials=credentials
     )
-    found = Indexes.of(
-        cargo, config, services, seen={}, destination=Destination(), members=["core"]
-    )
+    found = Indexes.of(cargo, services, seen={}, destination=Destination(), members=["core"])
     assert (found.crates_io, found.home) == (crates_io, tmp_path)
     assert found.members == {"co/re/core"}
 

@@ -89,7 +89,7 @@ def using(
             config = fakes.config(root, **values)
             processes = Processes(environment=taken.environment)
             logs = fakes.logs(config.state_directory)
-            services = Services(taken.environment, http, processes, credentials, logs)
+            services = Services.of(config, http, processes, credentials, logs)
             async with Group() as group:
                 made = discovery(ECOSYSTEMS["cargo"], config, services)
                 opened = await made.opened_in(group)

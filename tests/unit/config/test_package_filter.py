@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fakes import FakeRegistry, FakeWorkspace, config, package
-from releasekit.config.package_filter import consulted
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import ConfigError, Cycle, PlanError
 from releasekit.model import Action, Package, PackageId, Plan
@@ -52,7 +51,7 @@ def plan_of(
             FakeWorkspace(packages=[each for each in packages if each.id.ecosystem == name]),
             FakeRegistry(files=files if any(it.startswith(name) for it in published) else {}),
         )
-        for name in (*asked, *consulted(settings))
+        for name in (*asked, *settings.package_filter.find_consulted(extra))
     }
     return asyncio.run(make_plan(settings, targets, History(), commit="c0ffee"))
 
@@ -117,7 +116,8 @@ def test_nobody_is_asked_about_edges_of_what_is_left_out(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     """So that a job needs no tools of an ecosystem that it has nothing to do with."""
-    assert consulted(config(tmp_path, extra_dependencies=WHEEL, **changes)) == ()
+    about = config(tmp_path, **changes).package_filter
+    assert about.find_consulted(WHEEL) == ()
     assert plan_of(tmp_path, WHEEL, **changes).packages
 
 

@@ -55,9 +55,8 @@ def build(
     async def main() -> Sequence[tuple[str, tuple[Artifact, ...] | BuildFailed]]:
         environment = {**os.environ, "PATH": os.environ["PATH"] if path is None else path}
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-            config = fakes.config(root, pin=pin)
-            services = fakes.services(config, processes)
-            ecosystem = Go(config, Options(version="1.0.0"), services, lookup)
+            services = fakes.services(fakes.config(root), processes)
+            ecosystem = Go(Options(version="1.0.0"), services, lookup, edits=pin != "none")
             workspace = await ecosystem.discover(root)
             found = {each.id.name.rpartition("/")[2]: each for each in workspace.packages}
             (batch,) = workspace.batches([found[name] for name in names])
@@ -451,9 +450,8 @@ def test_the_text_of_a_go_mod_needs_no_pin(root: Path) -> None:
 
     async def main() -> None:
         async with Processes(environment={}, variables=fakes.TOOL_VARIABLES) as processes:
-            config = fakes.config(root)
-            services = fakes.services(config, processes)
-            ecosystem = Go(config, Options(version="1.0.0"), services, absent)
+            services = fakes.services(fakes.config(root), processes)
+            ecosystem = Go(Options(version="1.0.0"), services, absent, edits=True)
             workspace = await ecosystem.discover(root)
             assert workspace.batches([]) == []
             planned = {package.id.name: package.version for package in workspace.packages}

@@ -47,14 +47,14 @@ def read(
         taken = snapshot({})
         config = fakes.config(Path("/w"), max_retries=0)
         async with http_client(transport=httpx.MockTransport(answer)) as http:
-            services = Services(
-                environment={},
+            services = Services.of(
+                config,
                 http=http,
                 processes=cast("Processes", None),
                 credentials=Credentials(taken, mask=lambda _: None),
                 logs=fakes.logs(config.state_directory),
             )
-            return await Proxy(url, config, services).digests_of(PACKAGE)
+            return await Proxy(url, services).digests_of(PACKAGE)
 
     return asyncio.run(main())
 

@@ -75,7 +75,7 @@ class Place:
                 ) as processes,
                 Group() as group,
             ):
-                services = Services(taken.environment, http, processes, credentials, logs)
+                services = Services.of(config, http, processes, credentials, logs)
                 opened = await discovery(ECOSYSTEMS["go"], config, services).opened_in(group)
                 found = await opened.discover(self.root)
                 packages = sorted(found.workspace.packages, key=lambda package: package.id)

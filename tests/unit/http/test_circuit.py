@@ -204,14 +204,14 @@ def test_each_attempt_at_an_upload_slows_down_no_further(tmp_path: Path) -> None
         config = fakes.config(tmp_path, max_retries=3)
         async with http_client(transport=refusing) as client:
             taken = snapshot({})
-            given = Services(
-                taken.environment,
+            given = Services.of(
+                config,
                 client,
                 cast("Processes", None),
                 Credentials(taken, mask=lambda _: None),
                 fakes.logs(tmp_path),
             )
-            server = Server(httpx.URL("https://registry.example/"), ANSWERS, config, given)
+            server = Server(httpx.URL("https://registry.example/"), ANSWERS, given)
             for _ in range(4):
                 await server.read(server.at("page"))
                 make_request = partial(client.build_request, "PUT", server.at("refused"))

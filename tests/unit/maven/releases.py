@@ -118,7 +118,7 @@ async def services(
         Processes(environment=taken.environment, variables=fakes.TOOL_VARIABLES) as processes,
     ):
         logs = fakes.logs(config.state_directory)
-        yield Services(taken.environment, http, processes, credentials, logs)
+        yield Services.of(config, http, processes, credentials, logs)
 
 
 def using(

@@ -130,7 +130,7 @@ def using(
             credentials = Credentials(taken, mask=lambda _: None)
             logs = fakes.logs(config.state_directory)
             processes = Processes(environment={}, secrets=(), sandbox=sandbox)
-            services = Services(taken.environment, http, processes, credentials, logs)
+            services = Services.of(config, http, processes, credentials, logs)
             made = approval(ECOSYSTEMS["npm"], config, services)
             assert isinstance(made, NpmApproval)
             return await use(made)

@@ -88,7 +88,7 @@ def using(
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Nothing())
             logs = fakes.logs(config.state_directory)
-            services = Services(taken.environment, http, processes, credentials, logs)
+            services = Services.of(config, http, processes, credentials, logs)
             found = await discovery(ECOSYSTEMS["npm"], config, services).discover(config.root)
             return await use(found.registry)
 

@@ -147,7 +147,7 @@ def using(
             credentials = Credentials(taken, mask=lambda _: None)
             processes = cast("Processes", Passing())
             logs = fakes.logs(config.state_directory)
-            services = Services(taken.environment, http, processes, credentials, logs)
+            services = Services.of(config, http, processes, credentials, logs)
             return await use(await discovery(ECOSYSTEMS["npm"], config, services).discover(home))
 
     return asyncio.run(main())

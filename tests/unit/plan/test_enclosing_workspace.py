@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import fakes
 from releasekit.__main__ import main
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import ConfigError
 from releasekit.plan.enclosing_workspace import refuse_member
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 UV = '[project]\nname = "a"\nversion = "1"\n[build-system]\nrequires = []\n'
@@ -35,9 +34,9 @@ def write(root: Path, files: Mapping[str, str]) -> Path:
     return root.resolve()
 
 
-def refusal(directory: Path, home: str = "", **changes: object) -> str:
+def refusal(directory: Path, home: str = "", ecosystem: Sequence[str] = tuple(ECOSYSTEMS)) -> str:
     try:
-        refuse_member(fakes.config(directory, **changes), ECOSYSTEMS, home=home)
+        refuse_member(directory, {name: ECOSYSTEMS[name] for name in ecosystem}, home=home)
     except ConfigError as error:
         return str(error)
     return ""

@@ -53,8 +53,14 @@ def planned(
 ) -> Plan:
     attesting = FakeAttesting(obstacles, wishes) if takes else None
     targets = {"fake": FakeTarget(FakeWorkspace(), FakeRegistry(), attesting=attesting)}
-    settings = config(Path("/workspace"), attestations=attestations, mode="publish", **changes)
-    return with_provenance(made or plan(package("a"), package("b")), settings, targets, job)
+    settings = config(Path("/workspace"), **{"mode": "publish", **changes})
+    return with_provenance(
+        made or plan(package("a"), package("b")),
+        attestations,
+        targets,
+        job,
+        uploading=settings.is_uploading,
+    )
 
 
 def attested(made: Plan) -> list[str]:

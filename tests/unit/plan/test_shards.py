@@ -146,14 +146,14 @@ def test_what_earlier_runs_took_counts_else_the_number_of_files(tmp_path: Path) 
     assert expected(packages[1:], {})[packages[1].id] == 2.0
 
 
-def split(root: Path, *packages: Package, rows: str = "2", **target: object) -> Plan:
-    settings = config(root, shard_counts=ShardCounts.parse(rows.split(","), KNOWN, "shards"))
+def split(*packages: Package, rows: str = "2", **target: object) -> Plan:
+    counts = ShardCounts.parse(rows.split(","), KNOWN, "shards")
     made = FakeTarget(FakeWorkspace(), FakeRegistry(), **target)
-    return with_shards(plan(*packages), settings, {"fake": made}, {})
+    return with_shards(plan(*packages), counts, {"fake": made}, {})
 
 
 def test_the_matrix_has_a_row_for_each_part(tmp_path: Path) -> None:
-    made = split(tmp_path, package("a"), package("b", "a"), package("c"), package("d", "c"))
+    made = split(package("a"), package("b", "a"), package("c"), package("d", "c"))
     rows = json.loads(plan_outputs(made)["matrix"])["include"]
     assert rows == [
         {"ecosystem": "fake", "shard": "1/2", "row": "fake-1", "packages": "a\nb"},
@@ -165,22 +165,22 @@ def test_the_matrix_has_a_row_for_each_part(tmp_path: Path) -> None:
 
 
 def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    made = split(tmp_path, *(package(f"p{number:02}") for number in range(12)), rows="fake=12")
+    made = split(*(package(f"p{number:02}") for number in range(12)), rows="fake=12")
     rows = json.loads(plan_outputs(made)["matrix"])["include"]
     assert [row["shard"] for row in rows] == [f"{number}/12" for number in range(1, 13)]
 
 
 def test_what_is_there_is_in_one_part_and_is_no_work(tmp_path: Path) -> None:
     actions = {"a": Action.KEEP, "b": Action.KEEP}
-    settings = config(tmp_path, shard_counts=ShardCounts(2))
+    counts = ShardCounts(2)
     target = FakeTarget(FakeWorkspace(), FakeRegistry())
     packages = [package(name) for name in "abcd"]
-    made = with_shards(plan(*packages, actions=actions), settings, {"fake": target}, {})
+    made = with_shards(plan(*packages, actions=actions), counts, {"fake": target}, {})
     assert sorted(each.shard for each in made.packages) == ["1/2", "1/2", "2/2", "2/2"]
     rows = json.loads(plan_outputs(made)["matrix"])["include"]
     assert [row["packages"] for row in rows] == ["c", "d"]
     nothing = plan(*packages, actions=dict.fromkeys("abcd", Action.KEEP))
-    made = with_shards(nothing, settings, {"fake": target}, {})
+    made = with_shards(nothing, counts, {"fake": target}, {})
     assert {each.shard for each in made.packages} == {""}
 
 
@@ -190,17 +190,17 @@ def test_what_goes_out_at_once_is_not_split(tmp_path: Path) -> None:
             raise NotImplementedError
 
     packages = [package("a"), package("b")]
-    made = split(tmp_path, *packages, deployment=Portal())
+    made = split(*packages, deployment=Portal())
     assert {each.shard for each in made.packages} == {"1/1"}
     reason = "its registry takes all packages of a release at once"
     assert made.notes == (f"fake: one job, since {reason}",)
     with pytest.raises(ConfigError, match=f"shards: fake cannot be split: {reason}"):
-        split(tmp_path, *packages, rows="fake=2", deployment=Portal())
+        split(*packages, rows="fake=2", deployment=Portal())
 
 
 def test_without_shards_a_plan_stays_what_it_is(tmp_path: Path) -> None:
     made = plan(package("a"))
-    assert with_shards(made, config(tmp_path), {}, {}) is made
+    assert with_shards(made, ShardCounts(), {}, {}) is made
     assert "shard" not in json.loads(plan_json(made, tmp_path))["packages"][0]
 
 
@@ -211,7 +211,7 @@ def written(root: Path, made: Plan) -> PlanFile:
 
 def test_a_job_publishes_its_part_of_the_plan_file(tmp_path: Path) -> None:
     """R20: every job has the same parts, from the same file."""
-    made = split(tmp_path, package("a"), package("b", "a"), package("c"), package("d", "c"))
+    made = split(package("a"), package("b", "a"), package("c"), package("d", "c"))
     file = written(tmp_path, made)
     parts = [
         file.narrowed(config(tmp_path, known_ecosystems=KNOWN, shard=f"{number}/2")).packages
@@ -221,7 +221,7 @@ def test_a_job_publishes_its_part_of_the_plan_file(tmp_path: Path) -> None:
 
 
 def test_a_part_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    file = written(tmp_path, split(tmp_path, package("a"), package("b")))
+    file = written(tmp_path, split(package("a"), package("b")))
     with pytest.raises(ConfigError, match="has no part 3/4") as caught:
         file.narrowed(config(tmp_path, shard="3/4"))
     assert caught.value.hint == "Its parts: fake 1/2, fake 2/2."

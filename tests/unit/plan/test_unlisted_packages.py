@@ -62,7 +62,10 @@ def found(root: Path, **changes: object) -> list[NestedPackages]:
     async def main() -> list[NestedPackages]:
         environment = {"PATH": os.environ["PATH"]}
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
-            return await find_nested(fakes.config(root, **changes), ECOSYSTEMS, processes)
+            settings = fakes.config(root, **changes)
+            names = settings.ecosystems_to_discover
+            wanted = {name: each for name, each in ECOSYSTEMS.items() if name in names}
+            return await find_nested(root, settings.ecosystem_tables, wanted, processes)
 
     return asyncio.run(main())
 
@@ -202,8 +205,8 @@ def test_a_root_without_anything_is_planned_by_its_workspaces(tmp_path: Path) ->
     """The near ones, each as if it were named in releasekit.toml; never a package alone."""
     root = write(tmp_path, POLYGLOT)
     below = found(root)
-    config, note = include_workspaces(fakes.config(root), ECOSYSTEMS, below)
-    assert config.ecosystem_tables == {
+    tables, note = include_workspaces(root, {}, ECOSYSTEMS, below)
+    assert tables == {
         "npm": {"workspaces": ["js"]},
         "cargo": {"workspaces": ["rust"]},
         "maven": {"reactors": ["java"]},
@@ -227,15 +230,14 @@ def test_whoever_says_what_is_meant_gets_no_more_than_that(
     tmp_path: Path, files: Mapping[str, str], tables: Mapping[str, Mapping[str, object]]
 ) -> None:
     root = write(tmp_path, {**POLYGLOT, **files})
-    config = fakes.config(root, ecosystem_tables=tables)
-    assert include_workspaces(config, ECOSYSTEMS, found(root)) == (config, "")
+    assert include_workspaces(root, tables, ECOSYSTEMS, found(root)) == (tables, "")
 
 
 def test_the_option_that_takes_it_in_can_be_copied(tmp_path: Path) -> None:
     files = {f"libs/{name}/pyproject.toml": uv(name) for name in "abc"}
     root = write(tmp_path, {**POLYGLOT, **files, "pom.xml": POM.format("own", "")})
-    config = fakes.config(root, ecosystem_tables={"pypi": {"packages": ["x"]}})
-    lines = describe_unlisted(found(root), config, ECOSYSTEMS)
+    tables = {"pypi": {"packages": ["x"]}}
+    lines = describe_unlisted(found(root), root, tables, ECOSYSTEMS)
     ends = [line.partition("write ")[2].partition(" in releasekit.toml")[0] for line in lines]
     assert ends == [
         '`[pypi] workspaces = ["deep/in/py"]` and `[pypi] packages = ["x", "libs/*"]`',
@@ -279,10 +281,11 @@ def test_a_line_to_copy_costs_nothing_that_is_planned(tmp_path: Path) -> None:
         name: NestedPackages(name, "deep", (root / "deep",), is_workspace=True)
         for name in ("npm", "cargo")
     }
-    config, note = include_workspaces(fakes.config(root), ECOSYSTEMS, found(root))
+    tables, note = include_workspaces(root, {}, ECOSYSTEMS, found(root))
+    about = fakes.config(root).package_filter
 
     def said(*below: NestedPackages) -> list[str]:
-        return Survey(ECOSYSTEMS, below, note).describe_unlisted(config, {})
+        return Survey(ECOSYSTEMS, below, note).describe_unlisted(root, tables, about, {})
 
     _, too = said(more["cargo"])
     assert too.startswith('beside any such line write `[npm] workspaces = ["js"]` too: ')

@@ -68,7 +68,9 @@ def warned(
         async with Processes(environment=dict(os.environ), sandbox=sandbox) as processes:
             settings = config(root, **changes)
             targets = {"fake": target}
-            return await with_warnings(made, settings, targets, history or History(), processes)
+            return await with_warnings(
+                made, root, settings.levels, targets, history or History(), processes
+            )
 
     return asyncio.run(main())
 

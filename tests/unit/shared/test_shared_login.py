@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.config.values import TrustedPublishing
     from releasekit.host.process import Processes
 
 IDENTITY = {
@@ -64,7 +65,7 @@ def test_what_only_a_file_names_gets_no_credential(tmp_path: Path, environ: dict
         asyncio.run(_use(config, wanted, environ, trusted))
     named = replace(wanted, registry=Url(PLACE.text))
     assert asyncio.run(_use(config, named, environ, trusted))
-    nothing = choose_login(config, _services(tmp_path, {}), wanted, trusted=None)
+    nothing = choose_login("auto", _services(config, {}), wanted, trusted=None)
     with pytest.raises(MissingCredentials):
         nothing.check()
 
@@ -72,8 +73,7 @@ def test_what_only_a_file_names_gets_no_credential(tmp_path: Path, environ: dict
 async def _use(
     config: Config, wanted: TokenInput, environ: dict[str, str], trusted: Given
 ) -> Secret | None:
-    services = _services(config.root, environ)
-    login = choose_login(config, services, wanted, trusted=trusted)
+    login = choose_login("auto", _services(config, environ), wanted, trusted=trusted)
     if wanted.registry.only_in:
         assert login.for_reading() is None
         with pytest.raises(UnnamedRegistry):
@@ -81,12 +81,12 @@ async def _use(
     return await login.get(fakes.package("a"))
 
 
-def _services(root: Path, environ: dict[str, str]) -> Services:
+def _services(config: Config, environ: dict[str, str]) -> Services:
     taken = snapshot(environ)
     credentials = Credentials(taken, mask=lambda _: None)
     processes = cast("Processes", None)
-    logs = fakes.logs(root)
-    return Services(taken.environment, httpx.AsyncClient(), processes, credentials, logs)
+    logs = fakes.logs(config.state_directory)
+    return Services.of(config, httpx.AsyncClient(), processes, credentials, logs)
 
 
 @pytest.mark.parametrize("ecosystem", ["pypi", "npm", "cargo"])
@@ -95,9 +95,9 @@ def test_only_jobs_of_github_are_told_of_a_permission(tmp_path: Path, ecosystem:
     config, trusted = fakes.config(tmp_path), Given(Secret("exchanged"))
     wanted = TokenInput(ecosystem=ecosystem, registry=Url("https://r.example/"), kind="a token")
 
-    def said(server: str, config: Config = config) -> str:
+    def said(server: str, wish: TrustedPublishing = "auto") -> str:
         environ = {"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": server}
-        chosen = choose_login(config, _services(tmp_path, environ), wanted, trusted=trusted)
+        chosen = choose_login(wish, _services(config, environ), wanted, trusted=trusted)
         with pytest.raises(MissingCredentials) as caught:
             chosen.check()
         return f"{caught.value} {caught.value.hint}"
@@ -106,8 +106,7 @@ def test_only_jobs_of_github_are_told_of_a_permission(tmp_path: Path, ecosystem:
     elsewhere = said("https://git.example")
     assert "id-token" not in elsewhere
     assert f"Set the input `{ecosystem}-token` to a token" in elsewhere
-    always = replace(config, trusted_publishing="always")
-    assert "id-token: write" in said("https://git.example", always)
+    assert "id-token: write" in said("https://git.example", "always")
 
 
 def test_a_password_goes_where_an_input_says() -> None:

@@ -23,8 +23,9 @@ from releasekit.text.bounds import parse_toml
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from releasekit.config.config import Config
+    from releasekit.config.values import Name
     from releasekit.ecosystems.cargo import Options
+    from releasekit.ecosystems.interface import Services
     from releasekit.host.sandbox import Sandbox
 
 # Its name in cargo's configuration. https://doc.rust-lang.org/cargo/reference/registries.html
@@ -172,14 +173,14 @@ class Destination:
 
 
 def find_destination(
-    config: Config, options: Options, environment: Mapping[str, str], sandbox: Sandbox
+    root: Path, goes_to: Directory | Url | Name | None, options: Options, services: Services
 ) -> Destination:
     """What inputs, releasekit.toml and cargo's configuration say, in this order.
 
     Raises ConfigError for an unknown name, and for an index that is not sparse.
     """
-    cargo = CargoConfig.from_files(config.root, environment, sandbox)
-    match config.registries.get("cargo"):
+    cargo = CargoConfig.from_files(root, services.environment, services.processes.sandbox)
+    match goes_to:
         case Directory(path):
             stands_for = cargo.index_of(options.registry) or CRATES_IO
             return Destination(name=options.registry, directory=path, stands_for=stands_for)
@@ -192,7 +193,7 @@ def find_destination(
             found = _find_named(cargo, name if given is None else given.text)
             # A name leads where cargo's configuration says, whichever input gives it.
             where = f"{_PLACE}: registries.{found.name}"
-    require_safe(found.index, name="cargo-registry", insecure=config.insecure_hosts)
+    require_safe(found.index, name="cargo-registry", insecure=services.insecure)
     stands_in = found.is_crates_io or with_slash(cargo.stand_in) == found.index
     known = (CRATES_IO_INDEX, *cargo.of_the_user)
     return replace(

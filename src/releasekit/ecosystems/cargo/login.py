@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from releasekit.aio import Group
-    from releasekit.config.config import Config
+    from releasekit.config.values import TrustedPublishing
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.interface import Services
     from releasekit.http.credentials import Secret
@@ -40,14 +40,14 @@ _REGISTER: Final = (
 
 
 def make_login(
-    config: Config, services: Services, destination: Destination, *, group: Group
+    wish: TrustedPublishing, services: Services, destination: Destination, *, group: Group
 ) -> login.Login:
     """auto: the token if there is one, else the identity of this job, for crates.io only. Tokens
     that the run makes belong to `group`.
     """
-    trusting = destination.is_crates_io and login.is_trusting(config, known=True)
+    trusting = destination.is_crates_io and login.is_trusting(wish, known=True)
     url = httpx.URL(f"{destination.api}/api/v1/trusted_publishing/tokens")
-    exchange = CratesIoExchange(url, config, services, group=group)
+    exchange = CratesIoExchange(url, services, group=group)
     wanted = login.TokenInput(
         ecosystem="cargo",
         registry=Url(destination.index, destination.only_in),
@@ -56,7 +56,7 @@ def make_login(
         "https://crates.io/crates/CRATE/settings/new-trusted-publisher",
     )
     trusted = login.Trusted(exchange) if trusting else None
-    return login.choose_login(config, services, wanted, trusted=trusted)
+    return login.choose_login(wish, services, wanted, trusted=trusted)
 
 
 def error_text(response: httpx.Response) -> str:
@@ -67,8 +67,8 @@ def error_text(response: httpx.Response) -> str:
 class CratesIoExchange(login.Exchange):
     """With the API at `url`. The tokens belong to `group`, which revokes them when it closes."""
 
-    def __init__(self, url: httpx.URL, config: Config, services: Services, *, group: Group) -> None:
-        super().__init__(url, config, services)
+    def __init__(self, url: httpx.URL, services: Services, *, group: Group) -> None:
+        super().__init__(url, services)
         self._group = group
 
     async def audience(self) -> str:

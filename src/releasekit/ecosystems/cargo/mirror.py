@@ -17,7 +17,7 @@ import hashlib
 import json
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.config.config import Config
     from releasekit.ecosystems.cargo.crate_file import CrateFile
     from releasekit.ecosystems.cargo.destination import CargoConfig, Destination
     from releasekit.ecosystems.interface import Services
@@ -106,7 +105,6 @@ class Indexes:
     def of(
         cls,
         cargo: CargoConfig,
-        config: Config,
         services: Services,
         *,
         seen: dict[str, bytes | None],
@@ -114,16 +112,12 @@ class Indexes:
         members: Iterable[str],
     ) -> Self:
         """The indexes of cargo's configuration."""
-        policy = client.RetryPolicy(
-            min(config.max_retries, 1),
-            config.retry_base_delay,
-            deadline_s=_PATIENCE_S,
-            patience=services.patience,
-            redact=services.credentials.redact,
-        )
+        retries = services.retries
         return cls(
             http=services.http,
-            policy=policy,
+            policy=replace(
+                retries, max_retries=min(retries.max_retries, 1), deadline_s=_PATIENCE_S
+            ),
             home=cargo_home(services.environment).resolve(),
             crates_io=_address(cargo.stand_in) if cargo.replaced else CRATES_IO_INDEX,
             seen=seen,

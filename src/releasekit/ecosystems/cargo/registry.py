@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import Resource, uncancellable
-from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.cargo.sparse_index import Home, request_body
@@ -36,7 +35,8 @@ from releasekit.problems import Problem
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.config.config import Config
+    from releasekit.config.shards import Shard
+    from releasekit.config.values import TrustedPublishing
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.interface import Services
     from releasekit.host.artifact_reader import ArtifactReader
@@ -116,26 +116,27 @@ class SparseRegistry(Resource):
 
     def __init__(
         self,
-        config: Config,
         services: Services,
         destination: Destination,
         seen: dict[str, bytes | None],
+        *,
+        trusted_publishing: TrustedPublishing,
+        shard: Shard,
     ) -> None:
         super().__init__()
         self._seen = seen
         self._destination = destination
-        self._index = Server(httpx.URL(destination.index), ANSWERS, config, services)
-        self._insecure = config.insecure_hosts
+        self._index = Server(httpx.URL(destination.index), ANSWERS, services)
+        self._insecure = services.insecure
         uploads = httpx.URL(destination.api or destination.index)
-        self._server = Server(uploads, ANSWERS, config, services)
-        self._login = login.make_login(config, services, destination, group=self.group)
+        self._server = Server(uploads, ANSWERS, services)
+        self._login = login.make_login(trusted_publishing, services, destination, group=self.group)
         self.check_credentials = self._login.check
         self.url = destination.index
         self._endpoints: Endpoints | None = None
         self._asking = asyncio.Lock()
         self._known: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
-        shard = Shard.parse(config.shard, "shard") if config.shard else Shard()
         new, known = (
             Pace(limit.share(shard.count), limit.interval_s * (shard.number - 1))
             for limit in limits

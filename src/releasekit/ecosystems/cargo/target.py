@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
+from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import discover, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.discover import Crate
@@ -43,7 +45,7 @@ _TERMINAL: Final = {
 }
 
 
-def layout(_config: Config, options: Options) -> Layout:
+def layout(options: Options, _inputs: object) -> Layout:
     return SparseDirectory(options.directory_url)
 
 
@@ -51,11 +53,17 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a registry that cannot be used."""
-    sandbox = services.processes.sandbox
-    destination = find_destination(config, options, services.environment, sandbox)
+    goes_to = config.registries.get("cargo")
+    destination = find_destination(config.root, goes_to, options, services)
     seen: dict[str, bytes | None] = {}
-    ecosystem = Cargo(config, options, services, destination, seen)
-    registry = directory or SparseRegistry(config, services, destination, seen)
+    ecosystem = Cargo(config.pin, options, services, destination, seen)
+    registry = directory or SparseRegistry(
+        services,
+        destination,
+        seen,
+        trusted_publishing=config.trusted_publishing,
+        shard=Shard.parse(config.shard, "shard") if config.shard else Shard(),
+    )
     return Discovery.joining(ecosystem, registry, CargoTarget)
 
 
@@ -87,14 +95,14 @@ class Cargo(Resource):
 
     def __init__(
         self,
-        config: Config,
+        pin: PinMode,
         options: Options,
         services: Services,
         destination: Destination,
         seen: dict[str, bytes | None],
     ) -> None:
         super().__init__()
-        self.config = config
+        self.pin = pin
         self.options = options
         self.services = services
         self.destination = destination
@@ -125,7 +133,6 @@ class Cargo(Resource):
         if self._indexes is None and not self.options.verify:
             self._indexes = Indexes.of(
                 cargo_config,
-                self.config,
                 self.services,
                 seen=self.seen,
                 destination=self.destination,
@@ -179,9 +186,7 @@ class CargoWorkspace:
             for need in needs
             if need.path is not None and not need.has_version and not need.is_stripped
         }
-        return requirements.pin(
-            manifest, versions, self.cargo.config.pin, shared=shared, binds=binds
-        )
+        return requirements.pin(manifest, versions, self.cargo.pin, shared=shared, binds=binds)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """A few batches for each cargo workspace whose crates go to a public index, else one, and

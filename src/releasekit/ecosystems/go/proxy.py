@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.model import Package
     from releasekit.provenance.bundle import Bundle
@@ -56,10 +55,10 @@ class Proxy:
     to half an hour that a version does not exist. https://proxy.golang.org
     """
 
-    def __init__(self, url: str, config: Config, services: Services) -> None:
+    def __init__(self, url: str, services: Services) -> None:
         self.url = f"{url.rstrip('/')}/"
-        where = require_safe(self.url, name="go-proxy", insecure=config.insecure_hosts)
-        self._server = Server(where, ANSWERS, config, services)
+        where = require_safe(self.url, name="go-proxy", insecure=services.insecure)
+        self._server = Server(where, ANSWERS, services)
 
     async def digests_of(self, package: Package) -> dict[str, str]:
         """Digests of its files by name; the first request makes the proxy fetch the version."""

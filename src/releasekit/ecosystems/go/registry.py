@@ -23,9 +23,8 @@ from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import PurePosixPath
+    from pathlib import Path, PurePosixPath
 
-    from releasekit.config.config import Config
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.interface import Services
     from releasekit.model import Artifact, Package, PackageId
@@ -39,17 +38,18 @@ class TagRegistry(Resource):
     the waits would add up.
     """
 
-    def __init__(self, config: Config, options: Options, services: Services) -> None:
+    def __init__(
+        self, proxy: str, root: Path, options: Options, services: Services, *, at_a_time: int
+    ) -> None:
         super().__init__(together=True)
-        url = config.registry_url("go", default=OFFICIAL).text
-        self._top = repository_of(config.root)
+        self._top = repository_of(root)
         self._processes = services.processes
         self._remote_name = options.remote
-        self._at_a_time = config.tagging.at_a_time
-        self._proxy = Proxy(url, config, services) if options.proxy else None
+        self._at_a_time = at_a_time
+        self._proxy = Proxy(proxy, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         self._remote = Remote(
-            options.remote, self._top or config.root, services.processes, services.environment
+            options.remote, self._top or root, services.processes, services.environment
         )
         self._new: set[PackageId] = set()
         # Started after the push, for the next lookup of each.

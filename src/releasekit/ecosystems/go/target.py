@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.module_zip import packs
-from releasekit.ecosystems.go.proxy import ProxyDirectory
+from releasekit.ecosystems.go.proxy import OFFICIAL, ProxyDirectory
 from releasekit.ecosystems.go.registry import TagRegistry
 from releasekit.ecosystems.go.release import Batch
 from releasekit.ecosystems.go.source import open_sources
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
 
 
-def layout(_config: Config, _options: Options) -> Layout:
+def layout(_options: Options, _inputs: object) -> Layout:
     return ProxyDirectory()
 
 
@@ -37,8 +37,14 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a proxy that cannot be used."""
-    registry = directory or TagRegistry(config, options, services)
-    ecosystem = Go(config, options, services, registry.lookup)
+    registry = directory or TagRegistry(
+        config.registry_url("go", default=OFFICIAL).text,
+        config.root,
+        options,
+        services,
+        at_a_time=config.tagging.at_a_time,
+    )
+    ecosystem = Go(options, services, registry.lookup, edits=config.pin != "none")
     return Discovery.joining(ecosystem, registry, GoTarget)
 
 
@@ -65,9 +71,9 @@ class Go:
     """
 
     def __init__(
-        self, config: Config, options: Options, services: Services, lookup: Lookup
+        self, options: Options, services: Services, lookup: Lookup, *, edits: bool
     ) -> None:
-        self._config = config
+        self._edits = edits
         self._options = options
         self._processes = services.processes
         self._lookup = lookup
@@ -78,7 +84,7 @@ class Go:
             packages=tuple(discover.make_packages(modules)),
             modules=modules,
             root=root,
-            edits=self._config.pin != "none",
+            edits=self._edits,
             processes=self._processes,
             lookup=self._lookup,
         )

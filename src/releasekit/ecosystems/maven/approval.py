@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final, Never
 
 from releasekit.ecosystems.approval import Contents, Waiting
-from releasekit.ecosystems.maven import layout, versions
+from releasekit.ecosystems.maven import Inputs, layout, versions
 from releasekit.ecosystems.maven.deployments import Deployments, is_deployment_id
 from releasekit.ecosystems.maven.portal import CENTRAL, MAX_BYTES, open_public_reader
 from releasekit.ecosystems.shared.archives import member_names
@@ -48,7 +48,11 @@ _SLACK_BYTES: Final = 64 * 1024
 def approval(config: Config, options: Options, services: Services) -> Approval:
     """Raises ConfigError for an address that cannot be used."""
     return PortalApproval(
-        config.registry_url("maven", default=CENTRAL), options, config=config, services=services
+        config.registry_url("maven", default=CENTRAL),
+        options,
+        services,
+        username=config.own(Inputs).username,
+        state_directory=config.state_directory,
     )
 
 
@@ -56,12 +60,18 @@ class PortalApproval:
     """Implements `approval.Approval`."""
 
     def __init__(
-        self, registry: Url, options: Options, *, config: Config, services: Services
+        self,
+        registry: Url,
+        options: Options,
+        services: Services,
+        *,
+        username: str,
+        state_directory: Path,
     ) -> None:
-        self._deployments = Deployments(registry, config=config, services=services)
+        self._deployments = Deployments(registry, username, services)
         self.url = self._deployments.url
         self.check_credentials = self._deployments.login.check
-        self._reader = open_public_reader(options, config, services)
+        self._reader = open_public_reader(options, state_directory, services)
         # The versions whose files are as recorded, by deployment. One that holds others, too, is
         # not approved: the portal would publish all of it.
         self._same: dict[str, set[tuple[str, str]]] = {}

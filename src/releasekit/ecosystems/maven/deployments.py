@@ -20,7 +20,6 @@ from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from releasekit.config.config import Config
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
 
@@ -51,11 +50,11 @@ class Status:
 class Deployments:
     """The portal answers for the deployments of the account whose credentials it gets."""
 
-    def __init__(self, registry: Url, *, config: Config, services: Services) -> None:
-        url = require_safe(registry.text, name="maven-registry", insecure=config.insecure_hosts)
-        self.server = Server(url, ANSWERS, config, services)
+    def __init__(self, registry: Url, username: str, services: Services) -> None:
+        url = require_safe(registry.text, name="maven-registry", insecure=services.insecure)
+        self.server = Server(url, ANSWERS, services)
         self.url = str(self.server.url)
-        self.login = make_login(config, services.credentials, registry)
+        self.login = make_login(username, services.credentials, registry)
         self._redact = services.credentials.redact
 
     @property

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path, PurePosixPath
 
-    from releasekit.config.config import Config
     from releasekit.config.values import StageMode, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
@@ -123,12 +122,14 @@ def _parse_row(row: dict[str, Any]) -> RecordedDeployment:
     )
 
 
-def open_public_reader(options: Options, config: Config, services: Services) -> RepositoryReader:
+def open_public_reader(
+    options: Options, state_directory: Path, services: Services
+) -> RepositoryReader:
     """Of the repository where releases become visible; it gets none of the portal's credentials."""
     where = require_safe(
-        options.repository or REPOSITORY, name="[maven] repository", insecure=config.insecure_hosts
+        options.repository or REPOSITORY, name="[maven] repository", insecure=services.insecure
     )
-    return RepositoryReader(Server(where, ANSWERS, config, services), None, config.state_directory)
+    return RepositoryReader(Server(where, ANSWERS, services), None, state_directory)
 
 
 class Portal:
@@ -138,19 +139,20 @@ class Portal:
         self,
         registry: Url,
         options: Options,
-        *,
-        config: Config,
         services: Services,
+        *,
+        username: str,
+        state_directory: Path,
         first_pause_s: float = 0.25,
     ) -> None:
-        self.deployments = Deployments(registry, config=config, services=services)
+        self.deployments = Deployments(registry, username, services)
         self.url = self.deployments.url
         self.check_credentials = self.deployments.login.check
-        self.record = DeploymentRecord(config.state_directory, self.url)
+        self.record = DeploymentRecord(state_directory, self.url)
         self._automatic = options.publishing == "automatic"
-        self._state = config.state_directory
+        self._state = state_directory
         self._first_pause_s = first_pause_s
-        reader = open_public_reader(options, config, services)
+        reader = open_public_reader(options, state_directory, services)
         self.lookup, self.is_new = reader.lookup, reader.is_new
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:

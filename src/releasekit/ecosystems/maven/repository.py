@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.maven import PROOF, Inputs, layout
+from releasekit.ecosystems.maven import PROOF, layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.shared.answers import Answers, all_stored, hints_by_status
 from releasekit.ecosystems.shared.artifacts import MAX_BYTES as MAX_BUILT_BYTES
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.config.config import Config
     from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
@@ -144,8 +143,7 @@ class MavenLogin:
         return {"Authorization": f"{scheme} {pair(self.username, self.password)}"}
 
 
-def make_login(config: Config, credentials: Credentials, registry: Url) -> MavenLogin:
-    username = config.own(Inputs).username
+def make_login(username: str, credentials: Credentials, registry: Url) -> MavenLogin:
     credentials.adopt_user(username)
     return MavenLogin(registry, username, credentials.get("RELEASEKIT_MAVEN_PASSWORD"))
 
@@ -274,20 +272,27 @@ class Repository:
     """Implements `interface.Registry`."""
 
     def __init__(
-        self, registry: Url, options: Options, *, config: Config, services: Services
+        self,
+        registry: Url,
+        options: Options,
+        services: Services,
+        *,
+        username: str,
+        state_directory: Path,
+        concurrency: int,
     ) -> None:
-        url = require_safe(registry.text, name="maven-registry", insecure=config.insecure_hosts)
-        self._server = Server(url, _ANSWERS, config, services)
+        url = require_safe(registry.text, name="maven-registry", insecure=services.insecure)
+        self._server = Server(url, _ANSWERS, services)
         self.url = str(self._server.url)
-        self._login = make_login(config, services.credentials, registry)
+        self._login = make_login(username, services.credentials, registry)
         self.check_credentials = self._login.check
-        self._reader = RepositoryReader(self._server, self._login, config.state_directory)
+        self._reader = RepositoryReader(self._server, self._login, state_directory)
         self.is_new = self._reader.is_new
         self._checksums = options.checksums
         self._looks_first = not options.immutable
         # A package takes one upload slot and has many files: as many requests as slots keep the
         # uploads under way below `concurrency`.
-        self._slots = asyncio.Semaphore(config.concurrency)
+        self._slots = asyncio.Semaphore(concurrency)
         # Packages whose version this run has written into their maven-metadata.xml.
         self._listed: set[PackageId] = set()
 

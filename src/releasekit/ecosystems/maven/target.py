@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
 from releasekit.ecosystems.interface import Discovery, Services, Target
-from releasekit.ecosystems.maven import discover, mvn
+from releasekit.ecosystems.maven import Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import Builder, RunningBuild, overlay_prebuilt
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import parse_document
@@ -150,7 +150,7 @@ class MavenWorkspace:
         return {package.id: each for package, each in zip(packages, signed, strict=True)}
 
 
-def layout(_config: Config, _options: Options) -> Layout:
+def layout(_options: Options, _inputs: object) -> Layout:
     return MavenDirectory()
 
 
@@ -162,9 +162,16 @@ def target(
     if directory is not None:
         return Discovery.joining(ecosystem, directory, MavenTarget)
     url = config.registry_url("maven", default=CENTRAL)
+    username = config.own(Inputs).username
     is_central = url.text.rstrip("/") == CENTRAL
     if options.api == "portal" or (options.api == "auto" and is_central):
-        portal = Portal(url, options, config=config, services=services)
+        portal = Portal(
+            url,
+            options,
+            services,
+            username=username,
+            state_directory=config.state_directory,
+        )
         staging = PortalStaging(portal, options.stage or config.stage)
         return Discovery.joining(ecosystem, portal, partial(PortalTarget, staging=staging))
     if options.stage == "always":
@@ -173,7 +180,14 @@ def target(
             hint='Leave it out; or write api = "portal", if that is the address of one.',
             problem=Problem.REGISTRY_SETTINGS,
         )
-    repository = Repository(url, options, config=config, services=services)
+    repository = Repository(
+        url,
+        options,
+        services,
+        username=username,
+        state_directory=config.state_directory,
+        concurrency=config.concurrency,
+    )
     return Discovery.joining(ecosystem, repository, MavenTarget)
 
 

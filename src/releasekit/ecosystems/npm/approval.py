@@ -16,6 +16,7 @@ import httpx
 from releasekit import __version__
 from releasekit.config.values import Directory
 from releasekit.ecosystems.approval import Contents, Waiting
+from releasekit.ecosystems.npm import Inputs
 from releasekit.ecosystems.npm.answers import ANSWERS
 from releasekit.ecosystems.npm.login import authorize, make_user_login
 from releasekit.ecosystems.npm.registry import ABBREVIATED, NPMJS, NpmRegistry
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.tables import OptionTable
+    from releasekit.config.values import Url
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.shared.login import Login
     from releasekit.model import Artifact, Package, Result
 
 
@@ -83,23 +84,31 @@ def approval(config: Config, _options: OptionTable, services: Services) -> NpmAp
             "npm-registry: a directory holds nothing back; name a registry",
             problem=Problem.REGISTRY_SETTINGS,
         )
-    return NpmApproval(config, services)
+    goes_to = config.registry_url("npm", default=NPMJS)
+    return NpmApproval(goes_to, services, root=config.root, inputs=config.own(Inputs))
 
 
 class NpmApproval:
     """Implements `approval.Approval`."""
 
-    def __init__(self, config: Config, services: Services, *, first_pause_s: float = 1.0) -> None:
-        registry = config.registry_url("npm", default=NPMJS)
-        url = require_safe(registry.text, name="npm-registry", insecure=config.insecure_hosts)
+    def __init__(
+        self,
+        registry: Url,
+        services: Services,
+        *,
+        root: Path,
+        inputs: Inputs,
+        first_pause_s: float = 1.0,
+    ) -> None:
+        url = require_safe(registry.text, name="npm-registry", insecure=services.insecure)
         self.url = str(url)
-        self._server = Server(url, ANSWERS, config, services)
+        self._server = Server(url, ANSWERS, services)
         self._login = make_user_login(
-            config, services.credentials, registry, services.processes.sandbox
+            root, services.credentials, registry, services.processes.sandbox
         )
         self.check_credentials = self._login.check
         self._adopt = services.credentials.adopt
-        public = PublicVersions(config, services, self._login)
+        public = PublicVersions(url, services, self._login, inputs=inputs)
         self.is_visible, self.last_published = public.is_visible, public.last_published
         self._first_pause_s = first_pause_s
 
@@ -269,10 +278,6 @@ def _parse_waiting(item: object) -> Waiting | None:
 
 class PublicVersions(NpmRegistry):
     """What everybody sees of a package, for a maintainer who may approve another version."""
-
-    def __init__(self, config: Config, services: Services, login: Login) -> None:
-        super().__init__(config, services)
-        self._login = login
 
     async def is_visible(self, recorded: Result, into: Path) -> bool:
         package = recorded.package

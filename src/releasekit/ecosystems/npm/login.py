@@ -25,8 +25,7 @@ from releasekit.http.client import message_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from releasekit.config.config import Config
-    from releasekit.config.values import Url
+    from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.host.sandbox import Sandbox
     from releasekit.http.credentials import Credentials, Secret
@@ -45,37 +44,35 @@ _KEY: Final = ":_authToken"
 _VARIABLE: Final = re.compile(r"\$\{([^${}]+)\}")
 
 
-def make_login(config: Config, services: Services, registry: Url) -> login.Login:
+def make_login(
+    wish: TrustedPublishing, root: Path, services: Services, registry: Url
+) -> login.Login:
     """auto: the token if there is one, else this job's identity where npm knows what that is; on a
     laptop the token that `npm login` has left.
     """
     url = httpx.URL(registry.text)
-    trusting = login.is_trusting(config, known=url.host == NPMJS_HOST)
+    trusting = login.is_trusting(wish, known=url.host == NPMJS_HOST)
     wanted = login.TokenInput(
         ecosystem="npm",
         registry=registry,
         kind="an access token that may publish",
     )
-    trusted = PackageTokens(url, config, services) if trusting else None
-    chosen = login.choose_login(config, services, wanted, trusted=trusted)
+    trusted = PackageTokens(url, services) if trusting else None
+    chosen = login.choose_login(wish, services, wanted, trusted=trusted)
     credentials = services.credentials
-    if (
-        services.ci.is_actions
-        or config.trusted_publishing == "always"
-        or isinstance(chosen, login.Given)
-    ):
+    if services.ci.is_actions or wish == "always" or isinstance(chosen, login.Given):
         return chosen
-    return read_npmrc_login(config, credentials, registry, services.processes.sandbox) or chosen
+    return read_npmrc_login(root, credentials, registry, services.processes.sandbox) or chosen
 
 
 def make_user_login(
-    config: Config, credentials: Credentials, registry: Url, sandbox: Sandbox
+    root: Path, credentials: Credentials, registry: Url, sandbox: Sandbox
 ) -> login.Login:
     """For `registry`, whose URL is safe; raises ConfigError for a file that cannot be read."""
     url = httpx.URL(registry.text)
     if token := credentials.get(TOKEN):
         return login.withhold("npm", registry) or login.Given(token)
-    if found := read_npmrc_login(config, credentials, registry, sandbox):
+    if found := read_npmrc_login(root, credentials, registry, sandbox):
         return found
     return login.Missing(
         MissingCredentials(
@@ -95,21 +92,19 @@ def authorize(token: Secret | None) -> dict[str, str]:
 class PackageTokens(login.Login):
     """A token for one package at a time, made from this job's identity for each upload."""
 
-    def __init__(self, url: httpx.URL, config: Config, services: Services) -> None:
-        self._url, self._config, self._services = url, config, services
+    def __init__(self, url: httpx.URL, services: Services) -> None:
+        self._url, self._services = url, services
 
     async def get(self, package: Package) -> Secret:
-        exchange = PackageExchange(self._url, self._config, self._services, package)
+        exchange = PackageExchange(self._url, self._services, package)
         return (await exchange.mint()).token
 
 
 class PackageExchange(login.Exchange):
     """The token publishes one package."""
 
-    def __init__(
-        self, url: httpx.URL, config: Config, services: Services, package: Package
-    ) -> None:
-        super().__init__(url, config, services)
+    def __init__(self, url: httpx.URL, services: Services, package: Package) -> None:
+        super().__init__(url, services)
         self._package = package
 
     @property
@@ -138,7 +133,7 @@ class PackageExchange(login.Exchange):
 
 
 def read_npmrc_login(
-    config: Config, credentials: Credentials, registry: Url, sandbox: Sandbox
+    root: Path, credentials: Credentials, registry: Url, sandbox: Sandbox
 ) -> login.Login | None:
     """The token in the user's .npmrc; None where that has none for `registry`."""
     path = _find_npmrc(credentials)
@@ -148,7 +143,7 @@ def read_npmrc_login(
     found = _expand(_find_token(text, httpx.URL(registry.text)), credentials)
     if not found:
         return None
-    foreign = is_in_checkout(path, config.root) or sandbox.can_change(path)
+    foreign = is_in_checkout(path, root) or sandbox.can_change(path)
     held = login.withhold("npm", registry) if foreign else None
     return held or login.Given(credentials.adopt(found), source=str(path))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.npm import Inputs, document
@@ -23,7 +23,7 @@ from releasekit.ecosystems.npm.answers import (
     maybe_stored,
 )
 from releasekit.ecosystems.npm.document import REUSED_FOR_S, Packument, escape, is_aged
-from releasekit.ecosystems.npm.login import authorize, make_login
+from releasekit.ecosystems.npm.login import authorize
 from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
 from releasekit.ecosystems.shared.documents import table_in
@@ -31,7 +31,6 @@ from releasekit.ecosystems.shared.login import Given
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, Server
 from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
-from releasekit.http.origins import require_safe
 from releasekit.model import Published
 from releasekit.problems import Problem
 
@@ -40,10 +39,10 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.npm.document import Command
     from releasekit.ecosystems.npm.staging import HiddenVersion
+    from releasekit.ecosystems.shared.login import Login
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 NPMJS: Final = f"https://{NPMJS_HOST}/"
@@ -60,13 +59,20 @@ ABBREVIATED: Final = {
 class NpmRegistry:
     """npmjs.com, or a server that speaks as it does. Implements `interface.Registry`."""
 
-    def __init__(self, config: Config, services: Services) -> None:
-        goes_to = config.registry_url("npm", default=NPMJS)
-        url = require_safe(goes_to.text, name="npm-registry", insecure=config.insecure_hosts)
+    def __init__(
+        self,
+        url: httpx.URL,
+        services: Services,
+        login: Login,
+        *,
+        inputs: Inputs,
+        gate: Literal["visible", "accepted"] = "visible",
+    ) -> None:
         self.url = str(url)
-        self._config = config
-        self.server = Server(url, ANSWERS, config, services)
-        self._login = make_login(config, services, goes_to)
+        self._inputs = inputs
+        self._gate = gate
+        self.server = Server(url, ANSWERS, services)
+        self._login = login
         self.check_credentials = self._login.check
         # The last packument of each package.
         self._packuments: dict[str, Packument] = {}
@@ -82,7 +88,7 @@ class NpmRegistry:
     @property
     def access(self) -> str:
         """What the user says about who may see packages; empty where the user says nothing."""
-        return self._config.own(Inputs).access
+        return self._inputs.access
 
     def is_shown_to_all(self, package: PackageId) -> bool:
         """Whether the last lookup, made without a token, found a package of that name."""
@@ -243,11 +249,11 @@ class NpmRegistry:
             found.check_digest(package, [artifact])
             if found.status == "staged":
                 raise StageOnly(f"{package}: {words}", hint=WAITS)
-        elif self._config.gate == "accepted":
+        elif self._gate == "accepted":
             raise Transient(f"{package}: {words}")
 
     async def _choose_tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
-        given = document.find_given_tag(self._config.own(Inputs).tag, manifest, where=str(package))
+        given = document.find_given_tag(self._inputs.tag, manifest, where=str(package))
         if given:
             return given
         if Version.parse(package.version).pre:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
-from releasekit.config.package_filter import will_build
 from releasekit.ecosystems.interface import Discovery, Services, Target, list_warnings
 from releasekit.ecosystems.npm import Inputs, discover, document, pin, tarball
 from releasekit.ecosystems.npm.answers import NPMJS_HOST
@@ -25,6 +24,7 @@ from releasekit.ecosystems.npm.history import (
     takes_in,
     version_at,
 )
+from releasekit.ecosystems.npm.login import make_login
 from releasekit.ecosystems.npm.packing import Packer, find_missing_tool
 from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
 from releasekit.ecosystems.npm.roots import list_licenses
@@ -33,6 +33,7 @@ from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_fil
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
+from releasekit.http.origins import require_safe
 from releasekit.model import Action
 from releasekit.problems import Problem
 from releasekit.report.text import few
@@ -57,16 +58,22 @@ _SCANNED_WITHIN_S: Final = 45 * 60.0
 _SCAN_MIN: Final = (5, 15)
 
 
-def layout(config: Config, options: Options) -> Layout:
-    return PackumentDirectory(tag=config.own(Inputs).tag, url=options.directory_url or NPMJS)
+def layout(options: Options, inputs: Inputs) -> Layout:
+    return PackumentDirectory(tag=inputs.tag, url=options.directory_url or NPMJS)
 
 
 def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a tag or a registry that cannot be used."""
-    document.check_tag(config.own(Inputs).tag, where="npm-tag")
-    registry = directory or NpmRegistry(config, services)
+    inputs = config.own(Inputs)
+    document.check_tag(inputs.tag, where="npm-tag")
+    registry = directory
+    if registry is None:
+        goes_to = config.registry_url("npm", default=NPMJS)
+        url = require_safe(goes_to.text, name="npm-registry", insecure=services.insecure)
+        login = make_login(config.trusted_publishing, config.root, services, goes_to)
+        registry = NpmRegistry(url, services, login, inputs=inputs, gate=config.gate)
     make = partial(NpmTarget, config=config, options=options)
     return Discovery.joining(Npm(config, options, services), registry, make)
 
@@ -156,7 +163,7 @@ class Npm(Resource):
 
     async def discover(self, root: Path) -> NpmWorkspace:
         workspace = await asyncio.to_thread(self._read, root)
-        if will_build(self.config, "npm") and workspace.contents:
+        if self.config.will_build("npm") and workspace.contents:
             # Node starts slowly, and the plan takes a while.
             self.packer.start_early()
         return workspace
@@ -276,7 +283,7 @@ class NpmWorkspace:
             "--no-gh-release`, which writes them, before this action"
         )
         config = self.npm.config
-        if config.mode == "publish" and not config.dry_run:
+        if config.is_uploading:
             raise PlanError(
                 f"{own.manifest}: {package.id.name} {what}",
                 hint=f"{todo[0].upper()}{todo[1:]}.",

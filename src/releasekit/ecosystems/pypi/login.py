@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.ecosystems.pypi import Inputs
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, Rejected, Transient
@@ -23,8 +22,7 @@ from releasekit.text.json_text import parse_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from releasekit.config.config import Config
-    from releasekit.config.values import Url
+    from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.http.credentials import Secret
 
@@ -50,23 +48,23 @@ _REGISTER: Final = (
 )
 
 
-def make_login(config: Config, services: Services, registry: Url) -> login.Login:
+def make_login(wish: TrustedPublishing, services: Services, registry: Url) -> login.Login:
     """auto: the token if there is one, else this job's identity, for PyPI."""
     upload = httpx.URL(registry.text)
-    trusting = login.is_trusting(config, known=upload.host in _AUDIENCES)
-    exchange = IndexExchange(upload, config, services)
+    trusting = login.is_trusting(wish, known=upload.host in _AUDIENCES)
+    exchange = IndexExchange(upload, services)
     wanted = login.TokenInput(
         ecosystem="pypi",
         registry=registry,
         kind="an API token, or to the password of the user that `pypi-username` names",
     )
     trusted = login.Trusted(exchange) if trusting else None
-    return login.choose_login(config, services, wanted, trusted=trusted)
+    return login.choose_login(wish, services, wanted, trusted=trusted)
 
 
-def get_user(config: Config, chosen: login.Login) -> str:
+def choose_user(username: str, chosen: login.Login) -> str:
     """The user name that goes with the token."""
-    return config.own(Inputs).username if isinstance(chosen, login.Given) else _TOKEN_USER
+    return username if isinstance(chosen, login.Given) else _TOKEN_USER
 
 
 class IndexExchange(login.Exchange):

@@ -36,9 +36,9 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 
-    from releasekit.config.config import Config
+    from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.pypi.distribution import Form
     from releasekit.host.artifact_reader import ArtifactReader
@@ -176,11 +176,8 @@ class Endpoints:
     index_given: bool
 
     @classmethod
-    def from_config(cls, config: Config) -> Endpoints:
+    def of(cls, registry: str, index: str, insecure: Collection[str]) -> Endpoints:
         """Raises ConfigError for a URL that cannot be used."""
-        registry = config.registry_url("pypi", default=PYPI).text
-        index = config.own(Inputs).index
-        insecure = config.insecure_hosts
         upload = require_safe(registry, name="pypi-registry", insecure=insecure)
         read = index or derive_index(registry)
         return cls(upload, require_safe(read, name="pypi-index", insecure=insecure), bool(index))
@@ -195,21 +192,27 @@ def derive_index(registry: str) -> str:
 class PackageIndex:
     """PyPI, or a server with the same API. Implements `interface.Registry`."""
 
-    def __init__(self, config: Config, services: Services) -> None:
-        self._endpoints = endpoints = Endpoints.from_config(config)
+    def __init__(
+        self,
+        goes_to: Url,
+        inputs: Inputs,
+        services: Services,
+        *,
+        trusted_publishing: TrustedPublishing,
+        concurrency: int,
+    ) -> None:
+        endpoints = Endpoints.of(goes_to.text, inputs.index, services.insecure)
+        self._endpoints = endpoints
         self.url = str(endpoints.upload)
-        self._server = Server(endpoints.upload, ANSWERS, config, services)
-        self._index = Server(endpoints.index, ANSWERS, config, services)
-        goes_to = config.registry_url("pypi", default=PYPI)
-        self._login = login.make_login(config, services, goes_to)
+        self._server = Server(endpoints.upload, ANSWERS, services)
+        self._index = Server(endpoints.index, ANSWERS, services)
+        self._login = login.make_login(trusted_publishing, services, goes_to)
         self.check_credentials = self._login.check
-        self._user = login.get_user(config, self._login)
+        self._user = login.choose_user(inputs.username, self._login)
         # A package takes one upload slot, and its files go out side by side; a concurrency of 1
         # means one request at a time.
-        self._one_by_one = config.concurrency == 1
-        self._slots = asyncio.Semaphore(
-            1 if self._one_by_one else FILES_AT_ONCE * config.concurrency
-        )
+        self._one_by_one = concurrency == 1
+        self._slots = asyncio.Semaphore(1 if self._one_by_one else FILES_AT_ONCE * concurrency)
         self._unknown: set[str] = set()
 
     @property

@@ -18,7 +18,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
-from releasekit.config.package_filter import chosen, will_build
 from releasekit.ecosystems.interface import (
     Contained,
     Discovery,
@@ -26,7 +25,7 @@ from releasekit.ecosystems.interface import (
     Target,
     list_warnings,
 )
-from releasekit.ecosystems.pypi import discover, manifest
+from releasekit.ecosystems.pypi import Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
@@ -38,7 +37,7 @@ from releasekit.ecosystems.pypi.distribution import (
 from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
 from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
-from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
+from releasekit.ecosystems.pypi.registry import PYPI, IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
 
 
-def layout(_config: Config, options: Options) -> Layout:
+def layout(options: Options, _inputs: object) -> Layout:
     return SimpleDirectory(options.directory_url)
 
 
@@ -67,7 +66,13 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for an index or a registry that cannot be used."""
-    registry = directory or PackageIndex(config, services)
+    registry = directory or PackageIndex(
+        config.registry_url("pypi", default=PYPI),
+        config.own(Inputs),
+        services,
+        trusted_publishing=config.trusted_publishing,
+        concurrency=config.concurrency,
+    )
     make = partial(PyPITarget, config=config)
     return Discovery.joining(PyPI(config, options, services), registry, make)
 
@@ -114,7 +119,7 @@ class PyPI(Resource):
 
     async def discover(self, root: Path) -> PyPIWorkspace:
         found, twins = await asyncio.to_thread(self._read, root)
-        if will_build(self._config, "pypi"):
+        if self._config.will_build("pypi"):
             self._prepare_early(found)
         wheels = InRepoWheels(self._get_builder)
         limit = asyncio.Semaphore(self._config.build_concurrency)
@@ -151,7 +156,7 @@ class PyPI(Resource):
         )
 
     def _is_chosen(self, project: PyProject) -> bool:
-        return chosen(self._config, PackageId(ECOSYSTEM, project.name))
+        return self._config.package_filter.has_package(PackageId(ECOSYSTEM, project.name))
 
     def _read(self, root: Path) -> tuple[Mapping[str, PyProject], Sequence[PyProject]]:
         """What the manifests say, before any build hook is asked."""

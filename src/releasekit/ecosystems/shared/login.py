@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.declaration import PREFIX
 from releasekit.errors import MissingCredentials, Transient, UnnamedRegistry
-from releasekit.http.client import RetryPolicy, check, retry, send
+from releasekit.http.client import check, retry, send
 from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     import httpx
 
-    from releasekit.config.config import Config
-    from releasekit.config.values import Url
+    from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.errors import PackageError
     from releasekit.host.ci import CI
@@ -39,17 +38,12 @@ _FORK: Final = (
 class Exchange(ABC):
     """Exchanges an ID token for an upload token, at the registry of `url`."""
 
-    def __init__(self, url: httpx.URL, config: Config, services: Services) -> None:
+    def __init__(self, url: httpx.URL, services: Services) -> None:
         self._url = url
         self._http = services.http
         self._credentials = services.credentials
         self._identity = IdTokens(services.credentials, services.http)
-        self._policy = RetryPolicy(
-            config.max_retries,
-            config.retry_base_delay,
-            deadline_s=config.task_timeout,
-            patience=services.patience,
-        )
+        self._policy = services.retries
 
     @property
     def what(self) -> str:
@@ -156,9 +150,9 @@ class Missing(Login):
         raise self._error
 
 
-def is_trusting(config: Config, *, known: bool) -> bool:
+def is_trusting(wish: TrustedPublishing, *, known: bool) -> bool:
     """Whether this job's identity may be used: "auto" asks only a registry `known` to take it."""
-    return config.trusted_publishing == "always" or (config.trusted_publishing == "auto" and known)
+    return wish == "always" or (wish == "auto" and known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,16 +190,16 @@ class TokenInput:
 
 
 def choose_login(
-    config: Config, services: Services, wanted: TokenInput, *, trusted: Login | None
+    wish: TrustedPublishing, services: Services, wanted: TokenInput, *, trusted: Login | None
 ) -> Login:
     """The token of `wanted` if it is set, else `trusted` if this job has an identity."""
     token = services.credentials.get(wanted.variable)
-    if token is not None and config.trusted_publishing != "always":
+    if token is not None and wish != "always":
         return withhold(wanted.ecosystem, wanted.registry) or Given(token)
     if trusted is not None and IdTokens(services.credentials, services.http).offered:
         return withhold(wanted.ecosystem, wanted.registry) or trusted
     # "auto" asks registries that only know jobs of github.com; no permission helps other jobs.
-    known = config.trusted_publishing == "always" or services.ci.is_public
+    known = wish == "always" or services.ci.is_public
     return Missing(wanted.missing(services.ci, trusting=trusted is not None and known))
 
 

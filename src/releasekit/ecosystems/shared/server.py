@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.shared.answers import Answers
     from releasekit.model import Artifact
@@ -36,9 +36,7 @@ MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 class Server:
     """`http` makes requests for `send`. Once the server is down, every request fails."""
 
-    def __init__(
-        self, url: httpx.URL, answers: Answers, config: Config, services: Services
-    ) -> None:
+    def __init__(self, url: httpx.URL, answers: Answers, services: Services) -> None:
         self.url = url
         self.http = services.http
         self.circuit = Circuit(str(url))
@@ -46,14 +44,7 @@ class Server:
         self.accept = partial(answers.accept, redact=redact)
         self.explain = partial(answers.explain, redact=redact)
         self.words = partial(client.message_of, redact=redact)
-        self._policy = client.RetryPolicy(
-            config.max_retries,
-            config.retry_base_delay,
-            deadline_s=config.task_timeout,
-            circuit=self.circuit,
-            patience=services.patience,
-            redact=redact,
-        )
+        self._policy = replace(services.retries, circuit=self.circuit)
 
     def at(self, path: str) -> httpx.URL:
         """`path` below the server's own."""
