@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.config.values import Directory, Name, StageMode, Url
+    from releasekit.ecosystems.interface import Registry, Workspace
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
 
@@ -361,6 +362,14 @@ class FakeStaging:
 
 def where_staged(name: str) -> Staged:
     return Staged(id=f"id of {name}", url=f"{URL}staged/{name}", tag="latest")
+
+
+class FakeTarget(Target):
+    """With what is `given` in the place of the defaults; None leaves one as it is."""
+
+    def __init__(self, workspace: Workspace, registry: Registry, **given: object) -> None:
+        super().__init__(workspace, registry)
+        vars(self).update({name: each for name, each in given.items() if each is not None})
 
 
 def target(workspace: FakeWorkspace, registry: FakeRegistry) -> Mapping[str, Target]:

@@ -19,8 +19,7 @@ if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(root / "src"), str(root / "tests")]
 
-from fakes import SEAL, config
-from releasekit.ecosystems.interface import Target
+from fakes import SEAL, FakeTarget, config
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
 from releasekit.plan.make import make_plan
@@ -36,6 +35,8 @@ from simulation.world import Broken, Builder, Log, Notary, Registry, Weather, Wo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from releasekit.ecosystems.interface import Target
 
 COMMIT = "c0ffee"
 
@@ -86,7 +87,7 @@ class Process:
 
     def targets(self) -> Mapping[str, Target]:
         world = self.world
-        return {"fake": Target(Builder(world), Registry(world), attesting=world.attesting)}
+        return {"fake": FakeTarget(Builder(world), Registry(world), attesting=world.attesting)}
 
     @property
     def grace_s(self) -> float | None:

@@ -19,7 +19,7 @@ if __name__ == "__main__":
     root = Path(__file__).resolve().parents[2]
     sys.path[:0] = [str(root / "src"), str(root / "tests")]
 
-from releasekit.ecosystems.interface import Target
+from fakes import FakeTarget
 from releasekit.errors import Denied, DigestMismatch, StageOnly, Transient
 from releasekit.model import Outcome, PackageId, Result, Staged
 from releasekit.release.polling import POLLING
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from releasekit.config.values import StageMode
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import Artifact, Dependency, Package, Published
 
 STAGED, BLOCKING = Outcome.STAGED, {Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED}
@@ -186,10 +187,10 @@ class StagingProcess(Process):
     def targets(self) -> Mapping[str, Target]:
         stage = StagingRegistry(self.world)
         return {
-            "fake": Target(
+            "fake": FakeTarget(
                 _Own(self.world, "fake"), stage, staging=stage, attesting=self.world.attesting
             ),
-            "other": Target(
+            "other": FakeTarget(
                 _Own(self.world, "other"), Registry(self.world), attesting=self.world.attesting
             ),
         }

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attesting import LOG, FakeAttesting, FakeSigning
-from fakes import AT_ONCE, SEAL, FakeRegistry, FakeWorkspace, config, package, placed, plan
-from releasekit.ecosystems.interface import Target
+from fakes import (
+    AT_ONCE,
+    SEAL,
+    FakeRegistry,
+    FakeTarget,
+    FakeWorkspace,
+    config,
+    package,
+    placed,
+    plan,
+)
 from releasekit.errors import Denied, Transient
 from releasekit.model import Action, Artifact, Outcome
 from releasekit.problems import Problem
@@ -64,7 +73,7 @@ class Bench:
         there = placed(made, self.root)
         release = ReleaseRun(
             there,
-            {"fake": Target(self.workspace, self.registry, attesting=FakeAttesting())},
+            {"fake": FakeTarget(self.workspace, self.registry, attesting=FakeAttesting())},
             config=settings,
             journal=journal,
             watch=lambda _: None,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace, package, plan, released
-from releasekit.ecosystems.interface import Target
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace, package, plan, released
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.model import Action, Dependency, Outcome, Package, Plan, Result
 from releasekit.state.journal import read_history
@@ -63,7 +62,7 @@ def run(
     whole: bool = True,
     **changes: object,
 ) -> dict[str, Result]:
-    target = Target(ecosystem or FakeWorkspace(), shelf, shelf, whole=whole)
+    target = FakeTarget(ecosystem or FakeWorkspace(), shelf, deployment=shelf, whole=whole)
     return released(root, target, made, **changes)
 
 

@@ -6,9 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fakes import FakeRegistry, FakeWorkspace, package, plan, released
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace, package, plan, released
 from releasekit import report
-from releasekit.ecosystems.interface import Target
 from releasekit.errors import BuildFailed, Denied, Transient
 from releasekit.model import Action, Outcome, Package, Plan, Report, Result
 from releasekit.release.polling import BY_HAND
@@ -59,7 +58,9 @@ class Scripts:
 def run(
     root: Path, scripts: Scripts, made: Plan, *, stop: bool = False, **changes: object
 ) -> dict[str, Result]:
-    target = Target(FakeWorkspace(), scripts.registry, follow_up=scripts)
+    target = FakeTarget(
+        FakeWorkspace(), scripts.registry, due=scripts.due, follow_up=scripts.follow_up
+    )
 
     def during(release: ReleaseRun) -> None:
         if stop:
@@ -174,7 +175,7 @@ def test_a_run_that_is_stopped_mildly_owes_nothing(tmp_path: Path) -> None:
     """R41: what was in flight is complete only with what follows it."""
     registry = FakeRegistry()
     scripts = Scripts(registry, declared=("core", "other"))
-    target = Target(FakeWorkspace(), registry, follow_up=scripts)
+    target = FakeTarget(FakeWorkspace(), registry, due=scripts.due, follow_up=scripts.follow_up)
 
     def during(release: ReleaseRun) -> None:
         registry.on_upload = lambda _: release.stop("cancelled by the key q")

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeRegistry, FakeStaging, FakeWorkspace, config, package, package_id, plan
+from fakes import (
+    FakeRegistry,
+    FakeStaging,
+    FakeTarget,
+    FakeWorkspace,
+    config,
+    package,
+    package_id,
+    plan,
+)
 from releasekit import report
-from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, PlanError, StageOnly, Transient
 from releasekit.model import (
     Action,
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import PackageId
 
 CORE = package("core")
@@ -65,7 +74,7 @@ class Job:
 
     @property
     def target(self) -> Target:
-        return Target(
+        return FakeTarget(
             self.workspace,
             self.registry,
             staging=self.staging,
@@ -305,7 +314,7 @@ def test_a_batch_waits_for_nothing_but_what_its_packages_need(tmp_path: Path) ->
     """Two jobs whose packages need one another's, by turns, would else wait for ever."""
     other = package("other", "app")
     top = package("top", "other")
-    target = Target(FakeWorkspace(batch=True), FakeRegistry(), builds_on_published=True)
+    target = FakeTarget(FakeWorkspace(batch=True), FakeRegistry(), builds_on_published=True)
     found = batches_of(part(APP, CLI, top, LONE, foreign=(CORE, other)), {"fake": target})
     assert [([p.name for p in b.packages], {p.name for p in b.absent}) for b in found] == [
         (["app", "cli"], {"core"}),
@@ -317,7 +326,7 @@ def test_a_batch_waits_for_nothing_but_what_its_packages_need(tmp_path: Path) ->
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_where_batches_take_turns_each_comes_after_what_it_needs(*, in_turn: bool) -> None:
     """Also in a dry run, where no uploads say which of them is urgent."""
-    target = Target(FakeWorkspace(), FakeRegistry(), builds_in_turn=in_turn)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), builds_in_turn=in_turn)
     found = batches_of(plan(CORE, APP, LONE), {"fake": target})
     needs = {each.packages[0].name: {need.name for need in each.needs} for each in found}
     assert needs == {"core": set(), "app": {"core"} if in_turn else set(), "lone": set()}
@@ -333,7 +342,7 @@ def planned(root: Path, *packages: Package, **changes: object) -> Plan:
     placed = [replace(p, manifest=root / p.id.name, directory=root) for p in packages]
     for each in placed:
         each.manifest.write_text("")
-    targets = {"fake": Target(FakeWorkspace(packages=placed), FakeRegistry())}
+    targets = {"fake": FakeTarget(FakeWorkspace(packages=placed), FakeRegistry())}
     settings = config(root, **changes)
     return asyncio.run(make_plan(settings, targets, History(), commit="c0ffee"))
 

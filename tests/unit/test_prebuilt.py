@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 import pytest
 
 import fakes
-from fakes import FakeRegistry, FakeWorkspace, package, package_id
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace, package, package_id
 from releasekit.config.declaration import Declaration, EcosystemDeclaration
 from releasekit.config.tables import OptionTable
 from releasekit.config.values import Dist
@@ -102,7 +102,7 @@ class Case:
 
     def targets(self, **changes: object) -> dict[str, Target]:
         workspace = FakeWorkspace([self._placed(each) for each in self.packages])
-        target = Target(workspace, self.registry, prebuilt=self.prebuilt)
+        target = FakeTarget(workspace, self.registry, prebuilt=self.prebuilt)
         places = tuple(self.dist) or (Dist(self.root / "dist", "dist"),)
         config = fakes.config(self.root, dist=places, **changes)
         return asyncio.run(with_prebuilt({"fake": target}, config, ECOSYSTEMS))
@@ -134,7 +134,7 @@ def case(tmp_path: Path) -> Case:
 
 
 def test_without_dist_nothing_changes(tmp_path: Path) -> None:
-    target = Target(FakeWorkspace([CORE]), FakeRegistry())
+    target = FakeTarget(FakeWorkspace([CORE]), FakeRegistry())
     config = fakes.config(tmp_path)
     assert asyncio.run(with_prebuilt({"fake": target}, config, ECOSYSTEMS)) == {"fake": target}
 

@@ -11,6 +11,7 @@ import pytest
 
 from fakes import (
     FakeRegistry,
+    FakeTarget,
     FakeWorkspace,
     artifact,
     config,
@@ -18,7 +19,6 @@ from fakes import (
     package_id,
     plan,
 )
-from releasekit.ecosystems.interface import Target
 from releasekit.errors import CircuitOpen, Denied, Transient
 from releasekit.model import (
     Action,
@@ -108,7 +108,7 @@ class Line:
         )
         release = ReleaseRun(
             made,
-            {"fake": Target(self.workspace, self.registry, differing=self.differing)},
+            {"fake": FakeTarget(self.workspace, self.registry, differing=self.differing)},
             config=settings,
             journal=journal,
             watch=self.events.append,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace, config, package, plan
-from releasekit.ecosystems.interface import Target
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package, plan
 from releasekit.model import Action, Outcome, PackageId
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
@@ -54,8 +53,8 @@ def built(root: Path, made: Plan) -> list[tuple[str, ...]]:
             plan_digest=made.digest, commit="", tool="", started_at="", ecosystems=["fake"]
         )
         targets = {
-            "fake": Target(workspace, FakeRegistry(), singly=alone),
-            "other": Target(FakeWorkspace(), FakeRegistry()),
+            "fake": FakeTarget(workspace, FakeRegistry(), split_singly=alone),
+            "other": FakeTarget(FakeWorkspace(), FakeRegistry()),
         }
         steps = []
         for step in made.packages:

@@ -14,6 +14,7 @@ from fakes import (
     SEAL,
     FakeRegistry,
     FakeStaging,
+    FakeTarget,
     FakeWorkspace,
     artifact,
     config,
@@ -22,7 +23,6 @@ from fakes import (
     plan,
     where_staged,
 )
-from releasekit.ecosystems.interface import Target
 from releasekit.errors import (
     BuildFailed,
     Denied,
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.values import StageMode
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import Artifact
 
 PUBLISHED, STAGED, BLOCKED = Outcome.PUBLISHED, Outcome.STAGED, Outcome.BLOCKED
@@ -96,14 +97,15 @@ class Bench:
     @property
     def targets(self) -> dict[str, Target]:
         deployment = _Together() if self.deployed else None
-        fake = Target(
+        fake = FakeTarget(
             self.workspace,
             self.registry,
-            deployment,
+            deployment=deployment,
             staging=self.staging,
-            follow_up=self.follow_up,
+            due=self.follow_up and self.follow_up.due,
+            follow_up=self.follow_up and self.follow_up.follow_up,
         )
-        return {"fake": fake, "other": Target(self.others, self.other)}
+        return {"fake": fake, "other": FakeTarget(self.others, self.other)}
 
     def entry(self, of: Package = CORE) -> HistoryEntry:
         entry = read_history(self.root / ".releasekit", seal=SEAL).entry(of)
@@ -457,7 +459,8 @@ def test_a_registry_that_is_known_to_take_longer_is_asked_for_longer(
     """R16: unless the answer to the upload was lost, which the next run looks into."""
 
     async def main(ambiguity: str) -> float:
-        target = replace(bench.targets["fake"], shows_within_s=shows_within_s)
+        target = bench.targets["fake"]
+        target.shows_within_s = shows_within_s
         lookups = Lookups(
             {"fake": target},
             polling=POLLING,

@@ -179,9 +179,9 @@ def name_tags(plan: Plan, config: Config, targets: Mapping[str, Target]) -> dict
     for planned in plan.packages:
         package = planned.package
         template, root = config.tagging.name, config.root
-        if (own := targets[package.id.ecosystem].own_tag) is not None:
+        if (own := targets[package.id.ecosystem].own_tag(package)) is not None:
             # Modules of one path and several majors differ in nothing else.
-            name = like = own(package)
+            name = like = own
         else:
             name = tag_name(template, package, root)
             like = tag_name(template, replace(package, version="{version}"), root)

@@ -233,7 +233,7 @@ async def _find_foreign(
     for planned in plan.packages:
         package, target = planned.package, targets[planned.package.id.ecosystem]
         tag = tags.get(package.id)
-        if tag is None or tag.status is not Status.EXISTING or target.version_at is None:
+        if tag is None or tag.status is not Status.EXISTING:
             continue
         if not is_clean(commit_of_version(planned, plan.commit)):
             asked[package] = (target.version_at, tag.commit)
@@ -261,9 +261,7 @@ async def _find_commits(
 ) -> dict[PackageId, Tag]:
     """Tags of published versions whose commit only the history of the manifests tells."""
     asked = {
-        planned.package: version_at
-        for planned in unknown
-        if (version_at := targets[planned.package.id.ecosystem].version_at) is not None
+        planned.package: targets[planned.package.id.ecosystem].version_at for planned in unknown
     }
     commits = await first_commits(asked, tagging.commits) if asked else {}
     cut = bool(unknown) and await tagging.commits.is_shallow()

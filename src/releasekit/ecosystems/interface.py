@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     Built = tuple[Artifact, ...] | BuildFailed
     # Where the files of a package go, and where an earlier build has left them.
     Into = Callable[[Package], Path]
+    # From a path of today to its bytes at another time, or None where there was no such file.
+    Read = Callable[[Path], bytes | None]
 
 
 # What the files of a workspace's root say of a directory; nothing where that is empty.
@@ -238,105 +240,137 @@ class Attesting(Protocol):
         ...
 
 
-class FollowUp(Protocol):
-    """What packages do by themselves once they are published; they stay so whatever comes of it."""
-
-    def due(self, package: Package) -> str:
-        """What that is, as the subject of a sentence; empty where there is nothing to do."""
-        ...
-
-    async def follow_up(self, package: Package) -> None:
-        """Called at most once for a version, by the run that published it, for one package at a
-        time: an earlier call may have had its effect. Raises BuildFailed.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class Target:
-    """What was found of an ecosystem, and the registry its packages go to.
-
-    With a `deployment`, all packages go out by that, and `registry.upload` is not used: the whole
-    release at once, or, where it is not `whole`, each in its turn with all that is built and needs
-    nothing but what is visible or goes along.
-    `plan_notes` tells, once all packages were looked up, what the user should expect of them: a
-    sentence, or nothing; it raises PlanError for what the registry would never take. `follow_up`
-    comes after a package is confirmed; nobody waits for it. `warnings_of` reads what was built of a
-    package, which blocks, for what its users would regret. `pinned_apart` reads
-    there which of some packages its users need in one version only, and in another than is given;
-    it blocks, and names none where the files are gone. `is_new` says of one that was looked up
-    whether its registry has no package of that name; None where that tells nobody anything.
-    `differing` names what is not the same in a file of ours and in the published one of that name,
-    as far as that can be told. Without `prebuilt`, it has no files that could have been built
-    elsewhere; without `staging`, its registry needs nobody to show what it accepts. It may take
-    `shows_within_s` for that, where that is longer than the time for a package. `singly` takes the
-    place of the workspace's `batches` where nothing of another ecosystem is built: those that wait
-    for one tool then take all slots.
-    Where it `builds_on_published` dependencies, the registry has to show those that another job
-    publishes before a dependent is built. Where it `builds_in_turn`, a batch that waits for no
-    registry is built after those that hold what it needs. `missing_tool` says why none of some
-    packages could be built on this machine, with the version wanted and what to do, without
-    starting anything.
-    Where nothing is `attesting`, the registry takes no attestations, as far as is known.
-    `version_at` is the version that the manifests of a package said at another time, read by a
-    function from a path of today to its bytes, or None where there was no such file; empty where
-    they did not say. `packs` takes all files that git tracks below the directory of a package, by
-    names relative to it, and tells whether a file goes into what is published of it, or makes it,
-    and is more than a test or a note; every file does without it. `inherited_at` is what a manifest
-    took for its package from files outside its directory, as text to compare, and `offered_at` what
-    it said itself that users get, empty where it was none; they read as `version_at` does.
-    `compiled_in` are the packages here whose files may go into what is published of another one, by
-    the manifests alone, each with those that may take it in, and `takes_in` tells of such a pair,
-    by what git tracks below the directory of a package, which files of the second the sources of
-    the first lead to; it is None where they lead to none. `own_tag` is the name of the tag by which
-    the registry itself publishes a package, with all of its bytes; empty where nothing is pushed
-    for it.
+    """What was found of an ecosystem, and the registry its packages go to. It asks for nothing
+    special; an ecosystem overrides what it knows better.
     """
 
-    workspace: Workspace
-    registry: Registry
+    # Takes the packages in the place of `registry.upload`: the whole release at once, or, where it
+    # is not `whole`, each in its turn with all that is built and needs nothing but what is visible
+    # or goes along.
     deployment: Deployment | None = None
     whole: bool = True
-    plan_notes: Callable[[Sequence[PlannedPackage]], str] | None = None
-    follow_up: FollowUp | None = None
-    warnings_of: Callable[[Package, Sequence[Artifact]], Iterable[PackageWarning]] | None = None
-    pinned_apart: Callable[[Sequence[Artifact], Mapping[str, str]], Sequence[str]] | None = None
-    is_new: Callable[[PackageId], bool] | None = None
-    differing: Callable[[Package, Artifact], Awaitable[list[str]]] | None = None
+    # None where no files could have been built elsewhere.
     prebuilt: Prebuilt | None = None
+    # None where the registry needs nobody to show what it accepts.
     staging: Staging | None = None
+    # It may take that long to show a package, if that is longer than the time for a package.
     shows_within_s: float = 0.0
-    singly: Callable[[Sequence[Package]], Sequence[Sequence[Package]]] | None = None
-    builds_on_published: bool = False
-    builds_in_turn: bool = False
-    missing_tool: Callable[[Sequence[Package]], ConfigError | None] | None = None
+    # None where the registry takes no attestations, as far as is known.
     attesting: Attesting | None = None
-    version_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
-    packs: Callable[[Package, Collection[str]], Callable[[str], bool]] | None = None
-    inherited_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
-    offered_at: Callable[[Package, Callable[[Path], bytes | None]], str] | None = None
-    compiled_in: Callable[[Package], Mapping[Package, Collection[Package]]] | None = None
-    takes_in: (
-        Callable[
-            [Package, Package, Callable[[Package], Sequence[str]]], Callable[[str], bool] | None
-        ]
-        | None
-    ) = None
-    own_tag: Callable[[Package], str] | None = None
+    # Whether the registry has no package of a name that was looked up; None where that tells
+    # nobody anything.
+    is_new: Callable[[PackageId], bool] | None = None
+    # The registry has to show dependencies that another job publishes before a dependent is built.
+    builds_on_published: bool = False
+    # A batch that waits for no registry is built after those that hold what it needs.
+    builds_in_turn: bool = False
 
-    async def examined(
-        self, package: Package, artifacts: Sequence[Artifact]
-    ) -> list[PackageWarning]:
-        """What `warnings_of` says, beside the loop, and to its end: it reads whole archives."""
-        if self.warnings_of is None:
-            return []
-        warnings_of = self.warnings_of
-        return await uncancellable(asyncio.to_thread(lambda: list(warnings_of(package, artifacts))))
+    def __init__(self, workspace: Workspace, registry: Registry) -> None:
+        self.workspace = workspace
+        self.registry = registry
 
     @property
     def single_upload(self) -> bool:
         """Whether the whole release goes out in one upload."""
         return self.deployment is not None and self.whole
+
+    def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """As the workspace's `batches`, where nothing of another ecosystem is built: those that
+        wait for one tool then take all slots.
+        """
+        return self.workspace.batches(packages)
+
+    def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:
+        """Why none of these could be built on this machine, with the version wanted and what to
+        do; starts nothing.
+        """
+        return None
+
+    def plan_notes(self, _planned: Sequence[PlannedPackage], /) -> str:
+        """What the user should expect of these, once all packages were looked up: a sentence, or
+        nothing. Raises PlanError for what the registry would never take.
+        """
+        return ""
+
+    async def find_warnings(
+        self, _package: Package, _artifacts: Sequence[Artifact], /
+    ) -> list[PackageWarning]:
+        """What the users of the package would regret, read from what was built of it."""
+        return []
+
+    def pinned_apart(
+        self, _artifacts: Sequence[Artifact], _versions: Mapping[str, str], /
+    ) -> Sequence[str] | None:
+        """Which of some packages those who use these files need in one version only, and in another
+        than is given; blocks. Empty where the files are gone, and None where files do not tell.
+        """
+        return None
+
+    async def differing(self, _package: Package, _artifact: Artifact, /) -> list[str]:
+        """What is not the same in our file and in the published one of its name, as far as that can
+        be told.
+        """
+        return []
+
+    def due(self, _package: Package, /) -> str:
+        """What the package does by itself once it is published, as the subject of a sentence; empty
+        where there is nothing to do. It stays published whatever comes of it.
+        """
+        return ""
+
+    async def follow_up(self, _package: Package, /) -> None:
+        """Do what is `due`, after it is confirmed; nobody waits for it. Called at most once for a
+        version, by the run that published it, for one package at a time: an earlier call may have
+        had its effect. Raises BuildFailed.
+        """
+
+    def own_tag(self, _package: Package, /) -> str | None:
+        """The tag by which the registry itself publishes the package, with all of its bytes: empty
+        where nothing is pushed for it, and None for a registry that goes by no tags.
+        """
+        return None
+
+    def version_at(self, _package: Package, _read: Read, /) -> str:
+        """The version that its manifests said at another time; empty where they did not say."""
+        return ""
+
+    def inherited_at(self, _package: Package, _read: Read, /) -> str:
+        """What its manifest took from files outside its directory, as text to compare."""
+        return ""
+
+    def offered_at(self, _package: Package, _read: Read, /) -> str:
+        """What its manifest said itself that users get; empty where it was none."""
+        return ""
+
+    def packs(self, _package: Package, _names: Collection[str], /) -> Callable[[str], bool]:
+        """Of all files that git tracks below its directory, by names relative to it, whether one
+        goes into what is published of it, or makes it, and is more than a test or a note.
+        """
+        return lambda _: True
+
+    def compiled_in(self, _package: Package, /) -> Mapping[Package, Collection[Package]]:
+        """The packages here whose files may go into what is published of it, by the manifests
+        alone, each with those that may take it in.
+        """
+        return {}
+
+    def takes_in(
+        self, _package: Package, _part: Package, _tracked: Callable[[Package], Sequence[str]], /
+    ) -> Callable[[str], bool] | None:
+        """Of such a pair, by what git tracks below the directory of a package, which files of the
+        second the sources of the first lead to; None where they lead to none.
+        """
+        return None
+
+
+async def list_warnings(
+    find: Callable[[Package, Sequence[Artifact]], Iterable[PackageWarning]],
+    package: Package,
+    artifacts: Sequence[Artifact],
+) -> list[PackageWarning]:
+    """What `find` says, beside the loop, and to its end: it reads whole archives."""
+    return await uncancellable(asyncio.to_thread(lambda: list(find(package, artifacts))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import defaultdict
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,9 @@ def _with_files(ecosystem: str, target: Target, files: Sequence[DistFile]) -> Ta
     workspace = CompletedWorkspace(
         tuple(map(found.completed, target.workspace.packages)), target.workspace, target.prebuilt
     )
-    return replace(target, workspace=workspace)
+    completed = copy(target)
+    completed.workspace = workspace
+    return completed
 
 
 @dataclass(frozen=True, slots=True)

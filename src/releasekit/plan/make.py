@@ -231,9 +231,8 @@ def describe_expectations(
     """What the targets expect of this plan, in words for the user."""
     notes = []
     for name, target in targets.items():
-        if target.plan_notes is not None:
-            own = [planned for planned in packages if planned.package.id.ecosystem == name]
-            notes.append(target.plan_notes(own))
+        own = [planned for planned in packages if planned.package.id.ecosystem == name]
+        notes.append(target.plan_notes(own))
     return tuple(filter(None, notes))
 
 
@@ -586,7 +585,7 @@ def find_missing_tools(plan: Plan, targets: Mapping[str, Target]) -> ConfigError
             for planned in plan.packages
             if planned.package.id.ecosystem == name and planned.action is Action.PUBLISH
         ]
-        if building and target.missing_tool and (error := target.missing_tool(building)):
+        if building and (error := target.missing_tool(building)):
             errors.append(error)
     if not errors:
         return None

@@ -72,10 +72,10 @@ async def with_warnings(
             *unbumped.get(planned.package, ()),
         ]
         if planned.action is Action.UPLOAD:
-            warnings += await targets[ecosystem].examined(planned.package, planned.artifacts)
+            warnings += await targets[ecosystem].find_warnings(planned.package, planned.artifacts)
         elif planned.action is Action.PUBLISH and planned.package.prebuilt:
             brought = planned.package.prebuilt
-            warnings += await targets[ecosystem].examined(planned.package, brought)
+            warnings += await targets[ecosystem].find_warnings(planned.package, brought)
         return replace(planned, warnings=config.levels.apply(warnings))
 
     return replace(plan, packages=tuple(await gather_all(map(warned, plan.packages))))
@@ -160,13 +160,12 @@ def _of_siblings(
     needs = [each for each in planned.package.dependencies if each.on in new]
     if planned.action is not Action.KEEP or not needs:
         return []
-    older: Sequence[str]
-    if target.pinned_apart is None or not planned.artifacts:
+    older = None
+    if planned.artifacts:
+        versions = {need.on.name: new[need.on] for need in needs}
+        older = target.pinned_apart(planned.artifacts, versions)
+    if older is None:
         older = [need.on.name for need in needs if need.exact]
-    else:
-        older = target.pinned_apart(
-            planned.artifacts, {need.on.name: new[need.on] for need in needs}
-        )
     if not older:
         return []
     message = (
@@ -214,15 +213,11 @@ async def _unbumped(
         elif planned.package in tagged:
             since[planned.package] = tagged[planned.package]
     everything = [each for target in targets.values() for each in target.workspace.packages]
-    parts = {package: _parts(package, targets) for package in since}
+    parts = {package: targets[package.id.ecosystem].compiled_in(package) for package in since}
     asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
     found = await changes(asked, everything, config.root, processes)
     tracked = await tracked_files(config.root, processes) if found else []
-    inheriting = {
-        package: inherited_at
-        for package in since
-        if (inherited_at := targets[package.id.ecosystem].inherited_at) is not None
-    }
+    inheriting = {package: targets[package.id.ecosystem].inherited_at for package in since}
     inherited = await _compared(inheriting, since, config.root, processes)
     taken = {package for package, is_same in inherited.items() if not is_same}
 
@@ -234,10 +229,9 @@ async def _unbumped(
 
     changed = {package: packed(package, then) for package, then in since.items()}
     offering = {
-        package: offered_at
+        package: targets[package.id.ecosystem].offered_at
         for package, names in changed.items()
         if package.manifest.name in names
-        and (offered_at := targets[package.id.ecosystem].offered_at) is not None
     }
     for package, is_same in (await _compared(offering, since, config.root, processes)).items():
         if is_same:
@@ -256,8 +250,7 @@ async def _unbumped(
 
     @cache
     def reads(package: Package, part: Package) -> Callable[[str], bool] | None:
-        takes_in = targets[package.id.ecosystem].takes_in
-        return None if takes_in is None else takes_in(package, part, own)
+        return targets[package.id.ecosystem].takes_in(package, part, own)
 
     names = {
         package: [
@@ -278,13 +271,6 @@ async def _unbumped(
         for package, listed in names.items()
         if listed
     }
-
-
-def _parts(
-    package: Package, targets: Mapping[str, Target]
-) -> Mapping[Package, Collection[Package]]:
-    compiled_in = targets[package.id.ecosystem].compiled_in
-    return {} if compiled_in is None else compiled_in(package)
 
 
 def _leads(
@@ -330,4 +316,4 @@ def _packed(
     names: Sequence[str], package: Package, targets: Mapping[str, Target], tracked: Sequence[str]
 ) -> Sequence[str]:
     packs = targets[package.id.ecosystem].packs
-    return names if packs is None or not names else list(filter(packs(package, tracked), names))
+    return list(filter(packs(package, tracked), names)) if names else names

@@ -157,7 +157,7 @@ class Phases:
         package = run.planned.package
         try:
             await asyncio.to_thread(refuse_state, package, artifacts, self._config.state_directory)
-            found = await self._targets[run.id.ecosystem].examined(package, artifacts)
+            found = await self._targets[run.id.ecosystem].find_warnings(package, artifacts)
         except PackageError as error:
             return error
         except OSError as error:
@@ -358,15 +358,15 @@ class Phases:
     async def follow_up(self, run: PackageRun) -> None:
         """Do what is still to follow; however that ends, the package stays published."""
         target = self._targets[run.id.ecosystem]
-        if target.follow_up is None or run.pending_follow_up is None:
+        if run.pending_follow_up is None:
             return
         limit_s = self._config.task_timeout_s
         try:
             with self._events.span("follow-up", run):
                 async with asyncio.timeout(limit_s):
-                    await target.follow_up.follow_up(run.planned.package)
+                    await target.follow_up(run.planned.package)
         except TimeoutError:
-            due = target.follow_up.due(run.planned.package)
+            due = target.due(run.planned.package)
             run.pending_follow_up = BuildFailed(
                 f"{due} did not end within {limit_s:g} s", hint=BY_HAND, problem=Problem.FOLLOW_UP
             )

@@ -187,8 +187,6 @@ async def _compared(target: Target, run: PackageRun, error: DigestMismatch) -> D
     """With the files that differ in the first one with other bytes, where somebody can tell."""
     other = compare(run.artifacts, run.published).differing[0]
     ours = next(artifact for artifact in run.artifacts if artifact.filename == other)
-    if target.differing is None:
-        return error
     names = await target.differing(run.planned.package, ours)
     return DigestMismatch(f"{error}. They differ in {few(names, 3)}") if names else error
 
@@ -203,9 +201,7 @@ def missing_artifacts(run: PackageRun) -> list[Artifact]:
 
 def _pending_follow_up(target: Target, run: PackageRun) -> BuildFailed | None:
     """What has to follow if this run published it; after an earlier run it is not done again."""
-    if target.follow_up is None or not run.is_ours:
-        return None
-    due = target.follow_up.due(run.planned.package)
+    due = target.due(run.planned.package) if run.is_ours else ""
     if not due:
         return None
     return BuildFailed(

@@ -158,8 +158,7 @@ class TaskGraph:
         """One node for each package that has something to do once it is confirmed."""
         tasks = []
         for package in (package for packages in self.uploads.values() for package in packages):
-            follow_up = self._targets[package.ecosystem].follow_up
-            if follow_up is not None and follow_up.due(self._runs[package].planned.package):
+            if self._targets[package.ecosystem].due(self._runs[package].planned.package):
                 after = frozenset({self.shown(package)})
                 task = Task(name=Node("follow-up", package), lane="follow-up", after=after)
                 tasks.append(task)
@@ -223,7 +222,7 @@ def batches_of(plan: Plan, targets: Mapping[str, Target]) -> Iterator[Batch]:
         ]
         foreign = _foreign(packages, plan, target)
         alone = len(packages) == sum(each.action is Action.PUBLISH for each in plan.packages)
-        split = target.singly if target.singly and alone else target.workspace.batches
+        split = target.split_singly if alone else target.workspace.batches
         # What waits for other jobs keeps nothing back that does not.
         for awaited in dict.fromkeys(foreign.values()):
             group = [package for package in packages if foreign[package.id] == awaited]

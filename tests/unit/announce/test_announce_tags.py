@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import fakes
+from fakes import FakeTarget
 from raising import raises
 from releasekit.announce.tags import plan_tags, push_tags
 from releasekit.announced import Status, Tag
 from releasekit.config.tag_options import TagOptions
-from releasekit.ecosystems.interface import Target
 from releasekit.ecosystems.npm.history import version_at
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.announce.tags import Tagging
-    from releasekit.ecosystems.interface import Registry, Workspace
+    from releasekit.ecosystems.interface import Registry, Target, Workspace
 
 ONCE = RetryPolicy(max_retries=0, base_delay_s=0.0, deadline_s=60.0)
 PAGE = "https://github.com/acme/mono"
@@ -53,7 +53,7 @@ def go_tag(package: Package) -> str:
 
 
 def target(own_tag: Callable[[Package], str] | None = None) -> Target:
-    return Target(
+    return FakeTarget(
         cast("Workspace", None), cast("Registry", None), version_at=version_at, own_tag=own_tag
     )
 

@@ -80,7 +80,7 @@ class Line:
         self.root = root
         self.workspace = workspace
         self.packages = [each for each in workspace.packages if not each.unpublishable]
-        self.batches = workspace.singly(self.packages)
+        self.batches = workspace.split_singly(self.packages)
 
     async def build(self, name: str) -> tuple[Artifact, ...] | BuildFailed:
         (batch,) = (batch for batch in self.batches if [p.id.name for p in batch] == [name])
@@ -273,7 +273,7 @@ def test_one_package_needs_nobody_to_wait_for(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(root) as workspace:
             alone = [each for each in workspace.packages if each.id.name == "g:a"]
-            assert workspace.singly(alone) == [alone]
+            assert workspace.split_singly(alone) == [alone]
             assert not workspace.running
 
     asyncio.run(main())
@@ -341,7 +341,7 @@ def test_what_came_whole_is_not_built(tmp_path: Path) -> None:
             (root / "elsewhere").mkdir()
             brought = replace(a, prebuilt=built(root / "elsewhere"))
             others = [each for each in wanted if each is not a]
-            assert len(workspace.singly([brought, *others])) == 2
+            assert len(workspace.split_singly([brought, *others])) == 2
             assert not workspace.running
 
     asyncio.run(main())

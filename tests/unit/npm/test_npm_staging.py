@@ -602,7 +602,6 @@ def test_a_plan_tells_of_the_end_of_tokens_once(
     tmp_path: Path, environ: Mapping[str, str], more: dict[str, object], noted: bool
 ) -> None:
     async def use(target: Target) -> list[str]:
-        assert target.plan_notes is not None
         return [
             target.plan_notes([PlannedPackage(package=PACKAGE, action=action, reason="")] * 3)
             for action in (Action.PUBLISH, Action.UPLOAD, Action.KEEP, Action.AWAIT)
@@ -627,7 +626,6 @@ def test_a_plan_tells_how_long_npm_scans(
     """R49"""
 
     async def use(target: Target) -> list[str]:
-        assert target.plan_notes is not None
         return [
             target.plan_notes([PlannedPackage(package=PACKAGE, action=action, reason="")])
             for action in (Action.PUBLISH, Action.KEEP)

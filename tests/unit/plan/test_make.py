@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from fakes import FakeRegistry, FakeWorkspace, config, package, package_id, target
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package, package_id, target
 from raising import raises
 from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
@@ -39,7 +39,7 @@ def plan_of(
         if not p.manifest.exists():
             p.manifest.write_text(f"{p.id.name} needs @core\n")
     workspace = FakeWorkspace(packages=placed)
-    targets = {"fake": Target(workspace, registry or FakeRegistry(), is_new=is_new)}
+    targets = {"fake": FakeTarget(workspace, registry or FakeRegistry(), is_new=is_new)}
     settings = config(root, **changes)
     return asyncio.run(make_plan(settings, targets, History(), commit="c0ffee"))
 

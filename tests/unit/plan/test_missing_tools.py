@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace, artifact, package, plan, target
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace, artifact, package, plan, target
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.mvn import missing_tool as missing_for_maven
 from releasekit.ecosystems.npm.packing import find_missing_tool as missing_for_npm
@@ -135,11 +135,10 @@ def test_only_what_is_built_takes_a_tool(tmp_path: Path) -> None:
         return ConfigError("fake: hammer is not on PATH", hint="Buy one.")
 
     made = plan(CORE, package("app"), actions={"app": Action.KEEP})
-    (there,) = target(FakeWorkspace((CORE,)), FakeRegistry()).values()
-    fake = replace(there, missing_tool=missing)
+    fake = FakeTarget(FakeWorkspace((CORE,)), FakeRegistry(), missing_tool=missing)
     error = find_missing_tools(made, {"fake": fake})
     assert (str(error), error and error.hint) == ("fake: hammer is not on PATH", "Buy one.")
     kept = plan(CORE, actions={"core": Action.KEEP})
     assert find_missing_tools(kept, {"fake": fake}) is None
     assert asked == [["core"]]
-    assert find_missing_tools(made, {"fake": replace(fake, missing_tool=None)}) is None
+    assert find_missing_tools(made, target(FakeWorkspace((CORE,)), FakeRegistry())) is None

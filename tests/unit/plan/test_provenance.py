@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from attesting import FakeAttesting
-from fakes import FakeRegistry, FakeWorkspace, config, package, plan
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package, plan
 from raising import raises
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.interface import Target
 from releasekit.model import Action
 from releasekit.plan.provenance import with_provenance
 from releasekit.problems import Problem
@@ -53,7 +52,7 @@ def planned(
     **changes: object,
 ) -> Plan:
     attesting = FakeAttesting(obstacles, wishes) if takes else None
-    targets = {"fake": Target(FakeWorkspace(), FakeRegistry(), attesting=attesting)}
+    targets = {"fake": FakeTarget(FakeWorkspace(), FakeRegistry(), attesting=attesting)}
     settings = config(Path("/workspace"), attestations=attestations, mode="publish", **changes)
     return with_provenance(made or plan(package("a"), package("b")), settings, targets, job)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import DECLARED, FakeRegistry, FakeWorkspace, config, package, plan
+from fakes import DECLARED, FakeRegistry, FakeTarget, FakeWorkspace, config, package, plan
 from releasekit.config.config import load
 from releasekit.config.inputs import Inputs
 from releasekit.config.shards import Shard, ShardCounts
-from releasekit.ecosystems.interface import Deployment, Target
+from releasekit.ecosystems.interface import Deployment
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import Action, Dependency, Outcome, Package, PackageId, Plan, Report
 from releasekit.plan.file import PlanFile
@@ -148,7 +148,7 @@ def test_what_earlier_runs_took_counts_else_the_number_of_files(tmp_path: Path) 
 
 def split(root: Path, *packages: Package, rows: str = "2", **target: object) -> Plan:
     settings = config(root, shards=ShardCounts.parse(rows.split(","), KNOWN, "shards"))
-    made = Target(FakeWorkspace(), FakeRegistry(), **target)  # type: ignore[arg-type]
+    made = FakeTarget(FakeWorkspace(), FakeRegistry(), **target)
     return with_shards(plan(*packages), settings, {"fake": made}, {})
 
 
@@ -173,7 +173,7 @@ def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_what_is_there_is_in_one_part_and_is_no_work(tmp_path: Path) -> None:
     actions = {"a": Action.KEEP, "b": Action.KEEP}
     settings = config(tmp_path, shards=ShardCounts(2))
-    target = Target(FakeWorkspace(), FakeRegistry())
+    target = FakeTarget(FakeWorkspace(), FakeRegistry())
     packages = [package(name) for name in "abcd"]
     made = with_shards(plan(*packages, actions=actions), settings, {"fake": target}, {})
     assert sorted(each.shard for each in made.packages) == ["1/2", "1/2", "2/2", "2/2"]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace
-from releasekit.ecosystems.interface import Target
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace
 from releasekit.errors import PlanError
 from releasekit.model import Action, Dependency, Package, PackageId, PlannedPackage
 from releasekit.plan.make import check_single_uploads
@@ -26,8 +25,8 @@ def check(
 ) -> None:
     registry = AtOnce()
     targets = {
-        "maven": Target(FakeWorkspace(), registry, registry, whole=single_upload),
-        "pypi": Target(FakeWorkspace(), FakeRegistry()),
+        "maven": FakeTarget(FakeWorkspace(), registry, deployment=registry, whole=single_upload),
+        "pypi": FakeTarget(FakeWorkspace(), FakeRegistry()),
     }
     steps = [
         PlannedPackage(

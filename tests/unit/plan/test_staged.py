@@ -14,13 +14,13 @@ from fakes import (
     URL,
     FakeRegistry,
     FakeStaging,
+    FakeTarget,
     FakeWorkspace,
     artifact,
     config,
     package,
     where_staged,
 )
-from releasekit.ecosystems.interface import Target
 from releasekit.errors import Denied, DigestMismatch, Rejected, Transient
 from releasekit.model import Action, Outcome, Package, Plan, PlannedPackage
 from releasekit.plan.make import make_plan
@@ -80,7 +80,7 @@ class Bench:
         for each in placed:
             each.manifest.write_text("")
         workspace = FakeWorkspace(packages=placed)
-        targets = {"fake": Target(workspace, self.registry, staging=self.staging)}
+        targets = {"fake": FakeTarget(workspace, self.registry, staging=self.staging)}
         settings = config(self.root, ecosystems=("fake",))
         return asyncio.run(make_plan(settings, targets, history, commit="c0ffee"))
 

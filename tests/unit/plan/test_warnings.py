@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace, artifact, config, package, package_id, plan, released
+from fakes import (
+    FakeRegistry,
+    FakeTarget,
+    FakeWorkspace,
+    artifact,
+    config,
+    package,
+    package_id,
+    plan,
+    released,
+)
 from releasekit.config.levels import Level, Levels
-from releasekit.ecosystems.interface import Target
 from releasekit.errors import PlanError
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
@@ -35,9 +44,10 @@ from releasekit.text.escape import code, markdown
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, Plan
 
 CORE, APP = package("core"), package("app", "core")
@@ -86,7 +96,7 @@ def test_who_builds_without_a_sandbox_is_warned(
     made = plan(CORE, actions={"core": action})
     levels = Levels({WarningName.UNSANDBOXED: level})
     workspace = FakeWorkspace((CORE,))
-    target = Target(workspace=workspace, registry=FakeRegistry())
+    target = FakeTarget(workspace=workspace, registry=FakeRegistry())
     within = Sandbox(words="", lacking=lacking)
     warned_of = warned(tmp_path, made, target, sandbox=within, levels=levels)
     assert names(warned_of) == {"core": found}
@@ -96,8 +106,8 @@ def test_who_builds_without_a_sandbox_is_warned(
     assert names(warned(tmp_path, plan(brought), target, sandbox=within)) == {"core": []}
 
 
-def empty(_package: Package, _artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
-    yield EMPTY
+async def empty(_package: Package, _artifacts: Sequence[Artifact]) -> list[PackageWarning]:
+    return [EMPTY]
 
 
 def placed(made: Plan, root: Path) -> Plan:
@@ -119,7 +129,7 @@ def test_a_name_that_is_new_is_said(tmp_path: Path) -> None:
     made = plan(CORE, APP, package("cli"), actions={"app": Action.KEEP, "cli": Action.UPLOAD})
     begun = replace(made.packages[2], begun=True)
     made = replace(made, packages=(*made.packages[:2], begun), commit="")
-    target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
     assert names(warned(tmp_path, made, target)) == {"core": ["new-name"], "app": [], "cli": []}
 
 
@@ -132,7 +142,7 @@ def test_a_new_name_that_is_hardly_meant_is_an_error(
     """R49: a name is taken for good; releasekit.toml may say that all of them are meant."""
     doubtful = replace(CORE, doubt="lies in a directory called `examples`")
     levels = Levels({} if given is None else {WarningName.NEW_NAME: given})
-    target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
     made = replace(plan(doubtful, APP), commit="")
     core, app = warned(tmp_path, made, target, levels=levels).packages
     (found,) = core.warnings
@@ -151,7 +161,7 @@ def test_a_new_root_of_known_packages_is_an_error(
     """R49: it is there for the tools, unless it needs them, or all are new."""
     root = replace(package("dev", *needs), directory=tmp_path)
     core = replace(CORE, directory=tmp_path / "core")
-    target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda each: each.name not in known)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), is_new=lambda each: each.name not in known)
     made = replace(plan(core, root, actions={"core": Action.KEEP}), commit="")
     (warning,) = warned(tmp_path, made, target).packages[1].warnings
     assert warning.error is is_error
@@ -173,7 +183,7 @@ def test_a_kept_package_pinned_to_an_older_sibling_is_said(
     """R49: nobody can install both."""
     app = replace(APP, dependencies=tuple(replace(d, exact=exact) for d in APP.dependencies))
     made = replace(plan(CORE, app, actions={"core": core, "app": Action.KEEP}), commit="")
-    found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
+    found = warned(tmp_path, made, FakeTarget(FakeWorkspace(), FakeRegistry()))
     assert names(found)["app"] == expected
 
 
@@ -193,7 +203,7 @@ def test_the_files_of_an_earlier_run_say_what_they_are_pinned_to(
         return apart
 
     found = warned(
-        tmp_path, made, Target(FakeWorkspace(), FakeRegistry(), pinned_apart=pinned_apart)
+        tmp_path, made, FakeTarget(FakeWorkspace(), FakeRegistry(), pinned_apart=pinned_apart)
     )
     assert names(found)["app"] == ["older-sibling"] * len(apart)
     assert asked == [(stored, {"core": CORE.version})]
@@ -206,7 +216,7 @@ def test_what_excludes_the_workspaces_version_is_said_and_no_edge(tmp_path: Path
     outside = replace(package("old"), elsewhere=(need, gone))
     kept = replace(package("kept"), elsewhere=(need,))
     made = replace(plan(CORE, outside, kept, actions={"kept": Action.KEEP}), commit="")
-    found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
+    found = warned(tmp_path, made, FakeTarget(FakeWorkspace(), FakeRegistry()))
     assert names(found) == {"core": [], "old": ["excluded-sibling"], "kept": []}
     message = found.packages[1].warnings[0].message
     assert message.startswith("it requires core ^2 (here 1.0), gone >=3, so its")
@@ -218,7 +228,7 @@ def test_files_added_to_a_published_version_make_no_older_sibling(tmp_path: Path
     made = replace(plan(CORE, app, actions={"app": Action.KEEP}), commit="")
     core = replace(made.packages[0], published=Published(files={"core.tar.gz": "sha256:00"}))
     made = replace(made, packages=(core, *made.packages[1:]))
-    found = warned(tmp_path, made, Target(FakeWorkspace(), FakeRegistry()))
+    found = warned(tmp_path, made, FakeTarget(FakeWorkspace(), FakeRegistry()))
     assert names(found) == {"core": [], "app": []}
 
 
@@ -238,7 +248,7 @@ def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> 
     key = (first.package.id, first.package.version)
     history = History(entries={key: HistoryEntry(version="1.0", commit=built)})
 
-    found = warned(root, made, Target(FakeWorkspace(), FakeRegistry()), history)
+    found = warned(root, made, FakeTarget(FakeWorkspace(), FakeRegistry()), history)
     assert [[warning.message for warning in step.warnings] for step in found.packages] == [
         [f"a.py changed since 1.0 was published (commit {built[:12]}), {UNBUMPED}"],
         [f"a.py changed since 1.0 was published (tag app-v1.0), {UNBUMPED}"],
@@ -263,7 +273,7 @@ def test_a_manifest_that_offers_the_same_has_not_changed(tmp_path: Path) -> None
         text = read(package.directory / "manifest") or b""
         return text.decode().partition(" #")[0]
 
-    found = warned(root, made, Target(FakeWorkspace(), FakeRegistry(), offered_at=offered_at))
+    found = warned(root, made, FakeTarget(FakeWorkspace(), FakeRegistry(), offered_at=offered_at))
     changed = ["changed-without-bump"]
     assert names(found) == {"core": [], "app": changed, "cli": changed}
 
@@ -289,7 +299,7 @@ def test_what_changed_in_a_package_that_is_compiled_in_is_said(tmp_path: Path) -
     git(root, "commit", "--quiet", "--message", "Change")
 
     def said(*imports: tuple[Package, Package]) -> list[str]:
-        target = Target(
+        target = FakeTarget(
             FakeWorkspace([app, mid, inner, tools]),
             FakeRegistry(),
             compiled_in=lambda _: {mid: [app], inner: [mid], tools: [app, tools]},
@@ -312,13 +322,13 @@ def test_what_changed_in_a_package_left_out_is_not_its_parents(tmp_path: Path) -
     git(root, "commit", "--quiet", "--all", "--message", "Change")
     packages = [each.package for each in made.packages]
     top = replace(made.packages[0], package=replace(packages[0], directory=root))
-    target = Target(FakeWorkspace([top.package, packages[1]]), FakeRegistry())
+    target = FakeTarget(FakeWorkspace([top.package, packages[1]]), FakeRegistry())
     assert names(warned(tmp_path, replace(made, packages=(top,)), target)) == {"core": []}
 
 
 def test_what_an_earlier_run_built_is_examined_again(tmp_path: Path) -> None:
     made = replace(plan(CORE, APP, actions={"core": Action.UPLOAD}), commit="")
-    target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), find_warnings=empty)
     assert names(warned(tmp_path, made, target)) == {"core": ["empty-package"], "app": []}
 
 
@@ -328,7 +338,7 @@ def test_what_came_from_elsewhere_is_examined_in_the_plan(tmp_path: Path) -> Non
     file.write_bytes(b"w")
     brought = Artifact(path=file, size=1, digests={"sha256": "00"})
     core = replace(CORE, prebuilt=(brought,))
-    target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), find_warnings=empty)
     found = warned(tmp_path, replace(plan(core, APP), commit=""), target)
     assert names(found) == {"core": ["empty-package"], "app": []}
     assert released(tmp_path, target, found)["core"].warnings == (EMPTY,)
@@ -351,7 +361,7 @@ def test_an_error_is_told_once_as_the_reason() -> None:
 
 def test_strict_refuses_the_plan_with_everything_in_one_line(tmp_path: Path) -> None:
     made = replace(plan(CORE, APP), commit="")
-    target = Target(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
     refuse_errors(warned(tmp_path, made, target))
     found = warned(tmp_path, made, target, levels=Levels(strict=True))
     with pytest.raises(PlanError, match=r"^new-name: fake:core, fake:app: .*no package") as caught:
@@ -367,13 +377,13 @@ def test_built_files_are_examined_before_anything_is_sent(tmp_path: Path) -> Non
     strict, lenient = tmp_path / "strict", tmp_path / "lenient"
     for directory in (strict, lenient):
         directory.mkdir()
-    target = Target(FakeWorkspace(), FakeRegistry(), warnings_of=empty)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), find_warnings=empty)
     results = released(lenient, target, plan(CORE, APP))
     assert [each.outcome for each in results.values()] == [Outcome.PUBLISHED] * 2
     assert results["core"].warnings == (EMPTY,)
 
     registry = FakeRegistry()
-    target = Target(FakeWorkspace(), registry, warnings_of=empty)
+    target = FakeTarget(FakeWorkspace(), registry, find_warnings=empty)
     results = released(strict, target, plan(CORE, APP), levels=Levels(strict=True))
     assert [each.outcome for each in results.values()] == [Outcome.FAILED, Outcome.BLOCKED]
     assert results["core"].reason == "empty-package: there is nothing in it"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.errors import BuildFailed
-    from releasekit.model import Package
+    from releasekit.model import Artifact, Package, PlannedPackage
 
 # The build reads cargo's output, so no configuration file may change its form.
 # https://doc.rust-lang.org/cargo/reference/config.html#term
@@ -56,30 +55,29 @@ def target(
     destination = find_destination(config, options, services.environment, sandbox)
     seen: dict[str, bytes | None] = {}
     ecosystem = Cargo(config, options, services, destination, seen)
-    make = partial(
-        Target,
-        # The calls of a workspace take turns anyway, and each finds what earlier ones packaged.
-        builds_in_turn=True,
-        version_at=roots.version_at,
-        packs=roots.packs,
-        inherited_at=roots.inherited_at,
-        offered_at=roots.offered_at,
-    )
-    there = directory
-    if there is None:
-        there = registry = SparseRegistry(config, services, destination, seen)
-        make = partial(
-            make,
-            plan_notes=registry.plan_notes,
-            is_new=registry.is_new,
-            differing=registry.differing,
-        )
+    registry = directory or SparseRegistry(config, services, destination, seen)
+    return Discovery.joining(ecosystem, registry, CargoTarget)
 
-    return Discovery.joining(
-        ecosystem,
-        there,
-        lambda found, there: make(found, there, prebuilt=PrebuiltCrates(found.packages)),
-    )
+
+class CargoTarget(Target):
+    # The calls of a workspace take turns anyway, and each finds what earlier ones packaged.
+    builds_in_turn = True
+    version_at = staticmethod(roots.version_at)
+    inherited_at = staticmethod(roots.inherited_at)
+    offered_at = staticmethod(roots.offered_at)
+    packs = staticmethod(roots.packs)
+
+    def __init__(self, workspace: CargoWorkspace, registry: Registry) -> None:
+        super().__init__(workspace, registry)
+        self.prebuilt = PrebuiltCrates(workspace.packages)
+        self._index = registry if isinstance(registry, SparseRegistry) else None
+        self.is_new = self._index.is_new if self._index else None
+
+    def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
+        return self._index.plan_notes(planned) if self._index else ""
+
+    async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
+        return await self._index.differing(package, artifact) if self._index else []
 
 
 class Cargo(Resource):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, gomod, release
@@ -38,23 +37,25 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for a proxy that cannot be used."""
-    if directory is not None:
-        ecosystem = Go(config, options, services, directory.lookup)
-        # The hash of a module covers the hashes of what it needs.
-        target = partial(Target, builds_on_published=True, packs=packs)
-        return Discovery.joining(ecosystem, directory, target)
-    tags = TagRegistry(config, options, services)
-    ecosystem = Go(config, options, services, tags.lookup)
-    target = partial(
-        Target,
-        deployment=tags,
-        whole=False,
-        builds_on_published=True,
-        own_tag=tags.own_tag,
-        is_new=tags.is_new,
-        packs=packs,
-    )
-    return Discovery.joining(ecosystem, tags, target)
+    registry = directory or TagRegistry(config, options, services)
+    ecosystem = Go(config, options, services, registry.lookup)
+    return Discovery.joining(ecosystem, registry, GoTarget)
+
+
+class GoTarget(Target):
+    # The hash of a module covers the hashes of what it needs.
+    builds_on_published = True
+    packs = staticmethod(packs)
+
+    def __init__(self, workspace: GoWorkspace, registry: Registry) -> None:
+        super().__init__(workspace, registry)
+        self._tags = registry if isinstance(registry, TagRegistry) else None
+        if self._tags:
+            self.deployment, self.whole = self._tags, False
+            self.is_new = self._tags.is_new
+
+    def own_tag(self, package: Package, /) -> str | None:
+        return self._tags.own_tag(package) if self._tags else None
 
 
 class Go:

@@ -25,15 +25,15 @@ from releasekit.errors import BuildFailed, ConfigError
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Built, Into, Registry, Staging
+    from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
-    from releasekit.model import Package, PackageId
+    from releasekit.model import Package, PackageId, PlannedPackage
 
 
 class Maven(Resource):
@@ -77,7 +77,7 @@ class MavenWorkspace:
         """One for each reactor."""
         return batched(packages, lambda package: self.projects[package.id.name].top)
 
-    def singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+    def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """Each package alone, although one mvn builds a reactor: it deploys them one by one.
 
         Pinned manifests stay pinned for the build of a whole batch, and with one slot mvn would run
@@ -92,12 +92,6 @@ class MavenWorkspace:
                 builder = self._make_builder(wanted)
                 self.running[builder.top] = RunningBuild(builder, wanted, group)
         return [[package] for package in packages]
-
-    def missing_tool(self, packages: Sequence[Package]) -> ConfigError | None:
-        services = self.maven.services
-        return mvn.missing_tool(
-            packages, self.maven.options, services.processes, services.environment
-        )
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         return await self._sign(packages, await self._build(packages, into))
@@ -166,45 +160,55 @@ def target(
     """Raises ConfigError for a registry that cannot be used."""
     ecosystem = Maven(config, options, services)
     if directory is not None:
-        return Discovery.joining(ecosystem, directory, _make_target)
-    registry = config.registry_url("maven", default=CENTRAL)
-    is_central = registry.text.rstrip("/") == CENTRAL
+        return Discovery.joining(ecosystem, directory, MavenTarget)
+    url = config.registry_url("maven", default=CENTRAL)
+    is_central = url.text.rstrip("/") == CENTRAL
     if options.api == "portal" or (options.api == "auto" and is_central):
-        portal = Portal(registry, options, config=config, services=services)
+        portal = Portal(url, options, config=config, services=services)
         staging = PortalStaging(portal, options.stage or config.stage)
-        return Discovery.joining(
-            ecosystem,
-            portal,
-            partial(_make_target, portal=portal, staging=staging, is_new=portal.is_new),
-        )
+        return Discovery.joining(ecosystem, portal, partial(PortalTarget, staging=staging))
     if options.stage == "always":
         raise ConfigError(
-            f'releasekit.toml: [maven] stage = "always": {registry} shows at once what it accepts',
+            f'releasekit.toml: [maven] stage = "always": {url} shows at once what it accepts',
             hint='Leave it out; or write api = "portal", if that is the address of one.',
             problem=Problem.REGISTRY_SETTINGS,
         )
-    repository = Repository(registry, options, config=config, services=services)
-    return Discovery.joining(ecosystem, repository, partial(_make_target, is_new=repository.is_new))
+    repository = Repository(url, options, config=config, services=services)
+    return Discovery.joining(ecosystem, repository, MavenTarget)
 
 
-def _make_target(
-    found: MavenWorkspace,
-    there: Registry,
-    portal: Portal | None = None,
-    staging: Staging | None = None,
-    is_new: Callable[[PackageId], bool] | None = None,
-) -> Target:
-    return Target(
-        found,
-        there,
-        portal,
-        prebuilt=MavenFiles(found),
-        staging=staging,
-        is_new=is_new,
-        # The one upload to a portal waits for all builds.
-        singly=found.singly if portal is None else None,
-        plan_notes=portal.plan_notes if portal else None,
-        missing_tool=found.missing_tool,
-        version_at=partial(version_at, found.projects),
-        packs=packs,
-    )
+class MavenTarget(Target):
+    packs = staticmethod(packs)
+
+    def __init__(self, workspace: MavenWorkspace, registry: Registry) -> None:
+        super().__init__(workspace, registry)
+        self._found = workspace
+        self.prebuilt = MavenFiles(workspace)
+        self.is_new = registry.is_new if isinstance(registry, Repository) else None
+
+    def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        return self._found.split_singly(packages)
+
+    def missing_tool(self, packages: Sequence[Package], /) -> ConfigError | None:
+        maven, services = self._found.maven, self._found.maven.services
+        return mvn.missing_tool(packages, maven.options, services.processes, services.environment)
+
+    def version_at(self, package: Package, read: Read, /) -> str:
+        return version_at(self._found.projects, package, read)
+
+
+class PortalTarget(MavenTarget):
+    def __init__(
+        self, workspace: MavenWorkspace, portal: Portal, *, staging: PortalStaging
+    ) -> None:
+        super().__init__(workspace, portal)
+        self._portal = self.deployment = portal
+        self.staging = staging
+        self.is_new = portal.is_new
+
+    def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        """The one upload waits for all builds."""
+        return self.workspace.batches(packages)
+
+    def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
+        return self._portal.plan_notes(planned)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.package_filter import will_build
-from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.interface import Discovery, Services, Target, list_warnings
 from releasekit.ecosystems.npm import Inputs, discover, document, pin, tarball
 from releasekit.ecosystems.npm.answers import NPMJS_HOST
 from releasekit.ecosystems.npm.attesting import NpmAttesting
@@ -38,15 +38,15 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Built, Into, Registry
+    from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.discover import Found
-    from releasekit.model import Package, PackageId, PlannedPackage
+    from releasekit.model import Artifact, Package, PackageId, PackageWarning, PlannedPackage
     from releasekit.state.run_logs import Log
 
 # npmjs.com scans what it takes before it shows it: for 5 minutes as a rule, for 15 or more at peak
@@ -67,45 +67,58 @@ def target(
     """Raises ConfigError for a tag or a registry that cannot be used."""
     document.check_tag(config.own(Inputs).tag, where="npm-tag")
     registry = directory or NpmRegistry(config, services)
-    is_new, staging, more_notes, shows_within_s = None, None, [], 0.0
-    attests, takes, private = True, None, config.trust_config is not None
-    if isinstance(registry, NpmRegistry):
-        shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
-        is_new = registry.is_new
-        staging = NpmStaging(registry, options.stage or config.stage)
-        more_notes = [staging.plan_notes, registry.plan_notes]
-        if registry.is_npmjs and config.gate == "visible" and staging.mode != "always":
-            more_notes.append(describe_scans)
-        attests, takes = registry.is_npmjs or config.attestations == "required", registry
+    make = partial(NpmTarget, config=config, options=options)
+    return Discovery.joining(Npm(config, options, services), registry, make)
 
-    def make_target(workspace: NpmWorkspace, registry: Registry) -> Target:
-        found = workspace.found
 
-        def plan_notes(packages: Sequence[PlannedPackage]) -> str:
-            notes = [each(packages) for each in (workspace.plan_notes, *more_notes)]
-            return ". ".join(filter(None, notes))
+class NpmTarget(Target):
+    version_at = staticmethod(version_at)
+    offered_at = staticmethod(offered_at)
+    packs = staticmethod(packs)
+    takes_in = staticmethod(takes_in)
 
-        return Target(
-            workspace,
-            registry,
-            plan_notes=plan_notes,
-            follow_up=workspace,
-            warnings_of=find_warnings,
-            is_new=is_new,
-            prebuilt=PrebuiltTarballs(found.by_name),
-            staging=staging,
-            shows_within_s=shows_within_s,
-            missing_tool=partial(find_missing_tool, processes=services.processes),
-            attesting=NpmAttesting(found, takes, private) if attests else None,
-            version_at=version_at,
-            packs=packs,
-            inherited_at=partial(inherited_at, found),
-            offered_at=offered_at,
-            compiled_in=partial(compiled_in, found, workspace.packages),
-            takes_in=takes_in,
-        )
+    def __init__(
+        self, workspace: NpmWorkspace, registry: Registry, *, config: Config, options: Options
+    ) -> None:
+        super().__init__(workspace, registry)
+        self._packages = workspace
+        self._notes: list[Callable[[Sequence[PlannedPackage]], str]] = [workspace.plan_notes]
+        self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
+        attests, takes = True, None
+        if isinstance(registry, NpmRegistry):
+            self.is_new = registry.is_new
+            self.shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
+            self.staging = staging = NpmStaging(registry, options.stage or config.stage)
+            self._notes += [staging.plan_notes, registry.plan_notes]
+            if registry.is_npmjs and config.gate == "visible" and staging.mode != "always":
+                self._notes.append(describe_scans)
+            attests, takes = registry.is_npmjs or config.attestations == "required", registry
+        if attests:
+            private = config.trust_config is not None
+            self.attesting = NpmAttesting(workspace.found, takes, private)
 
-    return Discovery.joining(Npm(config, options, services), registry, make_target)
+    def missing_tool(self, packages: Sequence[Package], /) -> ConfigError | None:
+        return find_missing_tool(packages, processes=self._packages.npm.processes)
+
+    def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
+        return ". ".join(filter(None, (notes(planned) for notes in self._notes)))
+
+    async def find_warnings(
+        self, package: Package, artifacts: Sequence[Artifact], /
+    ) -> list[PackageWarning]:
+        return await list_warnings(find_warnings, package, artifacts)
+
+    def due(self, package: Package, /) -> str:
+        return self._packages.due(package)
+
+    async def follow_up(self, package: Package, /) -> None:
+        await self._packages.follow_up(package)
+
+    def inherited_at(self, package: Package, read: Read, /) -> str:
+        return inherited_at(self._packages.found, package, read)
+
+    def compiled_in(self, package: Package, /) -> Mapping[Package, Collection[Package]]:
+        return compiled_in(self._packages.found, self._packages.packages, package)
 
 
 def describe_scans(packages: Sequence[PlannedPackage]) -> str:
@@ -137,6 +150,7 @@ class Npm(Resource):
         self.config = config
         self.options = options
         self.logs = services.logs
+        self.processes = services.processes
         passed = services.processes.passing(options.pass_env)
         self.packer = Packer(services.processes, root=config.root, env=passed, group=self.group)
 
@@ -173,7 +187,7 @@ class Npm(Resource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NpmWorkspace:
-    """Implements `interface.Workspace`; and `FollowUp`, for the scripts `npm publish` runs last.
+    """Implements `interface.Workspace`, and follows up with the scripts `npm publish` runs last.
 
     `contents` are the directories that are packed of each package that is published, where that is
     not its own.

@@ -19,7 +19,13 @@ from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
 from releasekit.config.package_filter import chosen, will_build
-from releasekit.ecosystems.interface import Contained, Discovery, Services, Target
+from releasekit.ecosystems.interface import (
+    Contained,
+    Discovery,
+    Services,
+    Target,
+    list_warnings,
+)
 from releasekit.ecosystems.pypi import discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
@@ -47,10 +53,10 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.directory import Layout
-    from releasekit.ecosystems.interface import Attesting, Built, Into, Registry
+    from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.model import Artifact, Package, PlannedPackage
+    from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
 
 
 def layout(_config: Config, options: Options) -> Layout:
@@ -61,42 +67,37 @@ def target(
     config: Config, options: Options, services: Services, directory: Registry | None
 ) -> Discovery:
     """Raises ConfigError for an index or a registry that cannot be used."""
-    ecosystem = PyPI(config, options, services)
-    if directory is not None:
-        join = partial(_make_target, attesting=IndexAttesting())
-        return Discovery.joining(ecosystem, directory, join)
-    index = PackageIndex(config, services)
-    takes_attestations = index.is_pypi or config.attestations == "required"
-    private = config.trust_config is not None
-    attesting = IndexAttesting(index, private) if takes_attestations else None
-    join = partial(_make_target, index=index, attesting=attesting)
-    return Discovery.joining(ecosystem, index, join)
+    registry = directory or PackageIndex(config, services)
+    make = partial(PyPITarget, config=config)
+    return Discovery.joining(PyPI(config, options, services), registry, make)
 
 
-def _make_target(
-    found: PyPIWorkspace,
-    there: Registry,
-    *,
-    index: PackageIndex | None = None,
-    attesting: Attesting | None = None,
-) -> Target:
-    def plan_notes(planned: Sequence[PlannedPackage]) -> str:
-        notes = [index.plan_notes(planned) if index else "", found.note_of_pins(planned)]
-        return ". ".join(filter(None, notes))
+class PyPITarget(Target):
+    pinned_apart = staticmethod(find_pinned_apart)
+    version_at = staticmethod(version_at)
+    offered_at = staticmethod(offered_at)
+    packs = staticmethod(packs)
 
-    return Target(
-        found,
-        there,
-        plan_notes=plan_notes,
-        warnings_of=partial(find_warnings, on_pypi=bool(index and index.is_pypi)),
-        pinned_apart=find_pinned_apart,
-        is_new=index.is_new if index else None,
-        prebuilt=PythonFiles(found),
-        attesting=attesting,
-        version_at=version_at,
-        packs=packs,
-        offered_at=offered_at,
-    )
+    def __init__(self, workspace: PyPIWorkspace, registry: Registry, *, config: Config) -> None:
+        super().__init__(workspace, registry)
+        self._found = workspace
+        self._index = index = registry if isinstance(registry, PackageIndex) else None
+        self.prebuilt = PythonFiles(workspace)
+        self.is_new = index.is_new if index else None
+        if index is None:
+            self.attesting = IndexAttesting()
+        elif index.is_pypi or config.attestations == "required":
+            self.attesting = IndexAttesting(index, config.trust_config is not None)
+
+    def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
+        of_index = self._index.plan_notes(planned) if self._index else ""
+        return ". ".join(filter(None, [of_index, self._found.note_of_pins(planned)]))
+
+    async def find_warnings(
+        self, package: Package, artifacts: Sequence[Artifact], /
+    ) -> list[PackageWarning]:
+        find = partial(find_warnings, on_pypi=bool(self._index and self._index.is_pypi))
+        return await list_warnings(find, package, artifacts)
 
 
 class PyPI(Resource):
