@@ -16,12 +16,12 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
+from processes import PATIENCE_S, wait_until
 from screens import Cutting
 from workspaces import Program, git, uv_workspace
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-PATIENCE_S = 120.0
 # The terminal becomes the controlling one; a hang-up may be ignored from the start, also of tests.
 LAUNCH = """
 import fcntl, os, signal, sys, termios
@@ -112,15 +111,13 @@ class Window:
 
     def until(self, seen: Callable[[list[str]], bool]) -> list[str]:
         """Read what is written until the screen is as it should be."""
-        patience = time.monotonic() + PATIENCE_S
         while not seen(self.screen.shown):
-            assert time.monotonic() < patience, self.told
-            readable, _, _ = select.select([self.master], [], [], 1.0)
-            if readable:
-                try:
-                    self.screen.take(self._decoder.decode(os.read(self.master, 65_536)))
-                except OSError:
-                    assert seen(self.screen.shown), self.told
+            # The live part tells the seconds, so only a run that hangs writes nothing.
+            assert select.select([self.master], [], [], PATIENCE_S)[0], self.told
+            try:
+                self.screen.take(self._decoder.decode(os.read(self.master, 65_536)))
+            except OSError:
+                assert seen(self.screen.shown), self.told
         return self.screen.shown
 
     def shows(self, text: str) -> list[str]:
@@ -139,10 +136,7 @@ class Window:
 
     def begins_the_build(self) -> None:
         self.shows("demo-b")
-        patience = time.monotonic() + PATIENCE_S
-        while not self.site.begun.exists():
-            assert time.monotonic() < patience, self.told
-            time.sleep(0.02)
+        wait_until(self.site.begun.exists, self.process, lambda: self.told)
 
     @property
     def told(self) -> str:

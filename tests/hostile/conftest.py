@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from hostile.judge import complaints
+from hostile.judge import SLOW, complaints
 from hostile.run import Template, carried_out
 from integration.tools import require_access_for_others, require_landlock, require_tool
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 # What a run says that cannot even begin. No case is about that, unless the tool is here.
 _MISSING = re.compile(r"\b(node|npm|cargo|mvn|java) is not on PATH")
+
+# A case may take too much time in some of them, as the caches of other processes cost some.
+TRIES = 3
 
 
 class Judge(Protocol):
@@ -41,13 +44,15 @@ def judge(template: Template) -> Judge:
             require_access_for_others()
         if case.sandboxed:
             require_landlock()
-        with carried_out(case, template) as ended:
-            found = complaints(case, ended)
-            if found and (lacking := _MISSING.search(ended.out + ended.err)):
-                require_tool(lacking[1])
-            assert not found, "\n".join(
-                [*found, "--- out", ended.out[-2000:], "--- err", ended.err[-4000:]]
-            )
-            return ended
+        for _ in range(TRIES):
+            with carried_out(case, template) as ended:
+                found = complaints(case, ended)
+                if not found:
+                    return ended
+            if not all(each.startswith(SLOW) for each in found):
+                break
+        if lacking := _MISSING.search(ended.out + ended.err):
+            require_tool(lacking[1])
+        pytest.fail("\n".join([*found, "--- out", ended.out[-2000:], "--- err", ended.err[-4000:]]))
 
     return judged
