@@ -44,15 +44,17 @@ def judge(template: Template) -> Judge:
             require_access_for_others()
         if case.sandboxed:
             require_landlock()
-        for _ in range(TRIES):
+        for more in reversed(range(TRIES)):
             with carried_out(case, template) as ended:
                 found = complaints(case, ended)
-                if not found:
-                    return ended
-            if not all(each.startswith(SLOW) for each in found):
-                break
-        if lacking := _MISSING.search(ended.out + ended.err):
-            require_tool(lacking[1])
-        pytest.fail("\n".join([*found, "--- out", ended.out[-2000:], "--- err", ended.err[-4000:]]))
+            if not found:
+                return ended
+            if more and all(each.startswith(SLOW) for each in found):
+                continue
+            if lacking := _MISSING.search(ended.out + ended.err):
+                require_tool(lacking[1])
+            streams = ["--- out", ended.out[-2000:], "--- err", ended.err[-4000:]]
+            pytest.fail("\n".join([*found, *streams]))
+        raise AssertionError
 
     return judged
