@@ -26,7 +26,7 @@ from releasekit.release.package_run import (
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.release.sibling_jobs import ExternalPackages, OtherJobs
-from releasekit.release.spending import Spending, one_at_a_time, slots_of, spending
+from releasekit.release.spending import Spending, lanes_of, one_at_a_time, slots_of, spending
 from releasekit.release.tasks import TaskGraph
 from releasekit.scheduler import Scheduler
 from releasekit.scheduler.retries import WaitBudget
@@ -83,15 +83,6 @@ class ReleaseRun:
         self._lookups = Lookups(
             targets, polling=polling, patience_s=config.task_timeout_s, events=self._events
         )
-        self._phases = Phases(
-            targets,
-            config=config,
-            journal=journal,
-            events=self._events,
-            lookups=self._lookups,
-            sources=sources,
-            patience=self._patience,
-        )
         self._attestations = Attestations(
             targets,
             signing,
@@ -112,6 +103,17 @@ class ReleaseRun:
         self._ending = ""
         self.stopped = asyncio.Event()
         self._graph = TaskGraph(plan, targets, self._runs, config=config, foreign=self._foreign)
+        self._lanes = lanes_of(config, has_build_slots=self._graph.has_build_slots)
+        self._phases = Phases(
+            targets,
+            config=config,
+            journal=journal,
+            events=self._events,
+            lookups=self._lookups,
+            sources=sources,
+            build_slots=self._lanes["build"],
+            patience=self._patience,
+        )
         for package, run in self._runs.items():
             run.stages = self._graph.staging_mode(package) == "always"
         self._events.on_settled = self._settled
@@ -122,7 +124,7 @@ class ReleaseRun:
         known = journal.history.durations
         self._scheduler = Scheduler.from_tasks(
             tasks,
-            lanes=slots_of(config),
+            lanes=slots_of(self._lanes),
             max_retries=config.max_retries,
             retry_base_delay=config.retry_base_delay_s,
             task_timeout=None,
@@ -253,7 +255,7 @@ class ReleaseRun:
     def spending(self, book: Metrics) -> Spending:
         """What went into it until now, with what was asked of servers."""
         batches = {node: each.packages for node, each in self._graph.batches.items()}
-        return spending(self._events, book, self._task_list, batches, self._config)
+        return spending(self._events, book, self._task_list, batches, self._config, self._lanes)
 
     def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":

@@ -38,11 +38,11 @@ class Spending:
         return replace(report, results=tuple(results), spent=self.run)
 
 
-def lanes_of(config: Config) -> dict[str, int | None]:
+def lanes_of(config: Config, *, has_build_slots: bool) -> dict[str, int | None]:
     """How many tasks of each phase there may be at a time."""
     return {
         "wait": None,
-        "build": config.build_concurrency,
+        "build": config.build_concurrency if has_build_slots else None,
         # A log of signatures takes its second for each, and a few at once without any trouble.
         "attest": ATTEST_SLOTS,
         "upload": config.concurrency,
@@ -53,14 +53,12 @@ def lanes_of(config: Config) -> dict[str, int | None]:
     }
 
 
-def slots_of(config: Config) -> dict[str, int | None]:
+def slots_of(lanes: Mapping[str, int | None]) -> Mapping[str, int | None]:
     """As `lanes_of`, for the scheduler: as many packages as are built may be pinned beside them, or
     wait for the disk.
     """
-    lanes = lanes_of(config)
-    return (
-        lanes if config.build_concurrency == 1 else {**lanes, "build": 2 * config.build_concurrency}
-    )
+    builds = lanes["build"] or 1
+    return lanes if builds == 1 else {**lanes, "build": 2 * builds}
 
 
 def one_at_a_time(config: Config, *, waits_for_jobs: bool) -> bool:
@@ -74,9 +72,10 @@ def spending(
     tasks: Iterable[Task[Node]],
     batches: Mapping[Node, Collection[PackageId]],
     config: Config,
+    lanes: Mapping[str, int | None],
 ) -> Spending:
     """Of a run as far as it has come."""
-    lanes, tasks = lanes_of(config), tuple(tasks)
+    tasks = tuple(tasks)
     waits_for_jobs = any(task.name.phase == "wait" for task in tasks)
     sequential = one_at_a_time(config, waits_for_jobs=waits_for_jobs)
     sheet = timesheet(
