@@ -28,12 +28,30 @@ OTHER = replace(package("other"), id=PackageId("other", "other"))
 
 @dataclass
 class Counting(FakeWorkspace):
+    """`most` is how many builds have run at a time. With a `last`, all others end after it."""
+
     calls: list[tuple[str, ...]] = field(default_factory=list)
+    tools: int = 1
+    last: str = ""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    running: int = 0
+    most: int = 0
+
+    def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
+        return [packages[at :: self.tools] for at in range(self.tools)]
 
     async def build(
         self, packages: Sequence[Package], into: Callable[[Package], Path]
     ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
         self.calls.append(tuple(each.id.name for each in packages))
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0)
+        if self.last in self.calls[-1]:
+            self.begun.set()
+        if self.last:
+            await self.begun.wait()
+        self.running -= 1
         return await super().build(packages, into)
 
 
@@ -41,12 +59,14 @@ def alone(packages: Sequence[Package]) -> list[list[Package]]:
     return [[package] for package in packages]
 
 
-def built(root: Path, made: Plan) -> list[tuple[str, ...]]:
+def built(
+    root: Path, made: Plan, workspace: Counting | None = None, **changes: object
+) -> list[tuple[str, ...]]:
     """What each call got of the packages of `fake`."""
-    workspace = Counting(batch=True)
+    workspace = workspace or Counting()
 
     async def main() -> None:
-        settings = config(root)
+        settings = config(root, **changes)
         make_state_directory(settings.state_directory)
         journal = Journal.open(settings.state_directory, run_id="run")
         journal.run_started(
@@ -93,3 +113,18 @@ def test_what_waits_for_one_tool_takes_no_slot_of_others(
     made = plan(CORE, APP, OTHER, actions={"other": other})
     versions = {"fake": {"core": "1", "app": "1"}, "other": {"other": "1"}}
     assert built(tmp_path, replace(made, versions=versions)) == calls
+
+
+def test_what_one_tool_has_built_waits_for_no_slot(tmp_path: Path) -> None:
+    """R2: it is taken, and published, while the tool builds the others."""
+    made = plan(*map(package, "abcdefgh"))
+    workspace = Counting(last="h")
+    built(tmp_path, made, workspace, build_concurrency=2, task_timeout_s=5.0)
+    assert workspace.most == 8
+
+
+def test_several_tools_take_slots_from_each_other(tmp_path: Path) -> None:
+    made = plan(*map(package, "abcdefgh"))
+    workspace = Counting(tools=2)
+    built(tmp_path, made, workspace, build_concurrency=2)
+    assert workspace.most == 2

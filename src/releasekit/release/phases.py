@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,7 @@ class Phases:
         events: Events,
         lookups: Lookups,
         sources: Sources,
+        build_slots: int | None,
         patience: WaitBudget = PATIENT,
     ) -> None:
         self._targets = targets
@@ -84,7 +86,7 @@ class Phases:
         self._patience = patience
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
-        self._building = asyncio.Semaphore(config.build_concurrency)
+        self._building = asyncio.Semaphore(build_slots or sys.maxsize)
         # What several packages inherit from is pinned, and given back, by one build at a time.
         self._inherited = {
             path: asyncio.Lock()

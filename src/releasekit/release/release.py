@@ -26,7 +26,7 @@ from releasekit.release.package_run import (
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.release.sibling_jobs import ExternalPackages, OtherJobs
-from releasekit.release.spending import Spending, one_at_a_time, slots_of, spending
+from releasekit.release.spending import Spending, lanes_of, one_at_a_time, slots_of, spending
 from releasekit.release.tasks import TaskGraph
 from releasekit.scheduler import Scheduler
 from releasekit.scheduler.retries import WaitBudget
@@ -83,15 +83,6 @@ class ReleaseRun:
         self._lookups = Lookups(
             targets, polling=polling, patience_s=config.task_timeout, events=self._events
         )
-        self._phases = Phases(
-            targets,
-            config=config,
-            journal=journal,
-            events=self._events,
-            lookups=self._lookups,
-            sources=sources,
-            patience=self._patience,
-        )
         self._attestations = Attestations(
             targets,
             signing,
@@ -124,6 +115,19 @@ class ReleaseRun:
             waits_for_approval=config.wait_for_approval > 0,
             foreign=self._foreign,
         )
+        self._lanes = lanes_of(
+            config.build_concurrency if self._graph.has_build_slots else None, config.concurrency
+        )
+        self._phases = Phases(
+            targets,
+            config=config,
+            journal=journal,
+            events=self._events,
+            lookups=self._lookups,
+            sources=sources,
+            build_slots=self._lanes["build"],
+            patience=self._patience,
+        )
         for package, run in self._runs.items():
             run.stages = self._graph.staging_mode(package) == "always"
         self._events.on_settled = self._settled
@@ -132,16 +136,15 @@ class ReleaseRun:
         self._built = asyncio.Event()
         self._events.waits = Waits(tasks)
         known = journal.history.durations
-        builds, uploads = config.build_concurrency, config.concurrency
         self._scheduler = Scheduler.from_tasks(
             tasks,
-            lanes=slots_of(builds, uploads),
+            lanes=slots_of(self._lanes),
             max_retries=config.max_retries,
             retry_base_delay=config.retry_base_delay,
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             completing={"confirm", "approval", "follow-up"},
-            sequential=one_at_a_time(builds, uploads, waits_for_jobs=bool(plan.foreign)),
+            sequential=one_at_a_time(self._lanes, waits_for_jobs=bool(plan.foreign)),
             patience=self._patience,
             observer=self._events,
         )
@@ -266,14 +269,7 @@ class ReleaseRun:
     def spending(self, book: Metrics) -> Spending:
         """What went into it until now, with what was asked of servers."""
         batches = {node: each.packages for node, each in self._graph.batches.items()}
-        return spending(
-            self._events,
-            book,
-            self._task_list,
-            batches,
-            builds=self._config.build_concurrency,
-            uploads=self._config.concurrency,
-        )
+        return spending(self._events, book, self._task_list, batches, self._lanes)
 
     def _failed(self, run: PackageRun) -> None:
         if self._config.failure_policy == "stop":

@@ -37,7 +37,7 @@ class Spending:
         return replace(report, results=tuple(results), spent=self.run)
 
 
-def lanes_of(builds: int, uploads: int) -> dict[str, int | None]:
+def lanes_of(builds: int | None, uploads: int) -> dict[str, int | None]:
     """How many tasks of each phase there may be at a time."""
     return {
         "wait": None,
@@ -52,17 +52,17 @@ def lanes_of(builds: int, uploads: int) -> dict[str, int | None]:
     }
 
 
-def slots_of(builds: int, uploads: int) -> dict[str, int | None]:
+def slots_of(lanes: Mapping[str, int | None]) -> Mapping[str, int | None]:
     """As `lanes_of`, for the scheduler: as many packages as are built may be pinned beside them, or
     wait for the disk.
     """
-    lanes = lanes_of(builds, uploads)
+    builds = lanes["build"] or 1
     return lanes if builds == 1 else {**lanes, "build": 2 * builds}
 
 
-def one_at_a_time(builds: int, uploads: int, *, waits_for_jobs: bool) -> bool:
+def one_at_a_time(lanes: Mapping[str, int | None], *, waits_for_jobs: bool) -> bool:
     """Whether one slot serves all lanes: what other jobs wait for may not wait for them."""
-    return uploads == builds == 1 and not waits_for_jobs
+    return lanes["upload"] == lanes["build"] == 1 and not waits_for_jobs
 
 
 def spending(
@@ -70,14 +70,12 @@ def spending(
     book: Metrics,
     tasks: Iterable[Task[Node]],
     batches: Mapping[Node, Collection[PackageId]],
-    *,
-    builds: int,
-    uploads: int,
+    lanes: Mapping[str, int | None],
 ) -> Spending:
     """Of a run as far as it has come."""
-    lanes, tasks = lanes_of(builds, uploads), tuple(tasks)
+    tasks = tuple(tasks)
     waits_for_jobs = any(task.name.phase == "wait" for task in tasks)
-    sequential = one_at_a_time(builds, uploads, waits_for_jobs=waits_for_jobs)
+    sequential = one_at_a_time(lanes, waits_for_jobs=waits_for_jobs)
     sheet = timesheet(
         tasks,
         events.moments,

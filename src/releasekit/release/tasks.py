@@ -51,8 +51,10 @@ class TaskGraph:
             package: frozenset(on for on in needs if not self._together(package, on))
             for package, needs in plan.edges().items()
         }
-        found = batches_of(plan, targets)
+        found = tuple(batches_of(plan, targets))
         self.batches = {Node("build", each.packages[0]): each for each in found}
+        # A slot would only keep what is built from being taken.
+        self.has_build_slots = not any(each.is_of_one_tool for each in found)
         self._built_by = {on: node for node, each in self.batches.items() for on in each.packages}
         self.uploads = {} if dry_run else self._uploads()
 
@@ -204,12 +206,14 @@ class TaskGraph:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """`needs` are packages whose builds come first; `absent` are those that the registry has to
-    show first, from any job.
+    show first, from any job. `is_of_one_tool` where one process builds all of the run,
+    and this one is taken out of that as soon as it is built.
     """
 
     packages: tuple[PackageId, ...]
     needs: frozenset[PackageId]
     absent: frozenset[PackageId]
+    is_of_one_tool: bool = False
 
 
 def batches_of(plan: Plan, targets: Mapping[str, Target]) -> Iterator[Batch]:
@@ -225,11 +229,12 @@ def batches_of(plan: Plan, targets: Mapping[str, Target]) -> Iterator[Batch]:
         ]
         foreign = _foreign(packages, plan, target)
         alone = len(packages) == sum(each.action is Action.PUBLISH for each in plan.packages)
-        split = target.split_singly if alone else target.workspace.batches
         # What waits for other jobs keeps nothing back that does not.
         for awaited in dict.fromkeys(foreign.values()):
             group = [package for package in packages if foreign[package.id] == awaited]
-            for batch in split(group):
+            together = target.workspace.batches(group)
+            split = target.split_singly(group) if alone else together
+            for batch in split:
                 dependencies = [need for package in batch for need in package.dependencies]
                 first = {need.on for need in dependencies if need.visible_first}
                 yield Batch(
@@ -242,6 +247,7 @@ def batches_of(plan: Plan, targets: Mapping[str, Target]) -> Iterator[Batch]:
                         or (target.builds_in_turn and not first & coming)
                     ),
                     absent=awaited | (first & coming),
+                    is_of_one_tool=len(together) == 1 < len(split),
                 )
 
 
