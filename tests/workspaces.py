@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from processes import PATIENCE_S, wait_until
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 PROJECT = Path(__file__).parents[1]
 ENTRYPOINT = PROJECT / "entrypoint.sh"
@@ -89,7 +91,7 @@ class Program:
     home: Path
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, *arguments: str | Path, timeout_s: float = 300.0) -> Run:
+    def run(self, *arguments: str | Path, timeout_s: float = PATIENCE_S) -> Run:
         results = self.home / "results.json"
         results.unlink(missing_ok=True)
         done = subprocess.run(
@@ -102,6 +104,32 @@ class Program:
         )
         found = json.loads(results.read_text()) if results.exists() else {}
         return Run(done.returncode, done.stdout, done.stderr, found)
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
+        """In a session of its own, for `kill`; what it says goes to `log`."""
+        with self.log.open("wb") as log:
+            return subprocess.Popen(
+                self.argv(*arguments),
+                env=self.full_environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill_once(
+        self, reached: Callable[[], bool], workspace: Path, *arguments: str | Path
+    ) -> None:
+        """Publish, and kill the run without warning as soon as it has come that far."""
+        process = self.start("publish", workspace, *arguments)
+        try:
+            wait_until(reached, process, self.log.read_text)
+        finally:
+            kill(process, workspace)
+
+    @property
+    def log(self) -> Path:
+        return self.home / "log"
 
     def argv(self, *arguments: str | Path) -> list[str]:
         argv = [str(ENTRYPOINT), *map(str, arguments)]

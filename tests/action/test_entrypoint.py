@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from action.runner import NETWORK, PROJECT, UV, copy_action, real_program
+from processes import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -247,7 +248,7 @@ def test_the_step_s_first_process_becomes_python(start: Start) -> None:
     process = start.having(GITHUB_ACTION_PATH=str(start.action)).popen(
         argv=step(start, start.cwd.parent)
     )
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert json.loads(out)["pid"] == process.pid, err
 
 

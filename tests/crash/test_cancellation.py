@@ -1,4 +1,5 @@
-"""A job that is cancelled: the signals and patience of GitHub's runner, on the real entry point.
+"""A job that is cancelled by a runner's first signals, on the real entry point. How many seconds a
+run takes from then on is checked on a virtual clock, in tests/simulation/publish_line.py.
 
 https://github.com/actions/runner/blob/main/src/Runner.Sdk/ProcessInvoker.cs
 """
@@ -11,22 +12,19 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from integration import servers
+from integration.recorder import Fault
 from integration.tools import require_tool
+from processes import PATIENCE_S, wait_until
 from workspaces import ENTRYPOINT, TWELVE, Program, git, uv_workspace, wait_for_orphans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-# A runner's are 7.5, 2.5 and 10 seconds. How long the first takes is checked on a virtual clock, in
-# tests/simulation/publish_line.py: here it would tell how busy the machine is.
-PATIENCE = ((signal.SIGINT, 60.0), (signal.SIGTERM, 2.5), (signal.SIGKILL, 10.0))
 
 
 @pytest.fixture
@@ -67,20 +65,7 @@ class Job:
             )
 
     def until(self, happened: Callable[[], bool]) -> None:
-        patience = time.monotonic() + 120
-        while not happened():
-            assert time.monotonic() < patience, self.log.read_text()
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.01)
-
-    def cancelled(self) -> signal.Signals:
-        """Which signal ended it, each being given its time."""
-        for number, patience_s in PATIENCE:
-            self.process.send_signal(number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(patience_s)
-                return number
-        raise AssertionError("it cannot be killed")
+        wait_until(happened, self.process, self.log.read_text)
 
 
 def mentioning(text: str) -> list[str]:
@@ -100,15 +85,17 @@ def test_a_cancelled_job_accounts_for_everything(
 ) -> None:
     """R27, R28, R29"""
     workspace = uv_workspace(tmp_path / "a workspace", TWELVE)
-    server.recorder.lag_s = 300.0 if slow else 1.0
+    server.recorder.faults.append(Fault(kind="late"))
     job = Job(tmp_path / "a home", workspace, server)
-    job.until(lambda: server.recorder.uploading > 0)
-    number = job.cancelled()
+    job.until(lambda: server.recorder.holding > 0)
+    job.process.send_signal(signal.SIGINT)
+    if not slow:
+        server.recorder.let_go()
 
+    status = job.process.wait(PATIENCE_S)
     log = job.log.read_text()
-    assert number is signal.SIGINT, log
+    assert status == 130, log
     assert (server.recorder.uploading > 0) is slow
-    assert job.process.returncode == 130, log
     assert mentioning(str(tmp_path / "a home")) == []
     results = json.loads(job.results.read_text())
     assert {row["name"] for row in results["packages"]} == set(TWELVE)
@@ -120,7 +107,8 @@ def test_a_cancelled_job_accounts_for_everything(
     assert all(name in job.summary.read_text() for name in TWELVE)
     assert git(workspace, "status", "--porcelain") == ""
 
-    server.recorder.lag_s = 0.0
+    server.recorder.let_go()
+    wait_until(lambda: server.recorder.uploading == 0)
     program = Program(tmp_path / "a home", server.environment)
     again = program.run("publish", workspace, "--pypi-registry", server.upload_url)
     assert again.code == 0, again.out + again.err
@@ -129,12 +117,12 @@ def test_a_cancelled_job_accounts_for_everything(
 def test_a_second_signal_ends_the_run_at_once(server: servers.IndexServer, tmp_path: Path) -> None:
     """R28"""
     workspace = uv_workspace(tmp_path / "a workspace", TWELVE)
-    server.recorder.lag_s = 30.0
+    server.recorder.faults.append(Fault(kind="late"))
     job = Job(tmp_path / "a home", workspace, server)
-    job.until(lambda: server.recorder.uploading > 0)
+    job.until(lambda: server.recorder.holding > 0)
     job.process.send_signal(signal.SIGINT)
     job.process.send_signal(signal.SIGTERM)
-    assert job.process.wait(20) == 130
+    assert job.process.wait(PATIENCE_S) == 130
     assert {row["outcome"] for row in json.loads(job.results.read_text())["packages"]} >= {
         "unknown"
     }
@@ -156,7 +144,7 @@ def test_doctor_sees_a_run_that_was_killed_in_a_pinned_build(
         f"        flag = Path({str(tmp_path / 'flag')!r})\n"
         "        if not flag.exists():\n"
         "            flag.touch()\n"
-        "            time.sleep(60)\n"
+        "            time.sleep(600)\n"
     )
     manifest.write_text(manifest.read_text() + "[tool.hatch.build.hooks.custom]\n")
     git(workspace, "add", "--all")

@@ -16,6 +16,7 @@ import pytest
 
 from integration import servers
 from integration.tools import require_tool
+from processes import PATIENCE_S
 from workspaces import Program, Run, git, uv_workspace, wait_for_orphans
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Scene:
                 process.wait(after_s)
             except subprocess.TimeoutExpired:
                 process.send_signal(number)
-            status = process.wait(30)  # loaded machines are slow; what hangs, hangs for ever
+            status = process.wait(PATIENCE_S)
             wait_for_orphans(self.workspace)
             return status
 

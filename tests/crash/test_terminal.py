@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from processes import PATIENCE_S, wait_until
 from screens import Cutting
 from workspaces import Program, git, uv_workspace
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-PATIENCE_S = 120.0
 # The terminal becomes the controlling one; a hang-up may be ignored from the start, also of tests.
 LAUNCH = """
 import fcntl, os, signal, sys, termios
@@ -139,10 +139,7 @@ class Window:
 
     def begins_the_build(self) -> None:
         self.shows("demo-b")
-        patience = time.monotonic() + PATIENCE_S
-        while not self.site.begun.exists():
-            assert time.monotonic() < patience, self.told
-            time.sleep(0.02)
+        wait_until(self.site.begun.exists, self.process, lambda: self.told)
 
     @property
     def told(self) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from processes import PATIENCE_S
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
@@ -118,8 +120,10 @@ class Case:
     peak_mb: float = 300.0
     # CPU time of the run and its children, in seconds.
     cpu_s: float = 20.0
-    # When it is killed; a machine may be busy.
-    wall_s: float = 60.0
+    # When it is killed, and when a process that outlives it counts as left running: only what hangs
+    # takes as long.
+    wall_s: float = PATIENCE_S
+    left_s: float = PATIENCE_S
     # Python that is run at the first step of a plan, for tests of the judge.
     breaks: str = ""
     stall_s: float = 0.2

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # A cycle is named as a whole, however long it is.
 MAX_ERROR_CHARS: Final = 16_500
 MAX_STREAM_CHARS: Final = 4 * 1024 * 1024
+# What begins so may be the fault of a machine that is busy.
+SLOW: Final = "slow:"
 # Where every run may write. `streams` is the harness's own.
 _FREE: Final = ("w/.releasekit", "home", "tmp", "runner/output", "runner/summary", "streams")
 _COMMANDS: Final = ("add-mask", "error", "warning", "notice", "group", "endgroup")
@@ -45,12 +47,12 @@ def _bounds(case: Case, ended: Ended) -> Iterator[str]:
     if ended.timed_out:
         yield f"not over after {ended.wall_s:.0f} s"
     if ended.cpu_s > case.cpu_s * ended.slowness:
-        yield f"took {ended.cpu_s:.1f} s of CPU"
+        yield f"{SLOW} took {ended.cpu_s:.1f} s of CPU"
     if ended.peak_mb > case.peak_mb:
         yield f"took {ended.peak_mb:.0f} MB"
     # What is measured is the time of all threads, and that of measuring what lines are run.
     if ended.stall_s > 3 * case.stall_s * ended.slowness:
-        yield f"the event loop was deaf for {ended.stall_s:.2f} s"
+        yield f"{SLOW} the event loop was deaf for {ended.stall_s:.2f} s"
     if ended.left:
         yield f"left running: {', '.join(ended.left)}"
 

@@ -96,7 +96,6 @@ def _case(name: str, files: Mapping[str, Content], *argv: str, **more: Any) -> C
         "codes": _ENDS,
         "may_write": ("registry", "w"),
         "sandboxed": True,
-        "wall_s": 150.0,
     }
     return Case(
         name=name,

@@ -276,7 +276,6 @@ def second_run(what: str, pypi: str, npm: str, elsewhere: str) -> Case:
         server=lambda: nullcontext(elsewhere),
         sandboxed=True,
         executed=True,
-        wall_s=150.0,
     )
 
     def first_run(root: Path) -> None:

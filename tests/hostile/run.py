@@ -187,6 +187,7 @@ def _request(case: Case, root: Path, values: Mapping[str, str]) -> Request:
         executed=case.executed,
         signals=tuple((at.where, at.number, at.nth, at.again) for at in case.signals),
         wall_s=case.wall_s,
+        left_s=case.left_s,
         breaks=case.breaks,
     )
 

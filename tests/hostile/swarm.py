@@ -207,7 +207,6 @@ def swarmed(seed: int) -> Case:
         may_write=("registry", "w", "out"),
         sandboxed=True,
         prepare=_ready,
-        wall_s=120.0,
         # Until the deadline, cargo and Maven's copy may read files without an end, at once.
         cpu_s=60.0,
     )

@@ -9,6 +9,7 @@ import pytest
 from hostile.case import SECRETS, Case
 from hostile.judge import complaints
 from hostile.run import Template, carried_out
+from processes import PATIENCE_S
 
 if TYPE_CHECKING:
     from hostile.conftest import Judge
@@ -57,7 +58,8 @@ def test_what_is_wrong_is_found(breaks: str, template: Template) -> None:
         files={"w/pyproject.toml": _GOOD},
         codes=frozenset({0}),
         breaks=breaks,
-        wall_s=2.0 if "sleep(" in breaks else 60.0,
+        wall_s=2.0 if "sleep(" in breaks else PATIENCE_S,
+        left_s=2.0,
     )
     with carried_out(case, template) as ended:
         found = complaints(case, ended)

@@ -28,6 +28,7 @@ from integration import reactor
 from integration.http_server import HangUp
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_landlock, require_tool
+from processes import PATIENCE_S
 from provenance import github
 from staging.documents import pack
 from workspaces import Program, git
@@ -206,7 +207,7 @@ class Place:
 
     def finish(self, name: str, process: subprocess.Popen[bytes], status: int) -> Findings:
         """Wait for it and all that it has started, and take note of what went against the rule."""
-        said = process.wait(timeout=500)
+        said = process.wait(timeout=PATIENCE_S)
         assert said == status, (self.directory / f"{name}.log").read_text()
         with self._trace(name).open(errors="replace") as lines:
             calls = read_calls(lines)

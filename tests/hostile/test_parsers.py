@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -43,6 +42,7 @@ from releasekit.plan.file import PlanFile
 from releasekit.report.results import load_results
 from releasekit.state.history import encode, fold
 from releasekit.text.toml_text import parse_toml
+from watchdog import least_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,11 +195,13 @@ def test_a_parser_gives_a_value_or_its_own_error(name: str, data: st.DataObject)
     """R40, R51"""
     parse, words = PARSERS[name]
     text = data.draw(_texts(words))
-    began = time.thread_time()
-    with contextlib.suppress(*declared_by(name)):
-        parse(text)
-    took_s = time.thread_time() - began
-    assert took_s < _SOON_S, (took_s, text[:200])
+
+    def parsed() -> None:
+        with contextlib.suppress(*declared_by(name)):
+            parse(text)
+
+    took_s = least_s(parsed, _SOON_S)
+    assert took_s <= _SOON_S, (took_s, text[:200])
 
 
 def _artifact(piece: bytes, times: int) -> bytes:

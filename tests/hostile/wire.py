@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Self
 
+from processes import PATIENCE_S
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -83,7 +85,7 @@ class Wire:
         self._stopped.set()
         # Wakes the thread that accepts.
         with contextlib.suppress(OSError):
-            socket.create_connection(self._listener.getsockname(), timeout=5).close()
+            socket.create_connection(self._listener.getsockname(), timeout=PATIENCE_S).close()
         for thread in self._threads:
             thread.join()
         self._listener.close()

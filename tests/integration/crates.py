@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from integration.http_server import serving
 from integration.servers import recorded
+from processes import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +142,7 @@ class Crates:
         with self.lock:
             barrier = next(self.together, None)
         if barrier is not None:
-            barrier.wait(30)
+            barrier.wait(PATIENCE_S)
         blob = run("hash-object", "-w", "--stdin", content=line)
         entries = run("ls-tree", head).splitlines()
         tree = run(

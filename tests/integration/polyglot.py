@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +10,7 @@ from integration import crates, reactor
 from integration.git_server import git_server
 from integration.servers import PASSWORD, USERNAME, recorded
 from integration.test_cargo_publish import toolchain
+from processes import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 MODULES: Final = "github.com/example/polyglot/go"
 REMOTE: Final = "https://github.com/example/polyglot"
 GROUP: Final = "com.example.acme"
-PATIENCE_S: Final = 300.0
 
 # The packages of examples/polyglot, and what has to be there before each: its README as a table.
 NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -146,7 +145,7 @@ class Registries:
         """End what was held, and wait until every upload that has come is on record."""
         for recorder in self.recorders.values():
             recorder.let_go()
-        until(lambda: not any(it.uploading for it in self.recorders.values()))
+        wait_until(lambda: not any(it.uploading for it in self.recorders.values()))
 
 
 @contextlib.contextmanager
@@ -160,13 +159,6 @@ def registries(
     )
     with git_server(bare.parent) as origin, recorded(origin) as remote:
         yield Registries(pypi=pypi, npm=npm, cargo=cargo, go=go, maven=maven, remote=remote)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    patience = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < patience, "it never came to that"
-        time.sleep(0.02)
 
 
 def pushed(exchange: Exchange) -> list[str]:

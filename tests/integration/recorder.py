@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
 from integration.http_server import Server
+from processes import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,19 +57,18 @@ _WORDS: Final = b"the server has a bad day"
 class Fault:
     """Befalls the next request whose method, path and uploaded file match.
 
-    "lag": answered `delay_s` late; "status": answered without asking the server; "refused": the
-    server acts on it, and it is answered with `status` all the same; "reset": cut off before the
-    server sees it; "lost": the server acts on it, and its answer never arrives; "held": likewise,
-    but the client waits for it until the recorder's `let_go`.
+    "late": kept from the server until the recorder's `let_go`; "status": answered without asking
+    the server; "refused": the server acts on it, and it is answered with `status` all the same;
+    "reset": cut off before the server sees it; "lost": the server acts on it, and its answer never
+    arrives; "held": likewise, but the client waits for it until `let_go`.
     """
 
-    kind: Literal["lag", "status", "refused", "reset", "lost", "held"]
+    kind: Literal["late", "status", "refused", "reset", "lost", "held"]
     method: str = "POST"
     path: str = ".*"
     filename: str = ".*"
     status: int = 503
     headers: tuple[tuple[str, str], ...] = ()
-    delay_s: float = 0.0
 
     def befalls(self, method: str, path: str, filename: str) -> bool:
         return (
@@ -242,6 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
             return _Answer(fault.status, fault.headers, _WORDS)
         if filename and self.recorder.lag_s:
             time.sleep(self.recorder.lag_s)
+        if fault is not None and fault.kind == "late":
+            self.recorder.hold()
         answer = self._ask_server(body)
         if fault is not None and fault.kind == "held":
             self.recorder.hold()
@@ -249,13 +251,13 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         if fault is not None and fault.kind == "refused":
             return _Answer(fault.status, fault.headers, _WORDS)
-        if fault is not None:
-            time.sleep(fault.delay_s)
         return answer
 
     def _ask_server(self, body: bytes) -> _Answer:
         upstream = self.recorder.upstream
-        connection = http.client.HTTPConnection(upstream.hostname or "", upstream.port, timeout=60)
+        connection = http.client.HTTPConnection(
+            upstream.hostname or "", upstream.port, timeout=PATIENCE_S
+        )
         headers = {k: v for k, v in self.headers.items() if k.lower() != "connection"}
         try:
             connection.request(self.command, self.path, body or None, headers)

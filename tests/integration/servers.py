@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 from integration.recorder import Recorder
 from integration.tools import require_tool
+from processes import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 USERNAME = "releaser"
 PASSWORD = "correct-horse-battery"
-STARTUP_S = 300.0
 
 _indexes = itertools.count(1)
 _RANDOM = random.SystemRandom()
@@ -119,7 +119,7 @@ def devpi(directory: Path) -> Iterator[Devpi]:
             stdout=output,
             stderr=subprocess.STDOUT,
             env=_environment(directory),
-            timeout=STARTUP_S,
+            timeout=PATIENCE_S,
         )
     port = free_port()
     argv: list[str | Path] = [
@@ -202,10 +202,10 @@ def free_port() -> int:
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
-    patience = time.monotonic() + STARTUP_S
+    patience = time.monotonic() + PATIENCE_S
     while time.monotonic() < patience and process.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=5):
+            with urllib.request.urlopen(url, timeout=PATIENCE_S):
                 return
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.02)
@@ -225,7 +225,7 @@ def _call(
     if token:
         pair = base64.b64encode(f"{USERNAME}:{token}".encode()).decode()
         request.add_header("X-Devpi-Auth", pair)
-    with urllib.request.urlopen(request, timeout=STARTUP_S) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
         answer: dict[str, dict[str, str]] = json.load(response)
         return answer
 

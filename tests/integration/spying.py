@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from integration import reactor
+from processes import PATIENCE_S
 from workspaces import ENTRYPOINT, Program
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Step:
             start_new_session=True,
             **self._user(),
         ) as process:
-            out, err = process.communicate(timeout=500)
+            out, err = process.communicate(timeout=PATIENCE_S)
         done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
         return process.pid, done
 

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import os
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from integration.tools import require_tool
 from releasekit.ecosystems.cargo.discover import read_metadata
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
-from workspaces import TWELVE, Program, git, kill
+from workspaces import TWELVE, Program, git
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -185,27 +184,21 @@ def test_a_killed_run_is_finished_with_the_bytes_it_had_built(
     crate_server: CrateServer, workspace: Path, program: Program
 ) -> None:
     """R14, R18"""
-    crate_server.recorder.lag_s = 0.3
-    registry = ["--cargo-registry", crate_server.index_url, "--concurrency", "1"]
-    process = subprocess.Popen(
-        program.argv("publish", workspace, *registry),
-        env=program.full_environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+    crate_server.recorder.faults.append(
+        Fault(kind="held", method="PUT", filename="demo-http-1.0.0.crate")
     )
-    patience = time.monotonic() + 60
-    while len(crate_server.crates.files) < 4 and time.monotonic() < patience:
-        time.sleep(0.01)
-    kill(process, workspace)
+    registry = ["--cargo-registry", crate_server.index_url, "--concurrency", "1"]
+    crates = workspace / ".releasekit" / "dist"
+
+    def is_under_way() -> bool:
+        built = len(list(crates.rglob("*.crate")))
+        return crate_server.recorder.holding == 1 and built == len(TWELVE)
+
+    program.kill_once(is_under_way, workspace, *registry)
     assert 4 <= len(crate_server.crates.files) < len(TWELVE)
     before = dict(crate_server.crates.files)
-    built = {
-        path.name: path.read_bytes()
-        for path in (workspace / ".releasekit" / "dist").rglob("*.crate")
-    }
-    assert len(built) == len(TWELVE)
-    crate_server.recorder.lag_s = 0.0
+    built = {path.name: path.read_bytes() for path in crates.rglob("*.crate")}
+    crate_server.recorder.let_go()
 
     run = publish(program, workspace, crate_server)
     assert run.code == 0, run.out + run.err

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.tools import require_tool
+from processes import wait_until
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.state.history import encode, records_of
-from workspaces import Program, Run, git, npm_workspace, uv_workspace, wait_for_orphans
+from workspaces import Program, Run, git, kill, npm_workspace, uv_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,22 +119,10 @@ def test_a_forged_build_is_not_published(site: Site, machine: str, key: str) -> 
 
 def test_another_machine_without_the_key_builds_again(site: Site) -> None:
     """R16, R52: killed in the middle of an upload; these builds are reproducible."""
-    argv = site.machine("here").argv(*site.argv())
-    process = subprocess.Popen(
-        argv,
-        env=site.machine("here").full_environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
     journal = site.state / "journal.jsonl"
-    while process.poll() is None:
-        if journal.exists() and b'"intent"' in journal.read_bytes():
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    wait_for_orphans(site.workspace)
+    process = site.machine("here").start(*site.argv())
+    wait_until(lambda: journal.exists() and b'"intent"' in journal.read_bytes(), process)
+    kill(process, site.workspace)
     git(site.workspace, "checkout", "--quiet", ".")
     before = site.shown()
     run = site.publish("there")

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,9 +21,10 @@ from integration.reactor import GROUP, NEEDS, VERSION
 from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_landlock, require_tool
+from processes import wait_until
 from releasekit.ecosystems.maven import Options, discover, document
 from releasekit.ecosystems.maven.discover import load_projects
-from workspaces import Program, git, kill, wait_for_orphans
+from workspaces import Program, git, wait_for_orphans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -215,23 +215,17 @@ def test_a_killed_run_is_finished_by_the_next(
 ) -> None:
     """R14, R18: the second run sends what the first one built, and builds nothing."""
     maven_server.recorder.faults.append(
-        Fault(kind="lag", method="PUT", path=r".*acme-http.*\.jar", delay_s=30)
+        Fault(kind="held", method="PUT", path=r".*acme-http.*\.jar")
     )
     known = Program(program.home, {**program.environment, **maven_server.environment})
-    argv = known.argv("publish", workspace, "--maven-registry", maven_server.url)
-    killed = subprocess.Popen(
-        argv, env=known.full_environment, stdout=subprocess.DEVNULL, start_new_session=True
-    )
-    patience = time.monotonic() + 120
-    jar = maven_server.files / f"com/example/acme/acme-http/{VERSION}/acme-http-{VERSION}.jar"
     journal = workspace / ".releasekit" / "journal.jsonl"
 
-    def built() -> int:
-        return journal.read_text().count('"event":"built"') if journal.exists() else 0
+    def is_under_way() -> bool:
+        built = journal.read_text().count('"event":"built"') if journal.exists() else 0
+        return maven_server.recorder.holding == 1 and built == len(NEEDS)
 
-    while not (jar.exists() and built() == len(NEEDS)) and time.monotonic() < patience:
-        time.sleep(0.05)
-    kill(killed, workspace)
+    known.kill_once(is_under_way, workspace, "--maven-registry", maven_server.url)
+    maven_server.recorder.let_go()
     logs = sorted((workspace / ".releasekit" / "logs").rglob("build-maven-*.log"))
     assert len(logs) == 1
     run = publish(program, workspace, maven_server)
@@ -262,13 +256,8 @@ def test_a_build_that_dies_with_pinned_poms_gives_them_back(
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     known = Program(program.home, {**program.environment, **maven_server.environment, "PATH": path})
     more = ("--maven-registry", maven_server.url, "--pin", "exact")
-    killed = subprocess.Popen(
-        known.argv("publish", workspace, *more),
-        env=known.full_environment,
-        stdout=subprocess.DEVNULL,
-    )
-    while killed.poll() is None and not begun.exists():
-        time.sleep(0.01)
+    killed = known.start("publish", workspace, *more)
+    wait_until(begun.exists, killed, known.log.read_text)
     assert f"<version>{VERSION}</version>" in pom.read_text()
     killed.kill()
     assert killed.wait() == -signal.SIGKILL

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import tarfile
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,6 @@ from workspaces import (
     TWELVE,
     Program,
     git,
-    kill,
     npm_workspace,
     pnpm_workspace,
     write_json,
@@ -253,17 +251,7 @@ def kill_once(
 ) -> None:
     """Start to publish, and kill the run without warning as soon as it has come that far."""
     known = Program(program.home, server.environment)
-    argv = known.argv("publish", workspace, "--npm-registry", server.url)
-    with (program.home / "output").open("wb") as output:
-        killed = subprocess.Popen(
-            argv, env=known.full_environment, stdout=output, stderr=output, start_new_session=True
-        )
-        patience = time.monotonic() + 60
-        while not reached():
-            assert killed.poll() is None
-            assert time.monotonic() < patience
-            time.sleep(0.02)
-        kill(killed, workspace)
+    known.kill_once(reached, workspace, "--npm-registry", server.url)
 
 
 def test_a_run_killed_in_a_postpublish_script_is_not_followed_again(
@@ -286,8 +274,10 @@ def test_a_killed_run_is_finished_by_the_next(
     npm_registry: Verdaccio, workspace: Path, program: Program
 ) -> None:
     """R18, R19, R22: nothing twice, and every manifest as it was."""
-    npm_registry.recorder.lag_s = 0.3
-    kill_once(program, workspace, npm_registry, lambda: len(npm_registry.recorder.uploads) >= 4)
+    recorder = npm_registry.recorder
+    recorder.faults.append(Fault(kind="held", method="PUT", path="/@acme%2fdemo-http"))
+    kill_once(program, workspace, npm_registry, lambda: recorder.holding == 1)
+    recorder.let_go()
     run = publish(program, workspace, npm_registry)
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published", "already-published"}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import fakes
 from integration.tools import require_tool
 from javascript import write
+from processes import PATIENCE_S
 from releasekit.ecosystems.npm import Options
 from releasekit.ecosystems.npm.history import packs
 from releasekit.ecosystems.npm.tarball import make_filename
@@ -331,7 +332,9 @@ def test_licenses_of_the_workspace_go_into_a_package_of_any_size(tmp_path: Path)
     write(root, {"pnpm-workspace.yaml": "packages: ['packages/*']\n", "package.json": "{}"})
     write(root, {**licenses, **{f"packages/core/{name}": text for name, text in core.items()}})
     subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
-    made = asyncio.run(asyncio.wait_for(packed(root.resolve(), tmp_path / "ours"), timeout=60))
+    made = asyncio.run(
+        asyncio.wait_for(packed(root.resolve(), tmp_path / "ours"), timeout=PATIENCE_S)
+    )
     tarball = made["core"]
     assert isinstance(tarball, bytes)
     with tarfile.open(fileobj=io.BytesIO(tarball)) as archive:

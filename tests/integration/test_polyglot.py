@@ -16,13 +16,13 @@ import pytest
 
 from go_workspaces import go, go_environment
 from integration import polyglot, reactor
-from integration.polyglot import GROUP, MODULES, NEEDS, REMOTE, TAGS, until
+from integration.polyglot import GROUP, MODULES, NEEDS, REMOTE, TAGS
 from integration.recorder import Fault
 from integration.servers import limited
 from integration.test_cargo_publish import cargo, toolchain
 from integration.test_maven import GET, fresh_repository
 from integration.tools import require_tool
-from workspaces import PROJECT, Program, git, kill, write_json
+from workspaces import PROJECT, Program, git, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -262,20 +262,7 @@ def test_a_killed_run_of_all_five_is_finished_by_the_next(
             and {it["package"] for it in journal(workspace, "built")} == set(NEEDS)
         )
 
-    argv = program.argv("publish", workspace, *registries.flags)
-    process = subprocess.Popen(
-        argv,
-        env=program.full_environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        until(lambda: nothing_else_can_come() or process.poll() is not None)
-        assert process.poll() is None
-    finally:
-        kill(process, workspace)
+    program.kill_once(nothing_else_can_come, workspace, *registries.flags)
     registries.let_go()
     assert set(registries.sent()) == free | {"pypi:acme-core", "npm:@acme/tokens"}
     announced = {it["package"] for it in journal(workspace, "intent")}

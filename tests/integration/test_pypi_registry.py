@@ -15,6 +15,7 @@ import registries
 from integration import servers
 from integration.recorder import Fault
 from integration.tools import require_tool
+from processes import wait_until
 from releasekit.ecosystems.pypi import Inputs
 from releasekit.errors import Denied, PackageError, Transient
 
@@ -234,12 +235,16 @@ def test_no_more_uploads_in_flight_than_allowed(
     packages = [distributions.package(f"acme-{number}") for number in range(4)]
     built = [distributions.both(tmp_path / package.id.name, package) for package in packages]
     at_once = 1 if concurrency == 1 else 2 * concurrency
-    index_server.recorder.faults.extend([Fault(kind="lag", delay_s=1.0)] * at_once)
+    index_server.recorder.faults.extend([Fault(kind="late")] * at_once)
 
     async def upload_all(registry: Registry) -> None:
         async with asyncio.TaskGroup() as group:
             for package, artifacts in zip(packages, built, strict=True):
                 group.create_task(registry.upload(package, artifacts))
+            await asyncio.to_thread(wait_until, lambda: index_server.recorder.holding == at_once)
+            for _ in range(1000):  # for those that may not be sent
+                await asyncio.sleep(0)
+            index_server.recorder.let_go()
 
     using(index_server, upload_all, concurrency=concurrency)
     assert len(index_server.recorder.uploads) == 8

@@ -35,21 +35,10 @@ class Job:
     arguments: tuple[str, ...]
     process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def log(self) -> Path:
-        return self.program.home / "log"
-
     def start(self) -> subprocess.Popen[bytes]:
-        argv = self.program.argv("publish", self.checkout, "--shard", self.shard, *self.arguments)
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                argv,
-                env=self.program.full_environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self.process = self.program.start(
+            "publish", self.checkout, "--shard", self.shard, *self.arguments
+        )
         return self.process
 
     def kill(self) -> None:
@@ -107,9 +96,8 @@ class Release:
             time.sleep(0.02)
 
     def said(self) -> str:
-        return "\n".join(
-            f"{job.shard}\n{job.log.read_text()}" for job in self.jobs if job.log.exists()
-        )
+        logs = ((job.shard, job.program.log) for job in self.jobs)
+        return "\n".join(f"{shard}\n{log.read_text()}" for shard, log in logs if log.exists())
 
 
 @pytest.fixture(name="release")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from integration.servers import PASSWORD, USERNAME, free_port, recorded, running
+from processes import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -89,7 +90,7 @@ def installed(name: str, wanted: Mapping[str, object]) -> Path:
         if not done.exists() or done.read_text() != manifest:
             (directory / "package.json").write_text(manifest)
             install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
-            subprocess.run(install, cwd=directory, check=True, timeout=600)
+            subprocess.run(install, cwd=directory, check=True, timeout=PATIENCE_S)
             done.write_text(manifest)
     return directory / "node_modules"
 
@@ -130,6 +131,6 @@ def _put(origin: str, account: Mapping[str, str]) -> dict[str, str]:
         {"Content-Type": "application/json"},
         method="PUT",
     )
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
         answer: dict[str, str] = json.load(response)
         return answer

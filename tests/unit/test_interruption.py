@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from processes import PATIENCE_S
 from releasekit.__main__ import main
 from releasekit.cli.interruption import SIGNALS, Interruption
 from releasekit.errors import INTERRUPTED
@@ -85,7 +86,7 @@ def test_the_second_signal_does_not_wait_for_a_parser(number: signal.Signals) ->
         for word in (b"ready\n", b"cancelled\n"):
             assert process.stdout.readline() == word
             process.send_signal(number)
-        assert process.wait(timeout=60) == INTERRUPTED
+        assert process.wait(PATIENCE_S) == INTERRUPTED
         assert process.stderr.read() == b"error: cancelled before anything was published\n"
 
 
@@ -192,7 +193,7 @@ def test_before_there_is_a_release_a_second_hang_up_changes_nothing() -> None:
         process.send_signal(signal.SIGHUP)
         process.stderr.close()  # as if it had hung up
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == INTERRUPTED
+        assert process.wait(PATIENCE_S) == INTERRUPTED
 
 
 @pytest.mark.parametrize(("terminal", "before"), [(True, "\n"), (False, "")])

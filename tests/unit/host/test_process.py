@@ -11,7 +11,7 @@ import pytest
 
 from fakes import TOOL_VARIABLES
 from full_disks import files_of_at_most
-from processes import IMPATIENT, ended
+from processes import IMPATIENT, PATIENCE_S, ended
 from releasekit.errors import CommandFailed
 from releasekit.host import process, streams
 from releasekit.host.process import KillSchedule, Processes
@@ -436,7 +436,7 @@ class Conversation:
 
 def talk(coroutine: Coroutine[object, object, None]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE_S):
             await coroutine
 
     asyncio.run(main())
@@ -483,7 +483,7 @@ def test_a_child_is_closed_once_and_at_once_where_that_is_cancelled(
 ) -> None:
     """R28"""
     interrupted_s = 60.0 if closing == "cancelled" else 0.1
-    patience = KillSchedule(signals=((signal.SIGINT, interrupted_s), (signal.SIGKILL, 60.0)))
+    patience = KillSchedule(signals=((signal.SIGINT, interrupted_s), (signal.SIGKILL, PATIENCE_S)))
 
     async def main() -> None:
         said = Conversation()

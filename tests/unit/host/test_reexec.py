@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from processes import PATIENCE_S
 from releasekit import __main__, start
 from releasekit.host import reexec
 from releasekit.host.reexec import MARKER
@@ -58,7 +59,7 @@ def started(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -179,7 +180,7 @@ def test_the_pid_stays() -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
     ) as process:
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=PATIENCE_S)
     assert json.loads(out)["pid"] == process.pid
 
 
@@ -244,7 +245,7 @@ def test_a_script_that_is_read_from_stdin_runs_once() -> None:
         input=REPORT.format(before=""),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert json.loads(done.stdout)["environment"]["HARMLESS"] == SECRETS["HARMLESS"]
@@ -264,7 +265,7 @@ def test_standard_streams_that_are_closed_stay_out_of_it(closed: str, tmp_path: 
             *(sys.executable, "-I", "-c", script, SOURCE, str(tmp_path / "out")),
         ],
         env={"PATH": os.defpath, **SECRETS},
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from processes import PATIENCE_S
 from releasekit.http.client import http_client
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def running(size: int, body: Callable[[PooledClient, Server], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), serving() as server:
+        async with asyncio.timeout(PATIENCE_S), serving() as server:
             async with http_client(size) as client:
                 await body(client, server)
             await server.all_closed()

@@ -21,7 +21,7 @@ import pytest
 
 import fakes
 from javascript import write
-from processes import IMPATIENT
+from processes import IMPATIENT, wait_until
 from releasekit.config.values import Dist
 from releasekit.ecosystems.npm import Options, tarball
 from releasekit.ecosystems.npm.target import Npm
@@ -191,8 +191,7 @@ def test_the_process_starts_while_the_plan_is_made(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(root) as npm:
             await npm.discover(root)
-            while not started.exists():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(wait_until, started.exists)
             results = await build_all(npm, root)
         assert all(isinstance(result, tuple) for result in results.values())
         assert started.read_text() == "x"
@@ -553,8 +552,7 @@ def test_a_cancelled_build_ends_its_process(tmp_path: Path) -> None:
     async def main() -> None:
         async with opened(root, ("node", "npm"), IMPATIENT) as npm:
             build = asyncio.ensure_future(build_all(npm, root))
-            while not (root / "a" / "hanging").exists():  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(wait_until, (root / "a" / "hanging").exists)
             build.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await build

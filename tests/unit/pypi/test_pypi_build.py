@@ -20,7 +20,7 @@ import pytest
 import distributions
 import fakes
 from integration.tools import require_tool
-from processes import ended
+from processes import PATIENCE_S, ended, wait_until
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.pypi import Options, environment
@@ -163,7 +163,7 @@ def running(
     **environment: str,
 ) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), opened(root, options, **environment) as workspace:
+        async with asyncio.timeout(PATIENCE_S), opened(root, options, **environment) as workspace:
             await body(workspace)
 
     asyncio.run(main())
@@ -392,8 +392,7 @@ def test_what_is_made_early_has_ended_before_its_directory_is_removed(root: Path
 
     async def main() -> None:
         async with opened(root, None, uv=str(uv)):
-            while not uv.with_name("uv.began").exists():  # noqa: ASYNC110 - of another process
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(wait_until, uv.with_name("uv.began").exists)
 
     asyncio.run(main())  # `opened` looks for what is left
 
@@ -829,8 +828,7 @@ def test_most_packages_find_their_environment_made(root: Path) -> None:
         def made() -> list[Path]:
             return list((root.parent / "tmp").rglob("environment-*/bin/python"))
 
-        while not made():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(wait_until, lambda: bool(made()))
         for name in ("acme-a", "acme-b"):
             await workspace.built(name)
         assert len(made()) == 1

@@ -12,13 +12,13 @@ import signal
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 from hatchling.builders import config, constants
 
+from processes import PATIENCE_S, wait_until
 from releasekit.ecosystems.pypi import worker
 from releasekit.ecosystems.pypi.manifest import BuildSystem
 from releasekit.ecosystems.pypi.worker import Request
@@ -63,7 +63,7 @@ def talk(root: Path, body: Callable[[Conversation], Awaitable[None]]) -> None:
     argv = [sys.executable, "-I", "-B", "-X", "utf8", worker.__file__]
 
     async def main() -> None:
-        async with asyncio.timeout(30), Processes(environment={}) as processes:
+        async with asyncio.timeout(PATIENCE_S), Processes(environment={}) as processes:
             talking = conversation("it ended", argv, processes=processes, cwd=root, env={})
             async with talking as child:
                 await body(child)
@@ -405,13 +405,13 @@ def test_no_build_outlives_a_program_that_reads_no_answers(root: Path) -> None:
         for number, backend in enumerate([slow, quick]):
             process.stdin.write(line(request(root, backend), number) + "\n")
         process.stdin.flush()
-        while not (root / "started").exists():
-            time.sleep(0.01)
+        wait_until((root / "started").exists)
         process.stdout.close()
         (root / "go").touch()
         # Its answer finds no reader, before the requests come to their end.
-        code = process.wait(30)
-    ended, _, _ = select.select([held], [], [], 30)  # a build that still ran would hold its end
+        code = process.wait(PATIENCE_S)
+    # A build that still ran would hold its end.
+    ended, _, _ = select.select([held], [], [], PATIENCE_S)
     if not ended:
         os.killpg(process.pid, signal.SIGKILL)
     assert ended

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 from hypothesis import given, settings
 
+from processes import PATIENCE_S
 from releasekit.model import Action, Course, Event, Outcome, PackageId, Phase, Plan, PlannedPackage
 from releasekit.report.live import LiveProgress
 from sample_runs import hostile_text, mixed_plan, outcomes, package, partial_report, plan
@@ -409,5 +410,5 @@ def test_the_redrawing_thread_ends_with_the_run() -> None:
     (redrawing,) = set(threading.enumerate()) - before
     progress.close()
     progress.close()
-    redrawing.join(timeout=60)
+    redrawing.join(timeout=PATIENCE_S)
     assert not redrawing.is_alive()

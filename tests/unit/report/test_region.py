@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
+from processes import PATIENCE_S
 from releasekit.report.region import Region, size_of
 from screens import Breaking, Cutting, Terminal
 
@@ -135,7 +136,7 @@ def test_the_drawing_thread_draws_by_itself_and_ends() -> None:
     region.start()
     (thread,) = set(threading.enumerate()) - before
     for _ in range(3):
-        assert drawn.acquire(timeout=60)
+        assert drawn.acquire(timeout=PATIENCE_S)
     region.say(Text("at the very end"))
     region.stop()
     region.stop()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from processes import PATIENCE_S
 from releasekit.aio import GroupClosed
 from releasekit.ecosystems.shared import jsonlines
 from releasekit.ecosystems.shared.jsonlines import Conversation, Ended, conversation
@@ -44,7 +45,7 @@ for line in sys.stdin:
 
 def talk(tmp_path: Path, body: Callable[[Conversation], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), Processes(environment={}) as processes:
+        async with asyncio.timeout(PATIENCE_S), Processes(environment={}) as processes:
             argv = [sys.executable, "-I", "-c", CHILD]
             async with conversation(
                 "it is gone", argv, processes=processes, cwd=tmp_path, env={}

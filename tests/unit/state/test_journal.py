@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from processes import PATIENCE_S
 from releasekit.errors import JournalError, JournalNewer, JournalUnwritable
 from releasekit.host.scrub import Redactor
 from releasekit.model import Artifact, Outcome, Package, PackageId, Staged
@@ -229,7 +230,7 @@ def test_waiters_share_the_fsync_that_comes_next(
     def slow(descriptor: int) -> None:
         if next(calls) == 0:
             entered.set()
-            assert go_on.wait(60)
+            assert go_on.wait(PATIENCE_S)
         fsync(descriptor)
 
     async def run() -> None:
@@ -528,7 +529,7 @@ def test_an_abandoned_fsync_is_no_promise_and_close_waits_for_it(
 
     def slow(descriptor: int) -> None:
         entered.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE_S)
         fsync(descriptor)
 
     async def run() -> None:
