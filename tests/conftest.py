@@ -29,6 +29,24 @@ def _key_of_the_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
         yield
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Failures(config))
+
+
+class _Failures:
+    """Names a test when it fails; dots alone would leave that for the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and reporter is not None and reporter.verbosity <= 0:
+            reporter.write_line(f"\nFAILED {report.nodeid}")
+
+
 # Thousands of runs of what other tests cover already; measuring their lines takes as long again.
 UNMEASURED = ("crash", "hostile", "simulation")
 

@@ -55,7 +55,7 @@ def try_out(
         return ""
     lines = [*ended.stdout.splitlines(), *ended.stderr.strip().splitlines()]
     failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
-    return (failed[0] if failed else lines[-1] if lines else f"exit {ended.returncode}")[:150]
+    return (failed[-1] if failed else lines[-1] if lines else f"exit {ended.returncode}")[:150]
 
 
 def _copy(package: Path, mutant: Mutant | None) -> None:
