@@ -32,12 +32,12 @@ JOURNAL = (
 )
 RELEASE = (
     "unit/plan/test_decision.py",
-    "unit/test_life.py",
+    "unit/release/test_life.py",
     "unit/plan/test_make.py",
-    "unit/test_release.py",
-    "unit/test_deployment.py",
-    "unit/test_staging.py",
-    "unit/test_attesting.py",
+    "unit/release/test_release.py",
+    "unit/release/test_deployment.py",
+    "unit/release/test_staging.py",
+    "unit/release/test_attesting.py",
     "simulation/test_publish_line.py",
 )
 JUDGES = {
@@ -50,17 +50,17 @@ JUDGES = {
     "state/pins": PINS,
     "state/lock_order": ("unit/state/test_lock_order.py",),
     "state/locks": ("unit/state/test_locks.py", "crash/test_lock_hammer.py"),
-    "release/attesting": ("unit/test_attesting.py",),
-    "release/sources": ("unit/test_sources.py",),
-    "release/sibling_jobs": ("unit/test_foreign.py",),
+    "release/attesting": ("unit/release/test_attesting.py",),
+    "release/sources": ("unit/release/test_sources.py",),
+    "release/sibling_jobs": ("unit/release/test_foreign.py",),
     "state/journal": JOURNAL,
     "state/history": ("unit/state/test_compaction.py", *JOURNAL),
     "plan/order": ("unit/plan/test_order.py",),
     "graph": ("unit/test_graph.py",),
     "plan/registries": ("unit/plan/test_staged.py",),
-    "release/tasks": ("unit/test_foreign.py", *RELEASE),
+    "release/tasks": ("unit/release/test_foreign.py", *RELEASE),
     "release/package_run": (*RELEASE, "simulation/test_staged_line.py"),
-    "report/view": ("unit/report/test_report.py", "unit/test_staging.py"),
+    "report/view": ("unit/report/test_report.py", "unit/release/test_staging.py"),
     **dict.fromkeys(
         (
             *("plan/decision", "plan/make", "release/events", "release/polling"),

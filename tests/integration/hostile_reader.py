@@ -101,9 +101,8 @@ async def main(ecosystem: str, server: str, cases: list[str]) -> None:
         with contextlib.suppress(ReleasekitError):
             await look_up(ecosystem, f"{server}/no-http/", http)  # all is imported from then on
     for case in cases:
-        said, stall_s = "", math.inf
+        stall_s, said = math.inf, ""
         for _ in range(TRIES):
-            said = ""
             async with http_client() as http, watched() as dog:
                 try:
                     await look_up(ecosystem, f"{server}/{case}/", http)

@@ -19,7 +19,7 @@ from releasekit.model import Artifact, Outcome
 from releasekit.problems import Problem
 from releasekit.release.phases import refuse_state
 from releasekit.state.directory import NAME, first_leaked, make_state_directory, within
-from unit.test_release import Line
+from unit.release.test_release import Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

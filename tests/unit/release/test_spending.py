@@ -389,7 +389,7 @@ def test_a_limit_is_what_names_a_time(error: PackageError, is_limited: bool) -> 
 
 
 def test_the_documents_name_everything_that_time_goes_into() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     page = (root / "docs/spent.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
     assert sorted(rows) == sorted([*WORK, *WAITS])
@@ -399,7 +399,7 @@ def test_the_documents_name_everything_that_time_goes_into() -> None:
 
 
 def test_what_is_written_is_valid_by_the_published_schema(bench: Bench) -> None:
-    path = Path(__file__).parents[2] / "docs/results.schema.json"
+    path = Path(__file__).parents[3] / "docs/results.schema.json"
     bench.registry.lag["core"] = 1
     bench.spent(plan(CORE, APP))
     schema = json.loads(path.read_text(encoding="utf-8"))

@@ -20,7 +20,7 @@ from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Outcome, PackageId, Report
 from releasekit.report import results_json
-from unit.test_workflow_run import A_RUN, RUN, GitHub, archive
+from unit.approval.test_workflow_run import A_RUN, RUN, GitHub, archive
 
 if TYPE_CHECKING:
     from pathlib import Path
