@@ -48,7 +48,7 @@ _STORES: Final = (
 
 
 def start() -> int:
-    """`main` for a process of its own; `releasekit.start` has been there before."""
+    """`main` for a new process; `releasekit.start` ran before."""
     sys.stdout, sys.stderr = ignore_write_errors(sys.stdout), ignore_write_errors(sys.stderr)
     return main()
 
@@ -98,7 +98,7 @@ def trust_as_machine(
     environment: MutableMapping[str, str], stores: Sequence[str] = _STORES
 ) -> None:
     """Name the certificates that curl, git and pip trust here to httpx, uv and cargo as well: each
-    brings a list of its own, and keeps it where the machine has none.
+    brings its own list, and keeps it where the machine has none.
 
     https://www.python-httpx.org/environment_variables/#ssl_cert_file
     https://docs.astral.sh/uv/concepts/authentication/certificates/

@@ -120,7 +120,7 @@ class Group:
 
     async def enter(self, manager: AbstractAsyncContextManager[T] | AbstractContextManager[T]) -> T:
         """Open `manager`, and leave it when its turn to close comes. A group, or a Resource, may
-        close earlier by itself.
+        close earlier.
 
         Raises GroupClosed unless the group is open, and when it closes meanwhile.
         `contextlib.aclosing` and `closing` make a context manager of what is open already.
@@ -178,7 +178,7 @@ class Group:
         if self._closer is None:
             self._is_open = False
             self._began_to_close.set()
-            # A task of its own, so that it goes on when a caller that waits for it is cancelled.
+            # A separate task, so that it goes on when a caller that waits for it is cancelled.
             self._closer = asyncio.get_running_loop().create_task(self._close_children())
         return self._closer
 

@@ -53,7 +53,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 MOST_TOLD: Final = 25
-# The exit code of a run that was cancelled, which is no error of the tree below.
+# The exit code of a run that was cancelled, which has no error class below.
 INTERRUPTED: Final = 130
 
 
@@ -61,7 +61,7 @@ class ReleasekitError(Exception):
     """`str(error)` is one line for the user: what, which package or key, which value.
 
     `hint` says what to do about it, and is printed below. `problem` is where users read more; a
-    class has one of its own, which an error may replace by a finer one. `status` is that of the
+    class has a default, which an error may replace by a finer one. `status` is that of the
     HTTP response that the error is about, or 0. `others` are further errors found with this one.
     """
 
@@ -134,7 +134,7 @@ def told_of(error: ReleasekitError) -> list[ReleasekitError]:
 
 def map_all(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """`function` of each. Where it refuses some, raises the first refusal, which holds the others:
-    whoever hears of one at a time starts a run for each.
+    a user who sees one at a time needs a run for each.
     """
     found: list[R] = []
     refused: dict[str, ReleasekitError] = {}

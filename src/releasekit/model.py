@@ -38,9 +38,9 @@ class DependencyKind(StrEnum):
     RUNTIME = "runtime"
     INDIRECT = "indirect"  # needed at run time through another one, and named all the same
     OPTIONAL = "optional"
-    PEER = "peer"  # whoever installs the dependent installs this one beside it
-    ORDER = "order"  # nobody needs it; it goes out first where that is possible
-    DEV = "dev"  # only whoever works on the dependent needs this one
+    PEER = "peer"  # users install this one beside the dependent
+    ORDER = "order"  # not needed; it goes out first where that is possible
+    DEV = "dev"  # needed only to develop the dependent
     BUILD = "build"  # the dependent cannot even be built before this one is
     EXTRA = "extra"  # declared in releasekit.toml, not in a manifest
 
@@ -76,8 +76,8 @@ class Package:
 
     `unpublishable` holds the reason, as a sentence for the user, why this package never leaves the
     repository; it is empty for everything that is published. `elsewhere` are requirements on
-    packages of this workspace that exclude the version it has: whoever installs the package gets
-    another one from the registry, so these are no edges; one without `requirement` takes any.
+    packages of this workspace that exclude its version here: users get another one from the
+    registry, so these do not order the release; one without `requirement` takes any.
     `inherits` are the files outside
     `directory` that its manifest takes requirements from; they are pinned like it. `packaging` says
     what kind of file it mainly is, where that differs from package to package, as in Maven.
@@ -164,7 +164,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """What a registry has accepted and shows to nobody before a person approves it.
+    """What a registry has accepted and hides until a person approves it.
 
     `id` is the registry's own name for it, empty where the identity of this run may not ask for
     it; `url` is where a person reviews it, and `tag` what it will be found under (a dist-tag).
@@ -220,7 +220,7 @@ class Action(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPackage:
     """One package of a plan. `artifacts` are the stored bytes of an earlier run, if there are any,
-    and `built_from` is its commit; of those `claimed` nobody knows whether a run of ours has built
+    and `built_from` is its commit; of those `claimed` it is unclear whether a run of ours built
     them; `begun` says that it may have sent some. `published` is what the registry showed while
     planning. `fingerprint` is the sha256 (hex) of everything that makes this package what it is:
     version, dependencies, manifest, registry. `staged` is where an earlier run has left it, to be

@@ -84,8 +84,8 @@ class Forge(Protocol):
         """The tag of the release marked as latest; empty without one."""
 
     async def require_tag(self, draft: Draft) -> None:
-        """Raises where the forge lacks the tag or has another of that name: it would create a tag
-        of its own, or announce something else.
+        """Raises where the forge lacks the tag or has another of that name: it would create another
+        tag, or announce something else.
         """
 
     async def create(self, draft: Draft) -> ForgeRelease:

@@ -75,7 +75,7 @@ class GitHubReleases:
         return "" if response.status_code == 404 else _parse_release(_parse(response)).tag
 
     async def require_tag(self, draft: Draft) -> None:
-        """GitHub makes a tag that is missing, of whatever its default branch has by then.
+        """GitHub makes a tag that is missing, at the head of its default branch.
 
         https://docs.github.com/en/rest/git/refs#get-a-reference
         """

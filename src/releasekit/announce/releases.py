@@ -235,7 +235,7 @@ def list_checksums(results: Sequence[Result], published: Mapping[PackageId, Publ
 
 
 def pending_for_tag(tag: Tag) -> Announcement:
-    """Without its tag a release stays pending: the forge would create a tag of its own."""
+    """Without its tag a release stays pending: the forge would create another tag."""
     error = PackageError(
         f"the tag {tag.name} is not on the remote as it should be",
         hint="What keeps the tag away is said with it.",

@@ -147,7 +147,7 @@ async def _plan_each(
             continue
         name, own = named[package.id].tag, named[package.id].own
         commit = commit_of_version(planned, plan.commit)
-        # A registry that tags by itself may tag a commit of its own.
+        # A registry that creates tags may tag another commit.
         known = commit if is_clean(commit) and not own else ""
         tag = Tag(name=name, status=Status.WANTED, commit=known)
         if (held := there.get(name)) is not None:
@@ -348,7 +348,7 @@ async def push_tags(
 
 
 async def _find_pushed(tags: Sequence[Tag], tagging: Tagging) -> dict[str, Tag]:
-    """Tags that a registry pushes by itself, as this run has pushed them."""
+    """Tags that a registry pushes, as this run has pushed them."""
     try:
         there = await tagging.remote.tags()
     except PackageError as error:

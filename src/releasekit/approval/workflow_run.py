@@ -113,7 +113,7 @@ class WorkflowRun:
         return found
 
     async def describe(self, http: httpx.AsyncClient, policy: RetryPolicy) -> dict[str, str]:
-        """Whose run it is, as GitHub says it, for whoever lets out what it has staged; the text is
+        """Whose run it is, as GitHub says it, for the person who approves; the text is
         that of strangers. Raises what `request_with_retry` raises.
 
         https://docs.github.com/en/rest/actions/workflow-runs#get-a-workflow-run

@@ -180,7 +180,7 @@ async def _prepare(
         targets = await with_prebuilt(targets, config, session.ecosystems)
         plan = await make_plan(config, targets, history, commit=commit, survey=survey)
     except OSError as error:
-        # Whatever a manifest names as a path: too long, a loop of links, in nobody's reach.
+        # A manifest may name any path: too long, a loop of links, out of reach.
         place = clip(str(error.filename), MAX_PATH_CHARS)
         raise PathError(f"{place}: {error.strerror}; correct what names it") from error
     plan = await with_warnings(plan, config, targets, history, processes)
@@ -281,7 +281,7 @@ async def start_processes(
 
 
 def _caches(config: Config, session: Session) -> list[Cache]:
-    """Those of uv are there for the one that is used, wherever it is and whatever its name."""
+    """Those of uv belong to the uv in use, at any path and under any name."""
     return [
         replace(cache, tool=config.uv_path) if config.uv_path and cache.tool == "uv" else cache
         for each in session.ecosystems.values()

@@ -100,7 +100,7 @@ class JobSigning:
             return False
         with contextlib.suppress(PackageError):
             bundle = read(attestation)
-            # Where a person is sent to look follows from these two, which nobody has signed.
+            # Where a person is sent to look follows from these two, which are not signed.
             told = attestation.log_url, attestation.log_index
             is_there = told == (self.log_url, bundle.log_index)
             return is_there and is_ours(bundle, artifact, self.job, self._trust)

@@ -51,7 +51,7 @@ COMMANDS: Final[Mapping[Command, str]] = {
     "notes": "Print what is new in a version: its section of the CHANGELOG, or its commits.",
     "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
 }
-# Of whoever gets packages, and has no workspace to do anything in.
+# For users of packages, who have no workspace.
 VERIFY: Final = frozenset[Command]({"verify"})
 NOTES: Final = frozenset[Command]({"notes"})
 ALL: Final = frozenset(COMMANDS) - VERIFY

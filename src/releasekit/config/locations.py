@@ -184,8 +184,8 @@ class Locations:
     def registries(self) -> dict[str, Directory | Url | Name]:
         """For each ecosystem that does not go to its default; paths are absolute.
 
-        A `registry` flag or input beats what releasekit.toml says of one ecosystem: whoever
-        writes it wants nothing to go anywhere else.
+        A `registry` flag or input beats what releasekit.toml says of one ecosystem: its
+        author wants nothing to go anywhere else.
         """
         found: dict[str, Directory | Url | Name] = {}
         for name, ecosystem in self.ecosystems.items():
@@ -331,7 +331,7 @@ class Locations:
         return own.attribute, location if isinstance(location, Directory | Url | Name) else None
 
     def _rank(self, attribute: str) -> int:
-        """2: a flag or an input gave it, 1: releasekit.toml did, 0: nobody."""
+        """2: a flag or an input gave it, 1: releasekit.toml did, 0: a default."""
         if attribute in self.in_file:
             return 1
         return 2 if attribute in self.inputs.given else 0

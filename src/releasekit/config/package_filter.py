@@ -67,7 +67,7 @@ def with_extra(
 ) -> list[Package]:
     """`packages`, all there are of `ecosystems`, with the edges of the `[dependencies]` table.
 
-    Edges from and to other ecosystems are left out: nobody can say here whether they are right.
+    Edges from and to other ecosystems are left out: they cannot be checked here.
     """
     known = {str(package.id): package for package in packages}
     for dependent, dependencies in extra.items():
@@ -104,7 +104,7 @@ def select(public: Mapping[PackageId, Package], config: Config) -> list[Package]
     if config.packages:
         picked = set().union(*(_matching(pattern, "packages", ours) for pattern in config.packages))
     for pattern in config.exclude_packages:
-        # What names an ecosystem that is left out is no typo: it is left out already.
+        # What names an ecosystem that is left out is not a typo: it is left out already.
         ecosystem = pattern.partition(":")[0]
         if concerns(config, ecosystem) or ecosystem not in config.known_ecosystems:
             picked -= _matching(pattern, "exclude-packages", ours)

@@ -40,8 +40,8 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A registry on a server. `only_in` says which file names it where no input does: none of them
-    has to be the work of whoever gave the credentials, so none are sent there.
+    """A registry on a server. `only_in` says which file names it where no input does: a file
+    need not come from the owner of the credentials, so none are sent there.
     """
 
     text: str
@@ -137,7 +137,7 @@ def items(value: str, separator: str, choices: Sequence[str] = ()) -> tuple[str,
 
 def registry(value: str) -> Directory | Url:
     """The shape only: which URLs and names are good, and where a relative directory starts, is
-    decided by whoever knows the other inputs.
+    decided by the code that knows the other inputs.
     """
     if _URL.match(value):
         if "?" in value or "#" in value:

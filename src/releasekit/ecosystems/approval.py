@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """What a registry says of a version that waits. All that has one `id` is approved, and
-    rejected, at once. `by` is whoever has staged it; `tag` is empty where there are no dist-tags.
+    rejected, at once. `by` has staged it; `tag` is empty without dist-tags.
     """
 
     id: str
@@ -31,7 +31,7 @@ class Waiting:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
     """What the files of one version hold: their `names`, and the `scripts` that run on the machine
-    of whoever installs it, by name.
+    of its users, by name.
     """
 
     version: str

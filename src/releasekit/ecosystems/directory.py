@@ -120,12 +120,12 @@ class DirectoryRegistry:
             raise misnamed(package, artifact.filename)
         path = self._root / relative
         durable.make_directory(path.parent)
-        # A file is never replaced, whatever it holds: the caller compares, as with any registry.
+        # A file is never replaced: the caller compares, as with any registry.
         with contextlib.suppress(FileNotFoundError), durable.opened(path, os.O_RDONLY):
             return
         with open_artifact(artifact) as file:
             data = file.read()
-        # Before the file, so that none is ever shown without; until then it is nobody's.
+        # Before the file, so that none is ever shown without; until then it belongs to no file.
         if artifact.attestation is not None:
             from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
 
@@ -155,7 +155,7 @@ def misnamed(package: Package, filename: str) -> PackageError:
 
 
 def read_page(path: Path) -> bytes | None:
-    """As `page_there`, but None where there is no such page."""
+    """As `page_there`, but None without such a page."""
     try:
         return page_there(path)
     except FileNotFoundError:
@@ -163,7 +163,7 @@ def read_page(path: Path) -> bytes | None:
 
 
 def page_there(path: Path) -> bytes:
-    """Raises OSError for a link, on the way or in its place, and for what is no page of ours."""
+    """Raises OSError for a link, on the way or in its place, and for a page that is not ours."""
     with durable.reading(path) as file:
         if os.fstat(file.fileno()).st_size > MAX_PAGE_BYTES:
             raise OSError(errno.EFBIG, f"larger than {MAX_PAGE_BYTES} bytes", str(path))

@@ -26,7 +26,7 @@ _ENVIRONMENT: Final = {
     "GIT_OPTIONAL_LOCKS": "0",
     "LC_ALL": "C",
 }
-# As everybody sees them, whatever the user's settings.
+# As everybody sees them, independent of the user's settings.
 _LOG: Final = (
     *("-c", "log.showRoot=true", "log", "-z", "--no-show-signature", "--no-mailmap"),
     *("--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8"),
@@ -93,7 +93,7 @@ class Commits:
         return await self._peeled("HEAD")
 
     async def local_tag(self, name: str) -> str:
-        """The commit that a tag here leads to; empty where there is no such tag."""
+        """The commit that a tag here leads to; empty without such a tag."""
         return await self._peeled(f"refs/tags/{name}")
 
     async def local_tags(self) -> dict[str, str]:
@@ -145,7 +145,7 @@ class Commits:
 
     async def blobs(self, names: Iterable[str]) -> dict[str, bytes | None]:
         """What these objects hold, by name, few processes for all; None for what is not here, and
-        for a directory. Bytes that are no UTF-8 come as U+FFFD.
+        for a directory. Bytes that are not UTF-8 come as U+FFFD.
         """
         asked = [each for each in dict.fromkeys(names) if "\n" not in each]
         found: dict[str, bytes | None] = {}

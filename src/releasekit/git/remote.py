@@ -87,8 +87,8 @@ _REFUSED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RemoteTag:
-    """`object` is what the tag names there; `commit` what that leads to, the same for a tag without
-    an object of its own.
+    """`object` is what the tag names there; `commit` what that leads to, the same for a lightweight
+    tag.
     """
 
     object: str
@@ -106,7 +106,7 @@ class Remote:
         self._processes = processes
         given = {name: environment.get(name) for name in _PASSED}
         self._environment = {name: value for name, value in given.items() if value} | {
-            # There is nobody to answer a prompt.
+            # No person can answer a prompt.
             "GIT_TERMINAL_PROMPT": "0",
             "GCM_INTERACTIVE": "never",
             # Messages are told apart by their words.
@@ -165,7 +165,7 @@ class Remote:
         )
 
     async def url(self) -> str:
-        """Where a push goes, without who pushes and their password; empty if there is no such
+        """Where a push goes, without who pushes and their password; empty without such
         remote.
         """
         try:

@@ -1,7 +1,7 @@
 """With which commit a package got its version, read off the manifests of earlier commits.
 
 One `git log` lists which manifests changed when, and a few `git cat-file --batch` tell what they
-said: no package has a process of its own.
+said: packages share one process.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class ArtifactReader(io.RawIOBase):
 def open_artifact(artifact: Artifact) -> Iterator[ArtifactReader]:
     """A reader of an artifact, for as long as its descriptor is open; nothing is read yet.
 
-    Raises PackageError if there is no such file, or only a symbolic link.
+    Raises PackageError if the file is missing, or only a symbolic link.
     """
     with contextlib.ExitStack() as stack:
         try:

@@ -122,8 +122,8 @@ class CI:
             return False
 
     def origin(self, root: Path) -> Origin:
-        """`root` is that of the workspace. Away from a runner there is no page, and the project has
-        the name of its directory.
+        """`root` is that of the workspace. Away from a runner, a run has no page, and the directory
+        names its project.
         """
         if not self.is_actions or not self.repository:
             return Origin(project=root.name)

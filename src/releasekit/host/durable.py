@@ -105,7 +105,7 @@ def rename(old: Path, new: Path) -> None:
 
 
 def names(directory: Path) -> list[str]:
-    """The names in the directory, sorted; empty if there is no such directory."""
+    """The names in the directory, sorted; empty if the directory is missing."""
     try:
         with Folder.reached(directory) as folder:
             return folder.names()

@@ -3,7 +3,7 @@
     python -I -S launcher.py ABI PIPE [NAME=VALUE...] PLACE... -- PROGRAM ARGUMENT...
 
 The child writes only below the PLACEs, can neither look into a process outside nor limit it, and
-never gets more rights, whatever it does later. The settings are for the child alone. One line on
+never gets more rights later. The settings are for the child alone. One line on
 PIPE says why the child does not start; without a line, it has taken over.
 https://docs.kernel.org/userspace-api/landlock.html
 """

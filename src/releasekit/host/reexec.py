@@ -1,7 +1,7 @@
 """The process executes itself once more, without secrets in the environment it starts with.
 
-What execve(2) is given can be read in /proc/PID/environ for as long as the process lives, whatever
-becomes of `os.environ`: https://man7.org/linux/man-pages/man5/proc_pid_environ.5.html
+What execve(2) is given can be read in /proc/PID/environ for as long as the process lives,
+also after changes of `os.environ`: https://man7.org/linux/man-pages/man5/proc_pid_environ.5.html
 So the environment goes to the second life through a descriptor, which that one reads and closes
 before it starts anything. Pid, arguments and signal dispositions stay; nothing touches a disk.
 """

@@ -4,7 +4,7 @@ Only the formatting of `actions_toolkit` is used. The functions around it read a
 `os.environ`, print without flushing, and one of them ends the process; importing them costs 0.1 s.
 
 The runner makes files before the step and obeys them after it: variables and a PATH for the steps
-that follow, outputs, state, the summary. Their names are no secret, and only a sandbox can keep
+that follow, outputs, state, the summary. Their names are not secret, and only a sandbox can keep
 what a build runs as the same user from writing there. So what others write there is taken out
 again.
 https://github.com/actions/runner/blob/258d6c85/src/Runner.Worker/FileCommandManager.cs

@@ -48,7 +48,7 @@ _OF_THE_LOADER: Final = re.compile(r"LD_\w+|GCONV_PATH|GLIBC_TUNABLES|LOCPATH")
 _LIBRARIES: Final = "LD_LIBRARY_PATH"
 # The only variables of a program that acts for the user: others could make it load code.
 _OF_THE_USER: Final = re.compile(rf"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_\w+|TZ|{_LIBRARIES}")
-# Not /dev/pts: the user's terminals are there. The JVM takes /tmp whatever the variables say.
+# Not /dev/pts: the user's terminals are there. The JVM takes /tmp and ignores the variables.
 # https://github.com/openjdk/jdk/blob/jdk-21-ga/src/java.base/unix/native/libjava/java_props_md.c
 _EVERYBODYS: Final = (
     *("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"),
@@ -78,7 +78,7 @@ class Cache:
     """Where `tool` keeps what it has downloaded: in `default`, unless a variable of this name says
     otherwise, by this `option` among others if there is one; of that directory only what lies
     `below`, directories with a slash at the end. For a JVM, ~ is the home directory `of_the_user`,
-    whatever HOME says, as it does in a job in a container.
+    even if HOME differs, as in a job in a container.
 
     Programs that others run, such as those in ~/.cargo/bin, do not belong to a cache.
     """

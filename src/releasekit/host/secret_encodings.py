@@ -97,7 +97,7 @@ def is_token_like(text: str) -> bool:
 
 
 def parts_of(value: str) -> tuple[str, ...]:
-    """The secret itself first, then what of it is one by itself: each line, the rest of
+    """The secret itself first, then each part that is itself one: each line, the rest of
     `Bearer …`, both halves of a pair.
     """
     found: dict[str, None] = {}
@@ -169,7 +169,7 @@ def encodings_of(part: str) -> Iterator[str]:
 
 
 def _inside_base64(data: bytes) -> Iterator[str]:
-    """What base64 of `data` holds whatever stands before and behind it, `user:` for instance: those
+    """What base64 of `data` holds with any text before and behind it, `user:` for instance: those
     characters that depend on `data` alone.
     """
     for before in range(3):

@@ -90,7 +90,7 @@ class Circuit:
             self._pauses = min(self._pauses + 1, 16)
 
     def record_success(self) -> None:
-        """It is up, whatever it thinks of the request."""
+        """The server is up, even if it refused the request."""
         self._failures = self._pauses = 0
         self._open_until = 0.0
 

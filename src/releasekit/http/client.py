@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 # https://nginx.org/en/docs/http/ngx_http_limit_req_module.html#limit_req_status
 _TOO_MANY = frozenset({429, 503})
 MAX_REDIRECTS = 5
-# Of what nobody says more about; a list of all that there is may be longer.
+# Where the caller gives no limit; a list of all packages may be longer.
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 MAX_MESSAGE_CHARS = 400
 # Of the answer to a download that failed, for the words of the server.
@@ -200,7 +200,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
                 f"no answer within {policy.deadline_s:.0f} s", ambiguous=True
             ) from error
         except Transient as error:
-            # Where nobody has ever answered, whoever waits should soon know.
+            # Where the server has never answered, a waiting caller should know soon.
             pace = number if policy.circuit is None or policy.circuit.reached else 0
             delay_s = max(error.retry_after or 0.0, backoff(pace, policy.base_delay_s, policy.rng))
             asked = not isinstance(error, CircuitOpen)
@@ -224,7 +224,7 @@ async def send(
     circuit: Circuit | None = None,
     max_bytes: int = MAX_RESPONSE_BYTES,
 ) -> httpx.Response:
-    """One attempt, whatever the status; the answer is read, up to `max_bytes`.
+    """One attempt, with any status; the answer is read, up to `max_bytes`.
 
     Raises Transient for everything that can break on the way, Rejected for an answer that is too
     large and for a certificate that does not verify.
@@ -476,7 +476,7 @@ def follow_redirect(request: httpx.Request, target: httpx.Request) -> httpx.Requ
 
 
 def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
-    """Whether a look at a server has led to none. Where nobody has ever answered, that is rather an
+    """Whether a look at a server has led to none. Where it has never answered, that is rather an
     address or a proxy to correct than an outage to wait for.
     """
     return request.method in _LOOKS and isinstance(error, traffic.NEVER_SENT)

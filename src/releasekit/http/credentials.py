@@ -99,7 +99,7 @@ def snapshot(environ: Mapping[str, str], declared: Collection[str] = ()) -> Snap
 
 def require_text(taken: Snapshot, declared: Collection[str]) -> None:
     """Raises ConfigError for a secret that is `declared` and no text: no server takes one, and
-    nobody could say how it is going to be shown.
+    its later spelling cannot be predicted.
     """
     for name in sorted(declared):
         if (secret := taken.secrets.get(name)) and not is_text(secret.reveal()):
@@ -148,7 +148,7 @@ class Credentials:
         return Secret(value)
 
     def adopt_user(self, name: str) -> None:
-        """A user is no secret, but for one that is half of a token."""
+        """A user name is not a secret unless it is half of a token."""
         if is_telling(name):
             self.adopt(name)
 

@@ -37,7 +37,7 @@ sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 class PooledClient(httpx.AsyncClient):
     """At most `size` requests are under way, each until its answer is closed; the others wait,
     first come, first served. Each connection is a client with a pool of one, and the one that was
-    used last is used next, so that there are no more than there have to be.
+    used last is used next, so that as few as possible are open.
 
     `options` are those of each connection, `shared` those of the client itself as well.
     """
@@ -64,7 +64,7 @@ class PooledClient(httpx.AsyncClient):
         def give_back(*, cancelled: bool = False) -> None:
             if cancelled:
                 # httpcore shields nothing from a task that asyncio cancels: it may take this one
-                # for busy for ever, and whoever got it next would wait for as long.
+                # for busy for ever, and the next user of it would wait as long.
                 # https://github.com/encode/httpcore/issues/830
                 self._connections.remove(connection)
                 self._left.append(connection)
@@ -118,7 +118,7 @@ class PooledClient(httpx.AsyncClient):
 
 
 class _Turn(httpx.AsyncByteStream):
-    """The body of an answer; whoever closes it gives its connection back."""
+    """The body of an answer; closing it gives its connection back."""
 
     def __init__(self, body: httpx.AsyncByteStream, give_back: Callable[..., None]) -> None:
         self._body = body

@@ -15,8 +15,8 @@ _NO_SUCH_PLACE: Final = (
     "see what is there."
 )
 _TOO_LARGE: Final = (
-    "The file is larger than the registry takes, or a proxy in front of it: leave out what nobody "
-    "needs, or have whoever runs it raise the limit."
+    "The file is larger than the registry takes, or a proxy in front of it: leave out unneeded "
+    "files, or ask the operator to raise the limit."
 )
 _PROXY: Final = (
     "A proxy on the way wants a login: write it into HTTPS_PROXY, or name the registry in NO_PROXY."
@@ -26,7 +26,7 @@ _FINAL: Final = f"The registry would say no again: correct what it says, then {_
 # https://www.iana.org/assignments/http-status-codes/
 _BY_STATUS: Final = {
     401: _DENIED,
-    402: "The registry wants to be paid, or a licence of it has run out: ask whoever runs it.",
+    402: "The registry requires payment, or its licence has expired: ask its operator.",
     403: _DENIED,
     404: _NO_SUCH_PLACE,
     405: _NO_SUCH_PLACE,
@@ -43,10 +43,10 @@ _BY_STATUS: Final = {
     425: PASSING,
     429: f"The registry takes only so much in a while, however slowly it is asked: {_AGAIN} later.",
     431: "A name, a version or a token is longer than the server takes: look at the token.",
-    451: "The registry says that the law forbids it: ask whoever runs it.",
+    451: "The registry refuses for legal reasons: ask its operator.",
     501: "The server knows no such requests: check the address of the registry.",
     505: "The server speaks another HTTP: check the address of the registry, and proxies.",
-    507: "The registry has no room left: tell whoever runs it.",
+    507: "The registry has no storage left: tell its operator.",
     511: _PROXY,
 }
 # Servers that cannot do what is asked, whenever it is asked: not implemented, another version of

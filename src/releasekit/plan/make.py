@@ -76,7 +76,7 @@ class Survey:
 
 
 NO_SURVEY: Final = Survey({})
-# Actions that send the bytes of an earlier run, whatever the registry shows.
+# Actions that send the bytes of an earlier run, even if the registry shows none.
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
 # How many dependents a message names, which all go into `exclude-packages` with one.
 _NAMED: Final = 50

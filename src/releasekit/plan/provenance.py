@@ -44,7 +44,7 @@ def with_provenance(
         return replace(plan, provenance=f"off, and {_asked(wished)}" if wished else "")
     if isinstance(job, Obstacle):
         _refuse(config, {job: []})
-        # Where nobody expects any, nobody has to be told.
+        # Users who expect none need no message.
         quiet = job == NO_JOB and config.attestations == "auto" and not wished
         words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
         return plan if quiet else replace(plan, provenance=words)

@@ -34,7 +34,7 @@ _AHEAD: Final = 1
 _PASSES: Final = 8
 _FILES_PER_S: Final = 20
 _MAX_FILES: Final = 2_000
-# Where tools leave what is no source of a package.
+# Where tools put files that are not sources of a package.
 _LEFT_OUT: Final = frozenset({"node_modules", "target", "dist", "build", "__pycache__"})
 
 
@@ -121,7 +121,7 @@ def partition(
     packages: Sequence[Package], seconds: Mapping[PackageId, float], count: int
 ) -> dict[PackageId, int]:
     """Package to part, numbered from 1; fewer than `count` where there are not that many. The same
-    for the same packages, in whatever order.
+    for the same packages, in any order.
     """
     if not packages:
         return {}

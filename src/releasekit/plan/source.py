@@ -30,7 +30,7 @@ async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] 
     """The commit that is checked out at `root`, empty outside git.
 
     `+dirty.` and a hash follow when tracked files differ from it or untracked ones are there that
-    git does not ignore. What lies in the directories `beside` is no source.
+    git does not ignore. Files in the directories `beside` are not sources.
     """
     others_than = [
         f":(exclude,literal){path.relative_to(root).as_posix()}"

@@ -52,7 +52,7 @@ _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 class PackageRun:
     """One package during a run; only the task at work on the package changes it.
 
-    `ambiguity` says why nobody knows whether the registry took our bytes; it is empty when nothing
+    `ambiguity` says why it is unclear whether the registry took our bytes; it is empty when nothing
     was sent, or the answer is known. `sent` is True once the registry accepted bytes from this run,
     `visible` once it shows all of them; `refusal` is its answer to the last upload that it did not
     accept. `pending_follow_up` is what should have followed then and
@@ -102,7 +102,7 @@ class PackageRun:
 
     @property
     def unconfirmed(self) -> bool:
-        """Whether the registry may have bytes of ours that nobody has seen there."""
+        """Whether the registry may have bytes of ours that no lookup has seen."""
         known = self.visible or self.conflict or self.staged is not None
         return (self.sent or bool(self.ambiguity)) and not known
 
@@ -218,7 +218,7 @@ _OTHER_JOB: Final = (
 
 
 def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
-    """The outcome of one package and the reason for it, whatever order things happened in.
+    """The outcome of one package and the reason for it, independent of the order of events.
 
     `blockers` are its dependencies that will not be there; `ending` is the outcome of a package to
     which nothing else has happened.
@@ -290,7 +290,7 @@ def results_of(
             + [(on, str(Outcome.STAGED)) for on in run.held_by]
             + list(run.lacks.items())
         )
-        # Where all that it needs waits for a person, it may still have failed by itself.
+        # Where all that it needs waits for a person, it may still have failed on its own.
         waits = all(on in held for on, _ in blockers)
         found = result_of(run, () if waits and run.error else blockers, ending)
         if found.outcome is Outcome.STAGED or (found.outcome is Outcome.BLOCKED and waits):
@@ -361,7 +361,7 @@ _PROBLEMS = {
 
 
 def _problem(outcome: Outcome, error: ReleasekitError | None) -> Problem | None:
-    # Where nobody knows how an upload ended, it matters little how that came about.
+    # Where the end of an upload is unclear, its cause matters little.
     if error is None or (outcome is Outcome.UNKNOWN and not isinstance(error, Undecided)):
         return _PROBLEMS.get(outcome)
     return error.problem
@@ -375,7 +375,7 @@ def busy(spans: Sequence[Span]) -> float:
 async def deliver(target: Target, release: Release, runs: Sequence[PackageRun]) -> Waiting:
     """Send `release`, of these runs; what of it waits for a person now.
 
-    What is staged once is never published directly, whatever comes of it.
+    A version that was staged once is never published directly.
     """
     staging = target.staging
     if not release:

@@ -407,8 +407,8 @@ def held_against_claim(run: PackageRun, built: Sequence[Artifact]) -> PackageErr
 
 
 def refuse_state(package: Package, artifacts: Sequence[Artifact], state_directory: Path) -> None:
-    """Raises PackageError for what holds what runs keep for themselves, and for what is no longer
-    what was built. Blocks.
+    """Raises PackageError for files that contain the state of a run, and for files that changed
+    since the build. Blocks.
     """
     for artifact in artifacts:
         with open_artifact(artifact) as file, file.raw() as raw:

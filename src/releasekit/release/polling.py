@@ -217,7 +217,7 @@ def _pending_follow_up(target: Target, run: PackageRun) -> BuildFailed | None:
 
 # Below that, a first look at once costs next to nothing.
 _WORTH_WAITING_S: Final = 0.5
-# Looks are no closer together than this part of the time that is expected.
+# The least pause between two lookups, as a part of the expected time.
 _STEP: Final = 0.03
 # The first pause is this part of it.
 _FIRST: Final = 0.25

@@ -157,7 +157,7 @@ class ReleaseRun:
         self._scheduler.cancel(grace_s=grace_s, lanes=lanes, reason=reason)
 
     async def run(self) -> None:
-        """Run to the end, whatever happens to single packages; `results` tells how they ended."""
+        """Run to the end, even if single packages fail; `results` tells how they ended."""
         for run in self._runs.values():
             if run.planned.action is Action.KEEP:
                 self._events.ended(result_of(run))

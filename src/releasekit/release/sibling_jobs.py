@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @dataclass(slots=True, kw_only=True)
 class _Awaited:
     """One package. `unmet` is what it needs itself, as far as that is known here, and what is not
-    there yet: until it is, nobody asks for the package. `never` says why it will not come.
+    there yet: until it is, no task asks for the package. `never` says why it will not come.
     """
 
     run: PackageRun
@@ -100,7 +100,7 @@ class ExternalPackages:
             each.due.set()
 
     def shown(self, package: PackageId) -> None:
-        """The registry shows it, whoever published it."""
+        """The registry shows it, from any publisher."""
         self._progress_s = self._events.now_s()
         self._met(package)
 
@@ -134,7 +134,7 @@ class ExternalPackages:
                 each.due.set()
 
     async def wait(self, package: PackageId) -> None:
-        """Raises PackageError, and lets what needs it know, where nobody publishes the package."""
+        """Raises PackageError, and lets what needs it know, where no job publishes the package."""
         each = self._awaited[package]
         needing = sorted(self._dependents[package] & self._runs.keys())
         detail = (

@@ -46,7 +46,7 @@ class _Stamp:
 class Sources:
     """As they were when `plan` was made, which is just now.
 
-    `head` tells which commit is checked out; None where that is no git repository.
+    `head` tells which commit is checked out; None outside a git repository.
     """
 
     def __init__(self, plan: Plan, head: Callable[[], Awaitable[str]] | None) -> None:

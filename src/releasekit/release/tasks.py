@@ -202,7 +202,7 @@ class TaskGraph:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """`needs` are packages whose builds come first; `absent` are those that the registry has to
-    show first, whoever publishes them.
+    show first, from any job.
     """
 
     packages: tuple[PackageId, ...]
@@ -260,7 +260,7 @@ def _foreign(
 
 
 def expect_nothing(runs: Sequence[PackageRun], absent: Collection[PackageId]) -> None:
-    """A dry run builds what it can; whatever the registry has may be good enough."""
+    """A dry run builds what it can; the registry's version may be good enough."""
     names = few([on.name for on in sorted(absent)])
     for run in runs if absent else ():
         run.postponed = f"not built in a dry run, as it can be only once the registry has {names}"

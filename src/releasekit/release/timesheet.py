@@ -206,7 +206,7 @@ def timesheet(
     pauses: Mapping[Node, Iterable[Pause]] | None = None,
     lanes: Mapping[str, str] | None = None,
 ) -> Timesheet:
-    """Of a run that has ended after `end_s`, at whatever point. `batches` are the packages that
+    """Of a run that has ended after `end_s`, at any point. `batches` are the packages that
     were built together, by the task that built them. All times count from the run's start.
     """
     by_name = {task.name: task for task in tasks}

@@ -64,7 +64,7 @@ class LiveProgress:
     """Redrawn eight times a second, from a thread that ends with `end` or `close`.
 
     That thread reads what the events change, so values are replaced as a whole and never modified.
-    `keys` says whether the run listens to keys. With `every_s` of 0 there is no such
+    `keys` says whether the run listens to keys. With `every_s` of 0 it starts no such
     thread, and only events draw.
     """
 

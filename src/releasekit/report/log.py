@@ -61,7 +61,7 @@ class _Work(NamedTuple):
 
 
 class LogProgress:
-    """Prints lines; the runner takes none of them for a command, whatever its text is.
+    """Prints lines; the runner takes none of them for a command.
 
     `group` folds sections of the log where the CI system can; without it they get a title.
     """
@@ -159,7 +159,7 @@ class LogProgress:
             self._say(event, f"waited {seconds(lasted_s)}", event.detail or "it is there")
         elif phase in {"build", "follow-up"} and event.detail not in {"", _INTERRUPTED}:
             self._failed.add(package)
-            # A package that needs a failed one ends as blocked, whatever its build says.
+            # A package that needs a failed one ends as blocked, even if its build succeeds.
             if self._failed.isdisjoint(self._needs.get(package, ())):
                 self._failure_shown.add(package)
                 failed = self._marks[Outcome.FAILED]

@@ -134,7 +134,7 @@ def own_reasons(
 
 
 def plan_mermaid(plan: Plan) -> str:
-    """The graph, whatever its size; packages to publish are green, those that are kept are grey."""
+    """The graph, of any size; packages to publish are green, those that are kept are grey."""
     return flowchart(
         {
             planned.package.id: (

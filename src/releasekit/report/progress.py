@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Progress(Protocol):
-    """Watches one run: `begin`, any number of events, `end`; then `close`, whatever happened."""
+    """Watches one run: `begin`, any number of events, `end`; then always `close`."""
 
     def begin(self, plan: Plan) -> None: ...
 

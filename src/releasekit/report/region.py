@@ -1,5 +1,5 @@
 """The end of a terminal's screen: lines that stay, and below them a part that is drawn again and
-again, whatever becomes of the terminal's size meanwhile.
+again, also when the terminal is resized meanwhile.
 """
 
 from __future__ import annotations

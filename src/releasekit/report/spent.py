@@ -98,7 +98,7 @@ def _parts(parts: Iterable[tuple[float, str]]) -> str:
 
 
 def traffic_line(seen: RequestEvent | PauseEvent) -> str:
-    """For a log: no command to the runner, whatever a server's words are."""
+    """For a log: a server's words never become a command to the runner."""
     lasts = seconds(seen.lasted_s)
     if isinstance(seen, RequestEvent):
         came = ", ".join(filter(None, [str(seen.status or ""), seen.trouble]))

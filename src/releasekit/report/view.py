@@ -75,7 +75,7 @@ OUTPUT: Final = "The whole output is in "
 
 class Roots(NamedTuple):
     """What a blocked package waits for in the end, however many blocked ones lie between: the
-    `first` of it in publish order, whatever its outcome, and by name up to five that `failed`, are
+    `first` of it in publish order, with any outcome, and by name up to five that `failed`, are
     unknown or staged.
     """
 

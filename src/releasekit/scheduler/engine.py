@@ -273,7 +273,7 @@ class Scheduler(Generic[K]):
             self._interrupt(name, "removed")
 
     def _advance(self) -> None:
-        """Start what may start; called after whatever could have changed that."""
+        """Start what may start; called after every change that could allow it."""
         if self._group.is_open:
             for name in self._frontier.take():
                 _ = self._group.start(self._attempt(name))
@@ -361,7 +361,7 @@ class Scheduler(Generic[K]):
         self._advance()
 
     def _interrupt(self, name: K, reason: str) -> None:
-        # An attempt that has not begun finds out by itself; cancelled now, it would never run at
+        # An attempt that has not begun notices on its own; cancelled now, it would never run at
         # all and never settle.
         if name in self._running:
             self._reasons.interrupted.setdefault(name, f"{reason}, in the middle of an attempt")

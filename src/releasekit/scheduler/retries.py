@@ -110,9 +110,9 @@ def in_words(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """`max_retries` and `task_timeout_s` have an entry for every lane; None is no limit.
+    """`max_retries` and `task_timeout_s` have an entry for every lane; None means unlimited.
 
-    With `any_error`, whatever a task raises ends only that task, and is worth a retry. Without it,
+    With `any_error`, any exception of a task ends only that task, and is worth a retry. Without it,
     only PackageError ends a task, only Transient is retried, and anything else is a bug and ends
     the run.
     """
@@ -191,7 +191,7 @@ class Estimates(Generic[K]):
 
 
 class Deadlines:
-    """Cancels the tasks that were not stopped within `limit_s`; None is no limit.
+    """Cancels the tasks that were not stopped within `limit_s`; None means unlimited.
 
     A task is cancelled only once. It may still end well: ask `expired` only if it did not.
     """

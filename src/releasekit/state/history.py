@@ -142,7 +142,7 @@ def encode(record: Mapping[str, object]) -> bytes:
 def fold(
     data: bytes, *, state_directory: Path, where: str = "journal", seal: Seal | None = None
 ) -> History:
-    """Raises JournalError for damage before the tail, and for whatever this version cannot read."""
+    """Raises JournalError for damage before the tail, and for records it cannot read."""
     if data.count(b"\n") > MAX_RECORDS:
         raise JournalError(f"{where}: has more than {MAX_RECORDS} lines", hint=SET_ASIDE)
     count = intact = 0

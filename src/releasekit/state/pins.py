@@ -1,4 +1,4 @@
-"""Manifests pinned for the length of a build, and restored byte for byte whatever happens.
+"""Manifests pinned for the length of a build, and always restored byte for byte.
 
 Before the first manifest changes, the originals of the whole set lie in one backup file, durably.
 Restoring compares hashes first and never overwrites what was edited meanwhile. Each ecosystem has
@@ -110,8 +110,8 @@ class EphemeralPin:
         self._pinned = pinned
 
     def _take_turn(self) -> bool:
-        """Take the lock in the context of the caller, whose later locks it orders; False if there
-        is no manifest to pin.
+        """Take the lock in the context of the caller, whose later locks it orders; False without a
+        manifest to pin.
         """
         if self._originals:
             self._hold = lock_order.take(Kind.PINS, str(self._originals[0].path))

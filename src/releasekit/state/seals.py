@@ -68,8 +68,8 @@ class Seal:
 
 
 def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal | None:
-    """By the secret that was `given`, else by the key of this user of this machine; None if there
-    is no key and `make` is false.
+    """By the secret that was `given`, else by the key of this user of this machine; None without a
+    key if `make` is false.
 
     Raises ConfigError for a secret that can be guessed.
     """
@@ -118,7 +118,7 @@ def _of_this_machine(directory: Path, *, make: bool) -> Seal | None:
 
 
 def _read(folder: Folder) -> bytes | None:
-    """None if there is no whole key, as after a disk that was full."""
+    """None if the key is incomplete, as after a disk that was full."""
     try:
         descriptor = folder.open(_FILE, os.O_RDONLY)
     except FileNotFoundError:

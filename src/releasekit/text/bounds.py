@@ -23,7 +23,7 @@ MAX_VALUES: Final = 1_000_000
 # Python turns no integer of more than 4,300 digits into text, not even for a message:
 # https://docs.python.org/3/library/stdtypes.html#integer-string-conversion-length-limitation
 MAX_BITS: Final = 4_096
-# tomllib takes quadratic time for the parts of a key, and nobody writes so many. A text in quotes
+# tomllib takes quadratic time for the parts of a key, and real files have few. A text in quotes
 # may look like a key; words that are joined by as many dots are not to be expected there either.
 _LONG_KEY: Final = re.compile(
     r"(?<![A-Za-z0-9_.-])"

@@ -29,7 +29,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 # What acts on a terminal or on the text around it, or is not to be seen; written with code points,
 # as it would not be seen here either. Left alone are newline and tab, spaces of any width, joiners
 # and variation selectors (of emoji and of many scripts), soft hyphens, and the zero-width space,
-# which many put behind an "@" so that it names nobody. Of tags, the flags that are made of them.
+# which many put behind an "@" so that it mentions no user. Of tags, the flags made of them.
 # https://www.unicode.org/reports/tr51/#def_emoji_tag_sequence
 _HIDDEN = re.compile(
     "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,8}\U000e007f)"
@@ -64,7 +64,7 @@ def visible_lines(text: str) -> str:
 
 def bare_urls(text: str) -> str:
     """`text` with its URLs cut to what is public of them: no user, no query, no fragment."""
-    # Presigned URLs let in whoever has them.
+    # Anybody with a presigned URL has access.
     return _WORD.sub(_bare, text) if "://" in text else text
 
 
@@ -116,7 +116,7 @@ def html(text: str) -> str:
 
 
 def html_link(text: str, url: str) -> str:
-    """As `link`, for a page of our own; it tells nobody where the reader came from."""
+    """As `link`, for our own page; it does not disclose where the reader came from."""
     shown = html(text)
     if not _LINK.fullmatch(url):
         return shown

@@ -219,7 +219,7 @@ def _check_depth(value: object) -> None:
 
 
 def _encodable(value: Any) -> Any:
-    """Lists and objects are changed in place: there is no room for all of them twice."""
+    """Lists and objects are changed in place: memory would not hold all of them twice."""
     match value:
         case str():
             return _ALONE.sub("\ufffd", value)

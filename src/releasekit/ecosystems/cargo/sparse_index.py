@@ -83,7 +83,7 @@ def find_published(body: bytes, package: Package, *, url: str) -> Published | No
     """The version of `package`, None when no line has it; raises ValueError.
 
     A yanked version counts, because it is taken for ever. Build metadata does not: registries take
-    a version once, whatever its build.
+    a version once, with any build metadata.
     """
     wanted = Version.parse(package.version)
     for line in parse_lines(body):

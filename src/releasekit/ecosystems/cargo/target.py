@@ -170,7 +170,7 @@ class CargoWorkspace:
         asked = {(need.name, need.requirement) for need in needs}
 
         def binds(owner: str, entry: PathDependency) -> bool:
-            # Cargo packages the others, whatever an example asks for.
+            # Cargo packages the others, independent of what an example needs.
             if entry.where[0] == "workspace":
                 normalised = requirements.normalise_requirement(entry.requirement or "*")
                 return (entry.package, normalised) in asked

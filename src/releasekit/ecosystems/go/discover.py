@@ -248,7 +248,7 @@ def _walk(root: Path) -> Iterator[Path]:
         directories[:] = [
             name
             for name in directories
-            # A directory with a .git of its own is another repository.
+            # A directory with its own .git is another repository.
             if name[0] not in "._"
             and name not in _IGNORED
             # Also false for a path that is too long.

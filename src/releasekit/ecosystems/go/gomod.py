@@ -143,7 +143,7 @@ def replaces_of_work(text: str, where: str) -> tuple[Replace, ...]:
 
 
 def is_zero_version(version: str) -> bool:
-    """Whether it is what the go command writes where there is no version.
+    """Whether it is what the go command writes without a version.
 
     https://pkg.go.dev/golang.org/x/mod/module#ZeroPseudoVersion
     """

@@ -101,7 +101,7 @@ class TagRegistry(Resource):
             await self._check_bundle(package, artifact)
             for package, artifacts in release.items()
             for artifact in artifacts
-            # Without a bundle, the tag is there; the proxy fetches by itself what it still lacks.
+            # Without a bundle, the tag is there; the proxy fetches what it still lacks.
             if artifact.filename == filenames(package.version)[0]
         ]
         there = await self._remote.tags() if bundles else {}

@@ -82,7 +82,7 @@ def read_document(path: Path) -> Element:
 
 class _XmlReader:
     def __init__(self) -> None:
-        # As UTF-8 whatever the XML declares: `read_document` accepts nothing else.
+        # As UTF-8, even if the XML declares another encoding: `read_document` accepts nothing else.
         self._parser = expat.ParserCreate("UTF-8")
         self._parser.StartDoctypeDeclHandler = self._refuse
         self._parser.StartElementHandler = self._open

@@ -150,7 +150,7 @@ def _parse_parent(root: Element) -> Parent | None:
 
 def _find_layers(root: Element) -> Iterator[Element]:
     """The POM, and its profiles that are active by default, if no other profile of the same POM can
-    be active by itself and so turn them off. Modules and dependencies of profiles do not count:
+    be active already and so turn them off. Modules and dependencies of profiles do not count:
     releases turn such profiles off.
 
     https://maven.apache.org/guides/introduction/introduction-to-profiles.html

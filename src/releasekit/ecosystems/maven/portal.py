@@ -69,7 +69,7 @@ _KEPT: Final = 8
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDeployment:
     """`release` is the digest of all files, and `packages` are the digests of the files of each
-    package, by its id. The portal publishes `automatic` ones by itself.
+    package, by its id. The portal publishes `automatic` ones without a request.
     """
 
     id: str

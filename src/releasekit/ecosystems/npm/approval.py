@@ -311,7 +311,7 @@ class PublicVersions(NpmRegistry):
         return await asyncio.to_thread(read_contents, before, artifact, f"{package.id} {before}")
 
     async def _read_dists(self, package: Package) -> Mapping[str, Mapping[str, Any]]:
-        """By version, its `dist`, which names the tarball; empty when there is no such package."""
+        """By version, its `dist`, which names the tarball; empty without such a package."""
         response = await self._read(package, headers=ABBREVIATED)
         if response.status_code == httpx.codes.NOT_FOUND:
             return {}

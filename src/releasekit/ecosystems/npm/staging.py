@@ -58,7 +58,7 @@ class HiddenVersion:
     """A version that the registry has and does not show. Fields that it does not tell are empty.
 
     `status` is "staged" where a version waits for a person. For one that no list shows it may also
-    be "validating" or "published", which becomes visible by itself, "blocked" or "deleted".
+    be "validating" or "published", which becomes visible later, "blocked" or "deleted".
     """
 
     id: str = ""

@@ -86,7 +86,7 @@ def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options
     """Raises ConfigError for a `tool.uv.sources` of a dependency that names no member, or no path.
 
     Only uv reads these sources: with one that leads nowhere, the published package would depend on
-    whatever an index has under that name.
+    even if an index has that name.
     """
     tops = {
         path: manifest.read_uv_sources(manifest.read_pyproject(path), path)
@@ -182,8 +182,8 @@ def mark_between_tags(
 
 def with_elsewhere(project: PyProject, by_name: Mapping[str, PyProject]) -> PyProject:
     """The project with the requirements set apart that exclude the version of this workspace: users
-    get another one from the index. uv locks and builds such a workspace, whatever
-    `tool.uv.sources` says.
+    get another one from the index. uv locks and builds such a workspace in spite
+    of `tool.uv.sources`.
     """
 
     def leads_out(need: DeclaredRequirement) -> bool:

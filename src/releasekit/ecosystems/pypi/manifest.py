@@ -48,7 +48,7 @@ LEGACY_BACKEND: Final = "setuptools.build_meta:__legacy__"
 POETRY_BACKEND: Final = "poetry.core.masonry.api"
 # The fields that matter here and that a build hook may have to tell.
 COMPUTED: Final = frozenset({"version", "dependencies", "optional-dependencies"})
-# As `packaging` spells a marker, whatever the quotes and spaces in the file.
+# As `packaging` spells a marker, with any quotes and spaces in the file.
 _EXTRA: Final = re.compile(r'\bextra == "([^"]+)"')
 
 

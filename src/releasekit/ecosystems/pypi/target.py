@@ -212,7 +212,7 @@ class PyPI(Resource):
             return self._builder
 
     async def _find_source_date_epoch(self) -> str:
-        """The last commit's time in seconds; empty where the user set it, or there is no commit.
+        """The last commit's time in seconds; empty where the user set it, or without a commit.
 
         https://reproducible-builds.org/specs/source-date-epoch/
         """

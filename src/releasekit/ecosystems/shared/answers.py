@@ -27,7 +27,7 @@ class Answers:
     registries; `reading` is the hint for a denied lookup. `denied` are statuses that deny an
     upload, besides 401 and 403. `moved` is the input that names the address. `said` finds the
     words of a registry that puts them where `client.message_of` does not look; an answer with such
-    words is an error, whatever its status.
+    words is an error, with any status.
     """
 
     taken: frozenset[int] = frozenset({409})
@@ -40,7 +40,7 @@ class Answers:
     said: Callable[[httpx.Response], str] = lambda _response: ""
 
     def accept(self, response: httpx.Response, what: str, *, redact: Callable[[str], str]) -> bool:
-        """Whether this request stored the file; False if one existed, whatever its bytes are.
+        """Whether this request stored the file; False if one existed, with any bytes.
 
         Raises Transient, Denied or Rejected with what the server says and what to do about it.
         """

@@ -241,7 +241,7 @@ def _refuse_many(file: IO[bytes], max_files: int) -> None:
 
 
 def member_names(file: IO[bytes]) -> list[str]:
-    """The names of the files in a zip or a .tar.gz, whatever its name; else empty. Blocks."""
+    """The names of the files in a zip or a .tar.gz with any name; else empty. Blocks."""
     if zipfile.is_zipfile(file):
         with contextlib.suppress(*BAD_ZIP), opened_zip(file) as archive:
             return [name for name in archive.namelist() if not name.endswith("/")]

@@ -24,7 +24,7 @@ def style() -> str:
 
 @cache
 def scripts() -> tuple[str, ...]:
-    """Each vendored script by itself, and then ours as one."""
+    """Each vendored script alone, then ours as one."""
     theirs = [(_HERE / "vendor" / name).read_text(encoding="utf-8") for name in _VENDORED]
     ours = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in _OWN)
     return (*theirs, f'"use strict";\n(() => {{\n{ours}}})();\n')
