@@ -44,11 +44,11 @@ Place = Literal["action", "flag", "file"]
 COMMANDS: Final[Mapping[Command, str]] = {
     "plan": "Show what would be published, and in which order. Changes nothing.",
     "publish": "Publish every package that is not published yet, dependencies first.",
-    "approve": "Review what a release has staged, and let it out, dependencies first.",
-    "reject": "Take back what a release has staged.",
+    "approve": "Review the staged versions of a release, and approve them, dependencies first.",
+    "reject": "Reject the staged versions of a release.",
     "report": "Join the results of several jobs into one summary.",
     "verify": "Check which workflow signed a release. Needs no workspace, and no credentials.",
-    "notes": "Print what is new in a version: its section of the CHANGELOG, or its commits.",
+    "notes": "Print the release notes of a version: its section of the CHANGELOG, or its commits.",
     "doctor": "Report interrupted runs, leftover pins, stale locks and undecided uploads.",
 }
 # For users of packages, who have no workspace.
