@@ -165,7 +165,7 @@ async def _choose_forge(tagging: Tagging, services: Services, policy: RetryPolic
     if not repository:
         name = tagging.config.tagging.remote
         raise ConfigError(
-            f"`announce` is true, and the git remote {name} is no repository of {ci.server}",
+            f"`announce` is true, and the git remote {name} is not a repository of {ci.server}",
             hint="Releases are announced on GitHub: set GITHUB_REPOSITORY=OWNER/NAME, and for "
             "GitHub Enterprise GITHUB_SERVER_URL and GITHUB_API_URL, as its runners do.",
         )
