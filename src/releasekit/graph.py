@@ -249,5 +249,5 @@ def _cycle_in(edges: Mapping[K, frozenset[K]], stuck: Collection[K]) -> Cycle:
     return Cycle(
         f"{' -> '.join((*names, names[0]))}: each depends on the next, so none can go first",
         names=names,
-        hint="Remove one of these dependencies, or move what both need into a package of its own.",
+        hint="Remove one of these dependencies, or move what both need into a third package.",
     )

@@ -265,7 +265,7 @@ def _users() -> Iterator[Case]:
             prepare=lambda root: (root / "home").chmod(0o555),
             may_write=("registry",),
             codes=_OK,
-            says=("sealed with a key of its own",) if os.geteuid() == 0 else (),
+            says=("sealed with a temporary key",) if os.geteuid() == 0 else (),
         )
 
 

@@ -92,7 +92,7 @@ def _package(name: str, code: str = "", **of: Any) -> dict[str, Content]:
 
 def _case(name: str, files: Mapping[str, Content], *argv: str, **more: Any) -> Case:
     usual: dict[str, Any] = {
-        "never_says": ("is no flag",),
+        "never_says": ("is not a flag",),
         "codes": _ENDS,
         "may_write": ("registry", "w"),
         "sandboxed": True,

@@ -55,7 +55,7 @@ WAYS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "the journal": (lambda root: root / ".releasekit" / "journal.jsonl", "state directory"),
     "built files": (lambda root: root / ".releasekit" / "dist" / "a.json", "state directory"),
     "a directory": (lambda root: root, "is a directory"),
-    "a fifo": (_fifo, "is no regular file"),
+    "a fifo": (_fifo, "is not a regular file"),
     "a link": (_link, "is a symbolic link"),
     "below a link": (_below_a_link, "is a symbolic link in the workspace"),
 }

@@ -98,7 +98,7 @@ def test_it_publishes_in_order_and_once(
 
 def test_the_others_do_not_know_it(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", str(workspace), "--bundle-channel=beta"]) == 2
-    assert "--bundle-channel is no flag" in capsys.readouterr().err
+    assert "--bundle-channel is not a flag" in capsys.readouterr().err
     assert main(["plan", str(workspace)]) == 2
     assert "releasekit.toml: bundle says how one run goes" in capsys.readouterr().err
 

@@ -76,7 +76,7 @@ def test_nothing_happens_where_nobody_can_be_asked(registry: Registry, tmp_path:
     )
     assert ran.returncode == 2
     assert "4 packages of commit 1234567890a… wait for approval" in ran.stdout
-    assert "nobody can be asked whether to approve 4 packages" in ran.stderr
+    assert "no terminal to ask whether to approve 4 packages" in ran.stderr
     assert not registry.npm.approvals
 
 

@@ -200,7 +200,7 @@ def _parse(response: httpx.Response) -> Any:
         return parse_json(response.content, max_bytes=4 * 1024 * 1024)
     except ValueError as error:
         raise Rejected(
-            f"GitHub's answer is no JSON: {error}", problem=Problem.STRANGE_ANSWER
+            f"GitHub's answer is not JSON: {error}", problem=Problem.STRANGE_ANSWER
         ) from error
 
 
@@ -209,7 +209,7 @@ def _object_id(document: object) -> str:
         case {"object": {"sha": str(oid)}}:
             return oid
         case _:
-            raise Rejected("GitHub answers with a tag as none is", problem=Problem.STRANGE_ANSWER)
+            raise Rejected("GitHub's answer is not a tag", problem=Problem.STRANGE_ANSWER)
 
 
 def _parse_page(content: bytes) -> list[ForgeRelease]:
@@ -218,10 +218,10 @@ def _parse_page(content: bytes) -> list[ForgeRelease]:
         read = list(entries(b'{"all":%s}' % content, {"all"}))
     except ValueError as error:
         raise Rejected(
-            f"GitHub's list of releases is no JSON: {error}", problem=Problem.STRANGE_ANSWER
+            f"GitHub's list of releases is not JSON: {error}", problem=Problem.STRANGE_ANSWER
         ) from error
     if not read or read[0][2] != []:
-        raise Rejected("GitHub's list of releases is no list", problem=Problem.STRANGE_ANSWER)
+        raise Rejected("GitHub's list of releases is not a list", problem=Problem.STRANGE_ANSWER)
     return [_parse_release(value) for _, name, value in read if name is not None]
 
 
@@ -249,9 +249,7 @@ def _parse_release(document: object) -> ForgeRelease:
                 uploads=uploads,
             )
         case _:
-            raise Rejected(
-                "GitHub answers with a release as none is", problem=Problem.STRANGE_ANSWER
-            )
+            raise Rejected("GitHub's answer is not a release", problem=Problem.STRANGE_ANSWER)
 
 
 def _parse_asset(document: object) -> Asset:
@@ -270,6 +268,4 @@ def _parse_asset(document: object) -> Asset:
                 id=number,
             )
         case _:
-            raise Rejected(
-                "GitHub answers with an asset as none is", problem=Problem.STRANGE_ANSWER
-            )
+            raise Rejected("GitHub's answer is not an asset", problem=Problem.STRANGE_ANSWER)

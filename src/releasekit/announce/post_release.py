@@ -151,7 +151,7 @@ async def _choose_forge(tagging: Tagging, services: Services) -> Forge | None:
     if not repository:
         name = tagging.config.tagging.remote
         raise ConfigError(
-            f"`announce` is true, and the git remote {name} is no repository of {ci.server}",
+            f"`announce` is true, and the git remote {name} is not a repository of {ci.server}",
             hint=f"Releases are announced on GitHub: {HOW_TO_NAME_REPOSITORY}",
         )
     token = services.credentials.get(FORGE_TOKEN.variable)

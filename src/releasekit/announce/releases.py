@@ -297,7 +297,7 @@ def announcement_of(tag: str, releases: Sequence[ForgeRelease]) -> Announcement:
         status=Status.FOREIGN,
         url=release.url,
         note=f"{kind} of the tag {tag} is there that ReleaseKit has not made; it is left as it is",
-        hint="Nothing has to be done. Delete it, and the next run makes one of its own.",
+        hint="Nothing has to be done. If you delete it, the next run creates another one.",
     )
 
 

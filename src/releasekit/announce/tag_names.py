@@ -112,7 +112,7 @@ def _trouble_at_the_remote(name: str) -> str:
     try:
         encoded = name.encode()
     except UnicodeEncodeError:
-        return "is no text in UTF-8"
+        return "is not text in UTF-8"
     if len(encoded) > _MAX_BYTES or max(map(len, encoded.split(b"/"))) > _MAX_ELEMENT_BYTES:
         return "is too long"
     # https://docs.github.com/en/get-started/using-git/dealing-with-special-characters-in-branch-and-tag-names

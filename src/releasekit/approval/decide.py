@@ -253,7 +253,7 @@ class ApprovalRun:
         raise Rejected(
             f"{_names(unit)}: it neither waits any more, nor is it visible after "
             f"{seconds(limit_s)}: it was rejected, or the registry has dropped it",
-            hint="Whoever releases it bumps the version and runs the release again.",
+            hint="Its maintainer bumps the version and runs the release again.",
             problem=Problem.CANNOT_APPROVE,
         )
 

@@ -86,7 +86,7 @@ async def build_review(
     )
 
 
-_GONE: Final = "it waits no more, and nobody sees it yet: approved a while ago, or rejected"
+_GONE: Final = "it no longer waits, and is not visible yet: approved a while ago, or rejected"
 
 
 def _told(error: PackageError, each: Examined) -> str:
@@ -100,7 +100,7 @@ async def _compare(
     try:
         ours = await uncancellable(asyncio.to_thread(approval.contents, each.recorded, each.files))
     except PackageError as error:
-        return None, None, f"nobody could look into it: {error}"
+        return None, None, f"its files could not be read: {error}"
     try:
         return ours, await approval.last_published(each.recorded, each.place), ""
     except PackageError as error:

@@ -178,7 +178,7 @@ class _Decision:
         verb = "Approve" if self.approving else "Reject"
         if terminal is None:
             raise ConfigError(
-                f"nobody can be asked whether to {verb.lower()} {packages(count)}",
+                f"no terminal to ask whether to {verb.lower()} {packages(count)}",
                 hint="Run it in a terminal, or add --yes once you have read this.",
                 problem=Problem.APPROVAL,
             )

@@ -212,7 +212,7 @@ def _not_understood(
         )
     if not _FLAG.fullmatch(flag):
         return ConfigError(
-            f"argument {position} is no flag: they are two hyphens and a word",
+            f"argument {position} is not a flag: write two hyphens and a word",
             hint=hint,
             problem=Problem.COMMAND_LINE,
         )
@@ -236,4 +236,4 @@ def _not_understood(
         }
         if near := closest(flag, elsewhere, cutoff=0.8):
             meant = f", and {near} belongs to {' and '.join(elsewhere[near])}, not to {command}"
-    return ConfigError(f"{flag} is no flag{meant}", hint=hint, problem=Problem.UNKNOWN_NAME)
+    return ConfigError(f"{flag} is not a flag{meant}", hint=hint, problem=Problem.UNKNOWN_NAME)

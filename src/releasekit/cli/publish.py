@@ -141,9 +141,9 @@ async def _quarantine_unsealed(
     if not aside:
         return ""
     return (
-        f"nothing vouches for what earlier runs have built of {few(aside, 3)}: put aside, and what "
-        "is not published yet is built again. Runs that are to trust each other's state need the "
-        f"same `{STATE_KEY.name}`"
+        f"cannot verify the files that an earlier run built for {few(aside, 3)}; they were "
+        "quarantined and will be built again where the version is not published yet. Runs that are "
+        f"to trust each other's state need the same `{STATE_KEY.name}`"
     )
 
 

@@ -153,7 +153,7 @@ def _dependencies(
         for each in (package, *found[package]):
             if not _names_package(each, ecosystems):
                 raise ConfigError(
-                    f"{label}: {each!r} is no package; write ecosystem:name, "
+                    f"{label}: {each!r} is not a package; write ecosystem:name, "
                     f'like "{next(iter(ecosystems))}:acme-core"'
                 )
     return found

@@ -612,7 +612,7 @@ class Declared:
         for variable in sorted(name for name in environment if name.startswith(PREFIX)):
             if variable not in known:
                 raise ConfigError(
-                    f"{variable} is no input{did_you_mean(variable, known)}",
+                    f"{variable} is not an input{did_you_mean(variable, known)}",
                     hint="Every variable that starts with RELEASEKIT_ is taken for one.",
                     problem=Problem.UNKNOWN_NAME,
                 )

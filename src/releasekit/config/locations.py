@@ -139,7 +139,7 @@ class Locations:
         require_path(found, label)
         if self.root.is_relative_to(found):
             raise PathError(
-                f"{label}: {found} holds the workspace; write a directory of its own, "
+                f"{label}: {found} holds the workspace; write a separate directory, "
                 "like .releasekit"
             )
         if self._rank("state_directory") < 2:
@@ -201,8 +201,8 @@ class Locations:
                 case Url(url) if attribute == "registry":
                     first = next(iter(self.ecosystems.values()))
                     raise ConfigError(
-                        f'{self._label("registry")} = "{_bare(url)}" is no directory; write '
-                        f"dir:PATH, or give the URL as {first.registry.name}",
+                        f'{self._label("registry")} = "{_bare(url)}" is not a directory; '
+                        f"write dir:PATH, or give the URL as {first.registry.name}",
                         problem=Problem.REGISTRY_SETTINGS,
                     )
                 case Url(url):
@@ -282,7 +282,7 @@ class Locations:
         for text in self.inputs.insecure_hosts:
             if not _HOST.fullmatch(text):
                 raise ConfigError(
-                    f"{self._label('insecure_hosts')}: {text[:200]!r} is no host",
+                    f"{self._label('insecure_hosts')}: {text[:200]!r} is not a host",
                     hint="Write it as in a URL, with its port or without: packages.lan:8081.",
                     problem=Problem.ADDRESS,
                 )
@@ -316,7 +316,9 @@ class Locations:
             return value
         found = self._resolve(value, "uv_path")
         if not found.is_file():
-            raise PathError(f"{self._label('uv_path')}: {found} is no file; write the path of uv")
+            raise PathError(
+                f"{self._label('uv_path')}: {found} is not a file; write the path of uv"
+            )
         return str(found)
 
     def _link(self, link: str) -> str:

@@ -35,7 +35,7 @@ class ShardCounts:
             if given and name not in ecosystems:
                 known = ", ".join(ecosystems)
                 raise ConfigError(
-                    f"{label}: {name[:60]!r} is no ecosystem{did_you_mean(name, ecosystems)}",
+                    f"{label}: {name[:60]!r} is not an ecosystem{did_you_mean(name, ecosystems)}",
                     hint=f"Write a number, or ECOSYSTEM=NUMBER with one of {known}.",
                     problem=Problem.UNKNOWN_NAME,
                 )
@@ -58,7 +58,7 @@ class ShardCounts:
 def _number(text: str, label: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST):
         raise ConfigError(
-            f"{label}: {text[:60]!r} is no number of jobs; write one from 1 to {MOST}, "
+            f"{label}: {text[:60]!r} is not a number of jobs; write one from 1 to {MOST}, "
             "or ECOSYSTEM=NUMBER",
             problem=Problem.SHARDS,
         )
@@ -77,7 +77,7 @@ class Shard:
         match = _SHARD.fullmatch(text)
         if match is None or not int(match[1]) <= int(match[2]) <= MOST:
             raise ConfigError(
-                f"{label}: {text[:60]!r} is no part of a plan; write NUMBER/COUNT, like 2/4",
+                f"{label}: {text[:60]!r} is not a part of a plan; write NUMBER/COUNT, like 2/4",
                 problem=Problem.SHARDS,
             )
         return cls(int(match[1]), int(match[2]))

@@ -132,7 +132,8 @@ def _ecosystem_of(path: Path, place: Dist, ecosystems: Mapping[str, EcosystemDec
     suffixes = ", ".join(f"*{suffix}" for each in among for suffix in each.suffixes)
     whose = f" of {wanted}" if wanted else ""
     raise ConfigError(
-        f"{path} is no package file{whose}: these are named {suffixes or 'by tags, not by files'}",
+        f"{path} is not a package file{whose}: "
+        f"these are named {suffixes or 'by tags, not by files'}",
         hint=f"Keep everything else out of {place.path}.",
         problem=Problem.DIST,
     )

@@ -78,7 +78,7 @@ def _refuse_unknown_owners(targets: Mapping[str, Target], dist: Sequence[Dist]) 
             names = [each.id.name for each in targets[owner.ecosystem].workspace.packages]
             if owner.name not in names:
                 raise ConfigError(
-                    f"{place.label} is no package here{did_you_mean(owner.name, names)}",
+                    f"{place.label} is not a package here{did_you_mean(owner.name, names)}",
                     hint=f"{spelled('plan')} lists them.",
                     problem=Problem.DIST,
                 )

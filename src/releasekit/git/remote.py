@@ -79,7 +79,7 @@ _NO_REMOTE_HINT: Final = (
 )
 _REFUSED: Final = (
     "Try it by hand with `git push --dry-run REMOTE TAG`. A rule or a hook of the server may "
-    "protect tags: let whoever pushes them past it, "
+    "protect tags: add an exception for the pushing user, "
     "https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/"
     "managing-rulesets/about-rulesets"
 )

@@ -35,7 +35,7 @@ def describe_obstacle(path: Path, *, page: bool = False) -> str:
     if stat.S_ISDIR(status.st_mode):
         return "is a directory"
     if not stat.S_ISREG(status.st_mode):
-        return "is no regular file"
+        return "is not a regular file"
     if not (_PAGES if page else _OURS).match(read_head(path, _HEAD_BYTES)):
         return f"is there, and is {'no report page' if page else 'neither a plan nor results'}"
     return ""

@@ -77,7 +77,7 @@ class GitHub:
             url = httpx.URL(template.partition("{")[0])
         except httpx.InvalidURL as error:
             raise Rejected(
-                "GitHub's `upload_url` is no URL", problem=Problem.STRANGE_ANSWER
+                "GitHub's `upload_url` is not a URL", problem=Problem.STRANGE_ANSWER
             ) from error
         beside = f"uploads.{api.host.removeprefix('api.')}" if api.host.startswith("api.") else ""
         is_beside = url.host == beside and (url.scheme, url.port) == (api.scheme, api.port)

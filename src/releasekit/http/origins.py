@@ -30,7 +30,7 @@ def require_safe(url: str, *, name: str, insecure: Collection[str] = ()) -> http
         raise ConfigError(f"{name}: not a URL ({error})", problem=Problem.ADDRESS) from error
     if not has_port(parsed):
         raise ConfigError(
-            f"{name}: {parsed.port} is no port: they end at {MAX_PORT}", problem=Problem.ADDRESS
+            f"{name}: {parsed.port} is not a port: they end at {MAX_PORT}", problem=Problem.ADDRESS
         )
     if parsed.userinfo:
         raise ConfigError(
@@ -107,8 +107,8 @@ def check_proxies() -> None:
     for address, variable in _proxies("http", "https", "all"):
         if not has_port(url := httpx.URL(address)):
             raise ConfigError(
-                f"{variable} = {clip(visible(address), 200)}: {url.port} is no port: they end at "
-                f"{MAX_PORT}",
+                f"{variable} = {clip(visible(address), 200)}: {url.port} is not a port: they end "
+                f"at {MAX_PORT}",
                 hint=f"Write the address of an HTTP proxy: {variable}=http://proxy.example:3128",
                 problem=Problem.NETWORK_SETTINGS,
             )

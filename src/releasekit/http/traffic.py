@@ -187,7 +187,7 @@ async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.R
     """
     if not has_port(request.url):
         raise Rejected(
-            f"{describe_request(request)}: {request.url.port} is no port",
+            f"{describe_request(request)}: {request.url.port} is not a port",
             problem=Problem.WRONG_ADDRESS,
         )
     counters = _counters.get()

@@ -29,10 +29,11 @@ _BUILT: Final = (
     "run again where the state directory of the run that built it is"
 )
 UNVOUCHED: Final = (
-    "nothing vouches for what that run had built, and this is a build of its own. Give both runs "
-    "the same `state-key`, so that the files of the first one are sent, or bump the version"
+    "the files that the earlier run built cannot be verified, and this build made others. Give "
+    "both runs the same `state-key`, so that the files of the first one are sent, or bump the "
+    "version"
 )
-_AGAIN: Final = "built again, since nothing vouches for the files of an earlier run"
+_AGAIN: Final = "built again, since the files of an earlier run cannot be verified"
 _BROUGHT: Final = (
     "a file that was published is never replaced. Take it out of `dist`, or bump the version and "
     "build it again"

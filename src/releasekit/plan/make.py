@@ -230,8 +230,8 @@ def describe_doubts(planned: Sequence[PlannedPackage]) -> list[str]:
 def describe_insecure(urls: Iterable[str], hosts: Collection[str]) -> list[str]:
     """A note for each registry that is reached without encryption."""
     return [
-        f"INSECURE: {url} is reached without encryption, as `insecure-hosts` allows: whoever is on "
-        "the way reads the token and can change what is published"
+        f"INSECURE: {url} is reached without encryption, as `insecure-hosts` allows: anybody on "
+        "the network path can read the token and change the packages"
         for url in sorted(set(urls))
         if url.startswith("http://") and is_insecure(httpx.URL(url), hosts)
     ]

@@ -171,8 +171,8 @@ def describe_included(
         and (there := _read_list(tables, name, key))
     ]
     sentence = (
-        f"beside any such line write {' and '.join(lines)} too: what is planned now is planned by "
-        "itself only while releasekit.toml has none"
+        f"beside any such line write {' and '.join(lines)} too: ReleaseKit finds these "
+        "itself only while releasekit.toml has no such line"
     )
     return [sentence] if left and lines else []
 

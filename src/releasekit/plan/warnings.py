@@ -170,7 +170,7 @@ def _of_siblings(
     if not older:
         return []
     message = (
-        f"the published version is pinned to an older {few(older)}, so nobody can install it "
+        f"the published version is pinned to an older {few(older)}, so users cannot install it "
         "beside the new one: bump its version too"
     )
     return [PackageWarning(name=WarningName.OLDER_SIBLING, message=message)]

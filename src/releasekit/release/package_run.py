@@ -213,7 +213,7 @@ _APPROVE: Final = (
     f"Approve what is staged, with {spelled('approve')}, then run the same command again."
 )
 _OTHER_JOB: Final = (
-    "Look what became of the job that publishes it, run that again, then this one; or raise `wait`."
+    "Check the job that publishes it, re-run that job, then this one; or raise `wait`."
 )
 
 

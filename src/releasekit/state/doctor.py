@@ -260,7 +260,7 @@ def _torn(history: History, running: Collection[str]) -> Iterator[Finding]:
     if history.torn and not running:
         yield Finding(
             kind="torn-journal",
-            message=f"{JOURNAL}: ends in {history.torn} bytes that are no record",
+            message=f"{JOURNAL}: ends in {history.torn} bytes that are not a record",
             hint="The next run drops them: nothing was ever promised about them.",
             fixable=True,
         )
@@ -286,8 +286,8 @@ def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
         if entry.uncertain and entry.intent is not None:
             yield Finding(
                 kind="unknown-upload",
-                message=f"{package} {version}: an upload to {entry.intent.registry} began and "
-                "nobody knows how it ended",
+                message=f"{package} {version}: an upload to {entry.intent.registry} began, and "
+                "its end is unknown",
                 hint="Publish again: the registry is asked before anything is sent.",
             )
         if entry.staged is None and (entry.outcome is None or not entry.outcome.done):

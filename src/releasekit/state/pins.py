@@ -215,7 +215,7 @@ def _refuse_unvouched(backup: Path, originals: Sequence[Original]) -> None:
     changed = [str(each.path) for each in originals if state_of(each) != "original"]
     if changed:
         raise StateError(
-            f"{', '.join(changed)}: not as in {backup}, and nothing vouches for what is there",
+            f"{', '.join(changed)}: not as in {backup}, and no seal shows who made that backup",
             hint="If a run was killed here, restore the manifests from version control. Then "
             "delete that file.",
             problem=Problem.PINNED_MANIFEST,

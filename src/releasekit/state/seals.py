@@ -86,8 +86,8 @@ def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal 
     except OSError as error:
         where = error.filename or "HOME"
         return Seal.for_one_run(
-            f"{where}: {error.strerror}: what this run builds is sealed with a key of its own, and "
-            f"a later run builds it again; give both the same `{NAME}`",
+            f"{where}: {error.strerror}: the built files of this run are sealed with a temporary "
+            f"key, and a later run builds them again; give both the same `{NAME}`",
         )
 
 
@@ -113,7 +113,7 @@ def _of_this_machine(directory: Path, *, make: bool) -> Seal | None:
     except FileNotFoundError:
         key = None
     if key is None and make:
-        raise OSError(errno.EINVAL, "is no key", str(directory / _FILE))
+        raise OSError(errno.EINVAL, "is not a key", str(directory / _FILE))
     return None if key is None else Seal(key)
 
 

@@ -235,7 +235,7 @@ def _encodable(value: Any) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant}, which is no JSON")
+    raise ValueError(f"{constant}, which is not JSON")
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)

@@ -129,7 +129,7 @@ def test_whoever_disagrees_changes_nothing(case: Case) -> None:
 
 
 def test_a_review_needs_somebody_to_answer_it(case: Case) -> None:
-    with pytest.raises(ConfigError, match="nobody can be asked whether to approve 2 packages"):
+    with pytest.raises(ConfigError, match="no terminal to ask whether to approve 2 packages"):
         case.run(yes=False)
     assert "2 packages wait for approval" in case.out.getvalue()
     assert case.registry.sent == []

@@ -242,10 +242,10 @@ def test_which_index_belongs_to_it(root: Path, flags: tuple[str, ...], index: st
         ("--index-url=http://pypi.example/simple/", "--index-url = http://pypi.example/simple/"),
         ("--find-links=http://pypi.example/wheels/", "--find-links = http://pypi.example/wheels/"),
         ("--find-links=nowhere", "nowhere does not exist"),
-        ("--registry=https://me:hunter2@a.example/", 'registry = "a.example/" is no dir'),
+        ("--registry=https://me:hunter2@a.example/", 'registry = "a.example/" is not a dir'),
         ("--pypi-registry=https://a.example/?t=hunter2", "has a query or a fragment"),
         ("--pypi-index=dir:x", "--pypi-index: a directory is its own index"),
-        ("--uv-path=bin/uv", "bin/uv is no file; write the path of uv"),
+        ("--uv-path=bin/uv", "bin/uv is not a file; write the path of uv"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused(root: Path, flag: str, says: str) -> None:
@@ -360,7 +360,7 @@ def test_hosts_without_encryption_are_named_by_whoever_runs_it(root: Path) -> No
     found = config(root, "--insecure-hosts=Packages.lan", "--npm-registry=http://packages.lan:81/")
     assert found.insecure_hosts == ("packages.lan",)
     refused = str(refusal(root, "--insecure-hosts=http://packages.lan/"))
-    assert "--insecure-hosts: 'http://packages.lan/' is no host" in refused
+    assert "--insecure-hosts: 'http://packages.lan/' is not a host" in refused
     told = str(refusal(root, file='insecure-hosts = ["packages.lan"]'))
     assert "give it as a flag or an input" in told
 

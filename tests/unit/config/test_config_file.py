@@ -85,9 +85,9 @@ def test_keys_are_inputs_and_tables_are_kept_as_they_are(tmp_path: Path) -> None
         ("pypi = 'x'", "pypi is not a table; write [pypi] and its keys below it"),
         ("dependencies = []", "dependencies is not a table"),
         ("[dependencies]\n'pypi:a' = 'pypi:b'", '[dependencies] "pypi:a" is not a list'),
-        ("[dependencies]\na = []", "'a' is no package; write ecosystem:name, like \"pypi:acme"),
-        ("[dependencies]\n'pypi:a' = ['pip:b']", "'pip:b' is no package"),
-        ("[dependencies]\n'pypi:a' = ['pypi:']", "'pypi:' is no package"),
+        ("[dependencies]\na = []", "'a' is not a package; write ecosystem:name, like \"pypi:acme"),
+        ("[dependencies]\n'pypi:a' = ['pip:b']", "'pip:b' is not a package"),
+        ("[dependencies]\n'pypi:a' = ['pypi:']", "'pypi:' is not a package"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(tmp_path: Path, content: str | bytes, says: str) -> None:

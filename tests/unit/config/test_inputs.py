@@ -151,7 +151,8 @@ def test_a_long_value_is_shown_in_part() -> None:
 
 
 def test_a_variable_that_is_no_input_is_refused() -> None:
-    with pytest.raises(ConfigError, match="CONCURENCY is no input, did you mean 'RELEASEKIT_CONCU"):
+    told = "CONCURENCY is not an input, did you mean 'RELEASEKIT_CONCU"
+    with pytest.raises(ConfigError, match=told):
         read(CONCURENCY="7")
 
 

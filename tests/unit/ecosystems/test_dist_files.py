@@ -63,7 +63,7 @@ def test_a_file_that_nobody_publishes_is_named(tmp_path: Path) -> None:
     """Someone who put it there expects it to be published."""
     directory = files(tmp_path, WHEEL, "acme.node")
     assert refusal(directory) == (
-        f"{directory}/acme.node is no package file: these are named *.whl, *.tar.gz, *.tgz, "
+        f"{directory}/acme.node is not a package file: these are named *.whl, *.tar.gz, *.tgz, "
         "*.crate, *.pom, *.module, *.jar, *.war, *.ear, *.aar"
     )
     assert refusal(directory, "go").endswith("these are named by tags, not by files")
@@ -73,7 +73,7 @@ def test_a_directory_may_be_for_one_ecosystem(tmp_path: Path) -> None:
     directory = files(tmp_path, WHEEL)
     assert [file.owner for file in found(directory, "pypi:a")] == ["pypi:a"]
     assert refusal(directory, "npm") == (
-        f"{directory}/{WHEEL} is no package file of npm: these are named *.tgz"
+        f"{directory}/{WHEEL} is not a package file of npm: these are named *.tgz"
     )
 
 

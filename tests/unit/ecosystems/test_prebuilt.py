@@ -311,7 +311,7 @@ def test_a_directory_may_be_for_one_package(case: Case) -> None:
     )
     case.dist = (Dist(case.root / "dist", '[dist] "fake:cor"', "fake:cor"),)
     assert case.refusal(ConfigError) == (
-        "[dist] \"fake:cor\" is no package here, did you mean 'core'?"
+        "[dist] \"fake:cor\" is not a package here, did you mean 'core'?"
     )
 
 

@@ -207,7 +207,7 @@ def test_a_version_that_does_not_fit_is_refused(tmp_path: Path, version: str) ->
 
 def test_a_version_of_no_module_is_refused(tmp_path: Path) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n")
-    with pytest.raises(ConfigError, match="'xx', which is no module here"):
+    with pytest.raises(ConfigError, match="'xx', which is not a module here"):
         find_modules(root, Options(versions={"xx": "1.0.0"}))
 
 
@@ -304,7 +304,7 @@ def test_a_placeholder_for_what_is_not_released_is_refused(tmp_path: Path, versi
 @pytest.mark.parametrize("line", ["a.b/y => ../z", "a.b/y => f.g/y v1.0.0", "o.p/q => ../fork"])
 def test_a_replacement_nobody_else_has_is_refused_with_the_fix(tmp_path: Path, line: str) -> None:
     module, by_path = replacing(tmp_path, line)
-    with pytest.raises(PlanError, match=r"which nobody who requires a\.b/x would get") as caught:
+    with pytest.raises(PlanError, match=r"which users of a\.b/x would not get") as caught:
         discover.check_module(module, module.mod.text, {}, by_path)
     assert f"go mod edit -dropreplace={line.split(maxsplit=1)[0]}" in caught.value.hint
 
@@ -320,7 +320,7 @@ def test_a_replacement_of_what_is_not_required_goes_without_a_word(
     if complete:
         assert [it.path for it in discover.find_local_replaces(module, by_path)] == ["o.p/q"]
     else:
-        with pytest.raises(PlanError, match=r"which nobody who requires a\.b/x would get"):
+        with pytest.raises(PlanError, match=r"which users of a\.b/x would not get"):
             discover.find_local_replaces(module, by_path)
 
 

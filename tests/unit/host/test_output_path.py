@@ -48,9 +48,9 @@ def test_what_is_no_regular_file_stays(tmp_path: Path) -> None:
         found = {path.name: describe_obstacle(path) for path in tmp_path.iterdir()}
     assert found == {
         "directory": "is a directory",
-        "fifo": "is no regular file",
+        "fifo": "is not a regular file",
         "link": "is a symbolic link",
-        "socket": "is no regular file",
+        "socket": "is not a regular file",
     }
 
 

@@ -488,10 +488,10 @@ def test_a_proxy_whose_port_does_not_exist_is_told_at_once(
     """R34, R40: neither httpx nor the socket says so but by a bug of theirs."""
     monkeypatch.setenv(variable, "me:hunter2@127.0.0.1:99999")
     name = variable.upper()
-    with raises(Problem.NETWORK_SETTINGS, match="99999 is no port") as caught:
+    with raises(Problem.NETWORK_SETTINGS, match="99999 is not a port") as caught:
         http_client()
     assert str(caught.value) == (
-        f"{name} = http://127.0.0.1:99999: 99999 is no port: they end at 65535"
+        f"{name} = http://127.0.0.1:99999: 99999 is not a port: they end at 65535"
     )
     assert caught.value.hint == (
         f"Write the address of an HTTP proxy: {name}=http://proxy.example:3128"
@@ -570,7 +570,7 @@ def test_a_port_that_there_is_not_ends_one_look() -> None:
         elsewhere = httpx.Response(302, headers={"Location": "https://registry.example:99999/x"})
         transport = Script([elsewhere])
         async with http_client(transport=transport) as client:
-            with raises(Problem.WRONG_ADDRESS, match="99999 is no port"):
+            with raises(Problem.WRONG_ADDRESS, match="99999 is not a port"):
                 await request_with_retry(client, "GET", URL)
 
     virtual_time.run(main())

@@ -70,6 +70,6 @@ def test_a_link_in_the_place_of_a_copy_changes_nothing_behind_it(
 def test_a_pipe_among_the_sources_ends_it_with_a_sentence(top: Path, tmp_path: Path) -> None:
     """R53"""
     os.mkfifo(top / "src/pipe")
-    with pytest.raises(OSError, match="is no regular file") as raised:
+    with pytest.raises(OSError, match="is not a regular file") as raised:
         copy_sources(str(top), str(tmp_path / "copy"), str(top / ".state"), ".git")
     assert raised.value.filename == str(top / "src/pipe")

@@ -145,8 +145,8 @@ def test_a_pom_is_known_by_its_coordinates(files: MavenFiles, tmp_path: Path) ->
     [
         (child("b", "${revision}"), ": its coordinates are g:b:${revision}, with expressions"),
         (gav("b", "2.0"), " is g:b 2.0, which is published as b-2.0.pom"),
-        ("<artifactId>", ": it is no POM ("),
-        ("", ": it is no POM ("),
+        ("<artifactId>", ": it is not a POM ("),
+        ("", ": it is not a POM ("),
     ],
 )
 def test_a_pom_that_users_could_not_read_is_refused(

@@ -515,7 +515,7 @@ def test_other_versions_stay_in_the_metadata(root: Path) -> None:
 def test_a_page_that_is_no_metadata_is_never_replaced(root: Path, page: bytes) -> None:
     server = Server()
     server.files[METADATA] = page
-    with pytest.raises(Rejected, match="no metadata"):
+    with pytest.raises(Rejected, match="not Maven metadata"):
         upload(server, root, built(root))
     assert server.files[METADATA] == page
 

@@ -96,11 +96,11 @@ def test_no_version_takes_long(version: str) -> None:
 def test_no_range_takes_long() -> None:
     """R51"""
     assert versions.contains("[1]," * 20_000, "2") is False
-    with pytest.raises(ValueError, match="no version range"):
+    with pytest.raises(ValueError, match="not a version range"):
         versions.contains(f"[1,{' ' * 20_000}x", "1")
 
 
 @pytest.mark.parametrize("text", ["[1.0", "1.0]", "[1.0,2.0", "[a,b,c]"])
 def test_what_is_no_range_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no version range"):
+    with pytest.raises(ValueError, match="not a version range"):
         versions.contains(text, "1.0")

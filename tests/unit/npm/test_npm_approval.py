@@ -192,7 +192,7 @@ def test_a_list_without_end_is_refused() -> None:
 @pytest.mark.parametrize("id_", ["../../x", "a b c d e f", "short", "x" * 65])
 def test_an_id_that_npm_does_not_give_goes_into_no_address(id_: str) -> None:
     """R36"""
-    with pytest.raises(Rejected, match="is no id that npm gives"):
+    with pytest.raises(Rejected, match="is not an id of npm"):
         waiting({}, id=id_)
     with pytest.raises(Rejected, match="without an id"):
         waiting({f"GET {STAGE}": {**ITEM, "id": id_}})

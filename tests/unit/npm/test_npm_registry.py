@@ -505,7 +505,7 @@ def test_a_scope_is_part_of_one_segment(
 def test_what_is_no_npm_package_is_not_sent(tmp_path: Path) -> None:
     artifact = tarball(tmp_path, PACKAGE, {"package.json": "7"})
     server = Server({})
-    with pytest.raises(PackageError, match="no tarball of an npm package"):
+    with pytest.raises(PackageError, match="not a tarball of an npm package"):
         using(server, lambda registry: registry.upload(PACKAGE, [artifact]))
     assert not server.requests
 

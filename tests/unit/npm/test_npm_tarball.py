@@ -66,7 +66,7 @@ def test_what_only_a_workspace_understands_is_refused(
 ) -> None:
     """`npm pack` leaves it as it is."""
     path = tarball(tmp_path / "dist", CORE, dependencies={"@acme/native": spec}).path
-    with pytest.raises(PackageError, match="which nobody can install") as caught:
+    with pytest.raises(PackageError, match="which users cannot install") as caught:
         contained(files, path)
     assert str(caught.value).startswith(f"{path}: dependencies.@acme/native is '{spec}'")
     assert "pnpm pack" in caught.value.hint
@@ -85,7 +85,7 @@ def test_a_damaged_tarball_is_one_line(files: PrebuiltTarballs, tmp_path: Path) 
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(PackageError) as caught:
         contained(files, path)
-    assert str(caught.value).startswith(f"{path}: it is no tarball")
+    assert str(caught.value).startswith(f"{path}: it is not a tarball")
     with pytest.raises(ConfigError, match="is 1"):
         contained(files, tarball(tmp_path / "dist", CORE, dependencies={"a": 1}).path)
 

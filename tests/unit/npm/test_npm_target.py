@@ -312,8 +312,8 @@ def bomb() -> bytes:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"no tarball", "it is no tarball of an npm package"),
-        (bomb()[:60], "it is no tarball of an npm package"),
+        (b"no tarball", "it is not a tarball of an npm package"),
+        (bomb()[:60], "it is not a tarball of an npm package"),
         (gzip.compress(bytes(1024)), "there is no package/package.json in it"),
         (bomb(), "it unpacks to more than 8589934592 bytes"),
     ],

@@ -276,7 +276,7 @@ def test_two_numbers_for_one_ecosystem_are_refused(parts: list[str], says: str) 
 
 @pytest.mark.parametrize("text", ["", "2", "0/4", "5/4", "1/300", "a/b", "1/2/3", " 1/2"])
 def test_a_wrong_part_is_named(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"shard: .* is no part of a plan; write NUMBER/COUNT"):
+    with pytest.raises(ConfigError, match=r"shard: .* is not a part of a plan; write NUMBER/COUNT"):
         Shard.parse(text, "shard")
 
 
@@ -287,8 +287,8 @@ def test_a_part_is_shown_as_it_is_written() -> None:
 def test_a_part_without_a_plan_is_refused(tmp_path: Path) -> None:
     for given, says in (
         ({"shard": "1/2"}, "shard: '1/2' is a part of a plan, and there is no `plan-file`"),
-        ({"shard": "3/2", "plan_file": "plan.json"}, "shard: '3/2' is no part of a plan"),
-        ({"shards": ("pip=2",)}, "shards: 'pip' is no ecosystem, did you mean 'pypi'"),
+        ({"shard": "3/2", "plan_file": "plan.json"}, "shard: '3/2' is not a part of a plan"),
+        ({"shards": ("pip=2",)}, "shards: 'pip' is not an ecosystem, did you mean 'pypi'"),
     ):
         inputs = Inputs(mode="publish", given={name: name for name in given}, **given)
         with pytest.raises(ConfigError) as caught:

@@ -711,7 +711,7 @@ def build_sdist(directory, settings=None):
     async def body(workspace: Workspace) -> None:
         # tarfile's own words, and ours where Python is too old to have any.
         said = (await workspace.failed("a")).log[-1]
-        assert "OutsideDestinationError" in said or "is no file inside of the sdist" in said
+        assert "OutsideDestinationError" in said or "is not a file inside the sdist" in said
 
     running(root, body)
 

@@ -117,7 +117,7 @@ def test_what_is_no_answer_ends_the_conversation(tmp_path: Path, line: str) -> N
         with pytest.raises(Ended, match="it is gone") as caught:
             await there.ask({"do": "say", "what": line})
         (told,) = caught.value.log
-        assert told.startswith(f"this is no answer: {line[:100]}")
+        assert told.startswith(f"this is not an answer: {line[:100]}")
         assert len(told) < 300
         with pytest.raises(Ended):
             await waiting

@@ -374,7 +374,7 @@ def test_a_torn_journal_is_found_and_cut(site: Site) -> None:
     site.journal.write_bytes(whole + b"\0\0\0")
     [finding] = site.examine()
     assert finding.kind == "torn-journal"
-    assert "3 bytes that are no record" in finding.message
+    assert "3 bytes that are not a record" in finding.message
     assert site.fix() == ["torn-journal"]
     assert site.journal.read_bytes() == whole
 

@@ -383,7 +383,7 @@ def test_nothing_is_restored_from_a_backup_that_nobody_vouches_for(
     )
     Context().run(pin.__enter__)
     backup, *_ = workspace.backups
-    with pytest.raises(StateError, match="nothing vouches for what is there") as error:
+    with pytest.raises(StateError, match="no seal shows who made that backup") as error:
         recover(workspace.state, ["pypi"], root=workspace.root, seal=SEAL)
     assert str(workspace.first) in str(error.value)
     assert workspace.first.read_bytes() == NEW

@@ -141,7 +141,7 @@ def test_a_full_disk_is_said_with_the_file_of_the_key(
     made = seal_for("", {"XDG_STATE_HOME": str(tmp_path)}, make=True)
     assert made is not None
     place = tmp_path / "releasekit" / "state.key"
-    assert made.note.startswith(f"{place}: No space left on device: what this run builds")
+    assert made.note.startswith(f"{place}: No space left on device: the built files of this run")
 
 
 @pytest.mark.parametrize("how", ["no home", "relative", "file", "link", "mode", "owner", "broken"])

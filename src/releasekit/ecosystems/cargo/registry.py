@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # https://doc.rust-lang.org/cargo/reference/publishing.html
 _TOO_LARGE: Final = (
     "The crate is larger than the registry takes (crates.io: 10 MiB), or a proxy in front of it: "
-    "leave out what nobody needs, by `exclude` or `include` in [package]; `cargo package --list` "
+    "leave out unneeded files, by `exclude` or `include` in [package]; `cargo package --list` "
     "shows what goes in."
 )
 _HINTS: Final = {

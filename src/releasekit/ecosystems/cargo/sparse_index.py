@@ -91,7 +91,7 @@ def find_published(body: bytes, package: Package, *, url: str) -> Published | No
             file = crate_file.filename(package.id.name, package.version)
             digest = known_digest("sha256", line["cksum"])
             if not digest:
-                raise ValueError("a cksum that is no SHA-256")
+                raise ValueError("a cksum that is not a SHA-256")
             return Published(files={file: digest}, url=url)
     return None
 

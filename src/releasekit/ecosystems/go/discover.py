@@ -143,8 +143,8 @@ def find_local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[R
             local.append(replace)
         elif other is not None or is_directory:
             raise PlanError(
-                f"{module.manifest} replaces {replace.path} by {replace.target}, which nobody who "
-                f"requires {module.path} would get",
+                f"{module.manifest} replaces {replace.path} by {replace.target}, which users "
+                f"of {module.path} would not get",
                 hint=f"Drop it: `go mod edit -dropreplace={replace.path}`; to work on both, list "
                 f"both in a go.work, or publish {replace.path} from this workspace too.",
                 problem=Problem.GO_REPLACED,
@@ -306,7 +306,7 @@ def _refuse_unknown(options: Options, known: set[str]) -> None:
     for key in options.versions:
         if key not in known:
             raise ConfigError(
-                f"{options.where()} versions names {key!r}, which is no module here",
+                f"{options.where()} versions names {key!r}, which is not a module here",
                 hint='Write its directory, "." for the root, or its module path.',
                 problem=Problem.UNKNOWN_NAME,
             )

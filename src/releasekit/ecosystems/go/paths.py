@@ -53,7 +53,10 @@ def trouble_with_path(path: str) -> str:
     """Why no module could be required by this path; empty if one could."""
     elements = path.split("/")
     if "." not in elements[0]:
-        return f"the first element of its module path {path!r} has no dot, so nobody can fetch it"
+        return (
+            f"the first element of its module path {path!r} has no dot, so the go command cannot "
+            "fetch it"
+        )
     if not _HOST.fullmatch(elements[0]) or path.startswith("-"):
         return f"its module path {path!r} does not start with a host name"
     for element in elements:
@@ -63,7 +66,7 @@ def trouble_with_path(path: str) -> str:
             return f"its module path {path!r} has an element that Windows reserves, {element!r}"
     suffix = split_major(path)[1]
     if suffix and not re.fullmatch(r"v[1-9][0-9]*", suffix):
-        return f"its module path {path!r} ends in {suffix!r}, which is no major version"
+        return f"its module path {path!r} ends in {suffix!r}, which is not a major version"
     if suffix == "v1":
         return f"its module path {path!r} ends in /v1, which Go never uses"
     return ""
@@ -72,7 +75,7 @@ def trouble_with_path(path: str) -> str:
 def trouble_with_version(path: str, version: str) -> str:
     """What to write instead if path and version do not fit together; empty if they do."""
     if not is_release_version(version):
-        return f"{version!r} is no version a tag can have; write one like v1.2.3 or v1.2.3-rc.1"
+        return f"{version!r} cannot be the version of a tag; write one like v1.2.3 or v1.2.3-rc.1"
     major = parse_version(version).release[0]
     if gopkg := _GOPKG_IN.fullmatch(path):
         if gopkg["major"] == str(major):

@@ -43,7 +43,7 @@ def _copy_file(source: str, target: str) -> None:
     descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "is no regular file", source)
+        raise OSError(errno.EINVAL, "is not a regular file", source)
 
     def made(path: str, flags: int) -> int:
         return os.open(path, flags, stat.S_IMODE(mode))

@@ -288,7 +288,7 @@ def make_packages(
 def unpublishable(project: PomProject) -> str:
     """Why a project is not published; empty for one that is."""
     if versions.is_snapshot(project.version):
-        return f"its version {project.version} is a snapshot, which is no release"
+        return f"its version {project.version} is a snapshot, not a release"
     for each in project.ancestry():
         if each.pom.skip and (each is project or each.pom.skip_inherited):
             if project.resolve(each.pom.skip) == "true":

@@ -71,7 +71,7 @@ class MavenFiles:
             pom = parse_pom(parse_document(file.read(MAX_BYTES + 1)), path)
         except (ValueError, ConfigError) as error:
             raise PackageError(
-                f"{path}: it is no POM ({error})", problem=Problem.NOT_A_PACKAGE
+                f"{path}: it is not a POM ({error})", problem=Problem.NOT_A_PACKAGE
             ) from error
         above = pom.parent
         group, version = pom.group, pom.version

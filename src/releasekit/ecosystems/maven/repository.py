@@ -80,9 +80,9 @@ ANSWERS: Final = Answers(
         400: "The usual causes are a repository for snapshots where releases are sent, and one "
         "that takes no version twice: name the one for releases as `maven-registry`. "
         "https://support.sonatype.com/hc/en-us/articles/213464668",
-        402: "A licence of the repository has run out (Nexus says so by 402): ask whoever runs it.",
+        402: "A licence of the repository has expired (Nexus answers 402): ask its operator.",
         413: "The file is larger than the repository takes, or a proxy in front of it, such as "
-        "nginx with its `client_max_body_size`: leave out what nobody needs, or have it raised.",
+        "nginx with its `client_max_body_size`: leave out unneeded files, or raise the limit.",
         # https://github.com/orgs/community/discussions/26328
         422: "On GitHub Packages an artifactId has no capital letters, and a version is never "
         "replaced: "
@@ -378,7 +378,7 @@ class Repository:
             )
         except ValueError as error:
             raise Rejected(
-                f"{package}: {self.url}{path} is no metadata of Maven ({error})",
+                f"{package}: {self.url}{path} is not Maven metadata ({error})",
                 hint="Repair or delete that file: releases have to be added to it.",
                 problem=Problem.STRANGE_ANSWER,
             ) from error

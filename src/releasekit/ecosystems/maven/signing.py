@@ -102,7 +102,7 @@ class GpgSigner:
                 f"{package.id}: gpg did not sign: {error.log[-1] if error.log else error}",
                 log=error.log,
                 hint="The key has to be in the keyring of this user (or in GNUPGHOME), and its "
-                "passphrase, if it has one, in gpg-agent: nobody is there to type it.",
+                "passphrase, if it has one, in gpg-agent, because a job cannot type it.",
                 problem=Problem.SIGNING,
             ) from error
         return (*artifacts, *made)

@@ -42,7 +42,7 @@ def contains(requirement: str, version: str) -> bool:
     while position < len(text):
         match = _INTERVAL.match(text, position)
         if match is None:
-            raise ValueError(f"{requirement!r} is no version range")
+            raise ValueError(f"{requirement!r} is not a version range")
         found = found or _is_inside(match, version)
         position = match.end()
     return found

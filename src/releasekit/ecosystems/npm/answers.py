@@ -61,12 +61,12 @@ _DUAL_USE: Final = (
     "and keep contentPolicy and the DISCLOSURE file. https://docs.npmjs.com/policies/dual-use"
 )
 _HELD: Final = (
-    "npm holds an account for 72 hours after one of its recovery codes was used, and nobody can "
-    "shorten that: run again afterwards. If nobody of yours used it, tell npm's support."
+    "npm holds an account for 72 hours after one of its recovery codes was used; this cannot "
+    "be shortened. Run again afterwards. If none of you used the code, tell npm's support."
 )
 _SMALLER: Final = (
-    "Leave out what nobody needs: `files` in package.json names what goes in. On the way a tarball "
-    "is a third larger; a server of your own has a limit to raise, such as verdaccio's "
+    "Leave out unneeded files: `files` in package.json lists what goes in. In transit a tarball is "
+    "a third larger; on your own server, raise the limit, such as verdaccio's "
     "`max_body_size`: https://verdaccio.org/docs/configuration"
 )
 _PROVENANCE: Final = (

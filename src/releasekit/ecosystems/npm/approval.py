@@ -117,7 +117,7 @@ class NpmApproval:
         wanted = recorded.staged.id if recorded.staged else ""
         if wanted and not _ID.fullmatch(wanted):
             raise Rejected(
-                f"{recorded.package}: {wanted[:80]!r} is no id that npm gives",
+                f"{recorded.package}: {wanted[:80]!r} is not an id of npm",
                 problem=Problem.CANNOT_APPROVE,
             )
         if wanted:

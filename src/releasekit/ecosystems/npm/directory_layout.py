@@ -136,7 +136,7 @@ def _read_packument(root: Path, package: Package) -> Mapping[str, Any]:
     """Empty where there is none; raises ValueError for one that cannot be read."""
     found = _read_json(root / package.id.name)
     if not isinstance(found, dict):
-        raise ValueError(f"{package.id.name} is no packument")  # noqa: TRY004
+        raise ValueError(f"{package.id.name} is not a packument")  # noqa: TRY004
     return found
 
 

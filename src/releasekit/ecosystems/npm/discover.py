@@ -133,7 +133,7 @@ def _find_doubt(project: NpmPackage, home: WorkspaceFiles) -> str:
         return ""
     # changesets takes the versions of other ecosystems from such a package.json.
     beside = next((name for name in _OTHERS if is_file(directory / name)), "")
-    return beside and f"names no files of its own and lies beside a {beside}"
+    return beside and f"does not list its `files` and lies beside a {beside}"
 
 
 def _find_edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[Dependency]:

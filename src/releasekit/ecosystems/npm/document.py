@@ -215,7 +215,7 @@ def check_tag(tag: str, *, where: str) -> str:
     """
     if tag and (is_range(tag) or any(not (letter.isalnum() or letter in "-._") for letter in tag)):
         raise ManifestError(
-            f"{where} = {tag!r} is no dist-tag", hint='Write a word that is no range: "next".'
+            f"{where} = {tag!r} is not a dist-tag", hint='Write a word that is not a range: "next".'
         )
     return tag
 

@@ -60,7 +60,7 @@ def _parse_comparators(text: str) -> tuple[Comparator, ...]:
 def _parse_comparator(text: str) -> Comparator:
     found = _COMPARATOR.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no range")
+        raise ValueError(f"{text!r} is not a range")
     return Comparator.from_match(found["operator"] or "=", found)
 
 

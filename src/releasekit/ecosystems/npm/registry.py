@@ -121,8 +121,7 @@ class NpmRegistry:
         digest = document.find_digest(table_in(entry, "dist"))
         if not digest:
             raise Rejected(
-                f"{package}: {self.url} shows it without a digest, so nobody can tell which "
-                "bytes it holds",
+                f"{package}: {self.url} shows it without a digest, so its bytes cannot be compared",
                 problem=Problem.STRANGE_ANSWER,
             )
         found = Published(files={get_filename(package): digest}, url=self._make_page_url(package))

@@ -97,7 +97,8 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
         document = manifest.parse_manifest(_decode(text))
     except (ValueError, RecursionError) as error:
         raise PackageError(
-            f"{what}: it is no tarball of an npm package ({error})", problem=Problem.NOT_A_PACKAGE
+            f"{what}: it is not a tarball of an npm package ({error})",
+            problem=Problem.NOT_A_PACKAGE,
         ) from error
     normalized = _normalize(document, {name for name in names if "/" not in name})
     return Tarball(normalized, _decode(readme), readme_filename, frozenset(names))
@@ -142,7 +143,8 @@ def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
                 return
     except BadArchive as error:
         raise PackageError(
-            f"{path}: it is no tarball of an npm package ({error})", problem=Problem.NOT_A_PACKAGE
+            f"{path}: it is not a tarball of an npm package ({error})",
+            problem=Problem.NOT_A_PACKAGE,
         ) from error
     durable.rename(partial, path)
 
@@ -211,8 +213,8 @@ class PrebuiltTarballs:
                 continue
             if reference.kind in {"workspace", "catalog", "path"}:
                 raise PackageError(
-                    f"{path}: {entry.field}.{entry.key} is {entry.spec!r}, which nobody can "
-                    "install",
+                    f"{path}: {entry.field}.{entry.key} is {entry.spec!r}, which users "
+                    "cannot install",
                     hint="Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, "
                     "which writes the version there.",
                     problem=Problem.NOT_A_PACKAGE,

@@ -184,7 +184,7 @@ class Npm(Resource):
                     f"{package.manifest}: publishConfig.registry is {registry!r}, and everything "
                     "goes to registry.npmjs.org here",
                     hint=f"Say so as `npm-registry: {registry}`; what belongs on another registry "
-                    "is left out with `exclude-packages`, and published by a run of its own.",
+                    "is left out with `exclude-packages`, and published by another run.",
                     problem=Problem.REGISTRY_SETTINGS,
                 )
         return NpmWorkspace(
@@ -251,8 +251,8 @@ class NpmWorkspace:
             return
         raise PlanError(
             f"{own.manifest}: the script {own.publishing} runs `napi prepublish`, which publishes "
-            "the packages of the platforms by itself, and names them in package.json when the plan "
-            "is made already",
+            "the packages of the platforms itself, and names them in package.json only after the "
+            "plan is made",
             hint=f"(1) Call the script `platforms` instead of `{own.publishing}`, with "
             "`napi prepublish -t npm --skip-optional-publish --no-gh-release`; (2) let the "
             "workflow run it behind `napi artifacts`, before this action: `- run: npm run "
@@ -275,8 +275,8 @@ class NpmWorkspace:
         if not platforms or not named.isdisjoint(platforms):
             return ""
         what = (
-            f"names none of {few(platforms, 3)} in its optionalDependencies: whoever installs it "
-            "would get no binary"
+            f"names none of {few(platforms, 3)} in its optionalDependencies: its users would get "
+            "no binary"
         )
         todo = (
             "let the workflow run `napi prepublish -t npm --skip-optional-publish "

@@ -150,7 +150,7 @@ def check_build_order(by_name: Mapping[str, PyProject]) -> None:
         cycle = " -> ".join(error.args[1])
         raise PlanError(
             f"build-system.requires form a cycle: {cycle}",
-            hint="Build one of them with a backend of its own source tree (backend-path).",
+            hint="Build one of them with a backend in its own source tree (backend-path).",
             problem=Problem.CYCLE,
         ) from error
 

@@ -112,7 +112,7 @@ _HINTS: Final = {
         "sent."
     ),
     "File too large": (
-        "Leave out what nobody needs, or ask for a higher limit: "
+        "Leave out unneeded files, or ask for a higher limit: "
         "https://docs.pypi.org/project-management/storage-limits/"
     ),
     "Project size too large": (

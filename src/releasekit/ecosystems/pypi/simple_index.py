@@ -97,7 +97,7 @@ def find_published(listed: Iterable[ListedFile], package: Package, *, url: str) 
         if not file.digest:
             raise Rejected(
                 f"{package}: {url} lists {file.filename} without a digest, so "
-                "nobody can tell which bytes it holds",
+                "its bytes cannot be compared",
                 hint="Have the index show sha256 digests, or name another one in pypi-index.",
                 problem=Problem.STRANGE_ANSWER,
             )

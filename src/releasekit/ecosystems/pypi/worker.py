@@ -306,7 +306,7 @@ def _extract(archive: tarfile.TarFile, into: Path) -> None:
     for member in archive:
         inside = (into / member.name).resolve().is_relative_to(into)
         if not inside or not (member.isreg() or member.isdir()):
-            raise tarfile.ExtractError(f"{member.name} is no file inside of the sdist")
+            raise tarfile.ExtractError(f"{member.name} is not a file inside the sdist")
     archive.extractall(into)  # noqa: S202 (just checked)
 
 

@@ -76,7 +76,7 @@ class Conversation:
             answer = self._waiting.pop(said["id"])
         except (ValueError, LookupError, TypeError):
             # Otherwise a caller would wait for ever.
-            self.end((f"this is no answer: {clip(visible(line), _SHOWN)}",))
+            self.end((f"this is not an answer: {clip(visible(line), _SHOWN)}",))
         else:
             if not answer.done():  # else its caller was cancelled
                 answer.set_result(said)
