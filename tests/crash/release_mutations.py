@@ -71,7 +71,7 @@ PHASES = mutants(
             "str(error) if ambiguous else ''",
         ),
         "one attempt too many": always("Phases.upload", "may_retry(error)"),
-        "dependents go on in ambiguity": never("Phases.upload", "self._wait_until == 'accepted'"),
+        "dependents go on in ambiguity": never("Phases.upload", "self._config.gate == 'accepted'"),
         "the manifests stay unpinned": never("pinned", "after != before"),
         "what is staged is not on record": without(
             "Phases._accepted", "self._journal.outcome(...)"
@@ -170,7 +170,7 @@ TASKS = mutants(
             "TaskGraph._transfers", "self._attested(packages)"
         ),
         "a dry run uploads": (
-            change("TaskGraph.__init__", "dry_run", "False"),
+            change("TaskGraph.__init__", "{} if dry_run else self._uploads()", "self._uploads()"),
             change("TaskGraph.tasks", "self._dry_run", "False"),
         ),
         "what waits in no order waits in order": never(

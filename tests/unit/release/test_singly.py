@@ -119,7 +119,7 @@ def test_what_one_tool_has_built_waits_for_no_slot(tmp_path: Path) -> None:
     """R2: it is taken, and published, while the tool builds the others."""
     made = plan(*map(package, "abcdefgh"))
     workspace = Counting(last="h")
-    built(tmp_path, made, workspace, build_concurrency=2, task_timeout_s=5.0)
+    built(tmp_path, made, workspace, build_concurrency=2)
     assert workspace.most == 8
 
 
