@@ -23,7 +23,6 @@ from releasekit.config.tag_options import AnnounceOptions, TagOptions
 from releasekit.config.values import Url
 from releasekit.errors import ConfigError, PathError
 from releasekit.problems import Problem
-from releasekit.scheduler.retries import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -98,15 +97,17 @@ class Config(Inputs):
         return about and not self.dist
 
     def retry_policy(
-        self, patience: WaitBudget = PATIENT, redact: Callable[[str], str] = str
+        self, patience: WaitBudget | None = None, redact: Callable[[str], str] = str
     ) -> RetryPolicy:
-        from releasekit.http.client import RetryPolicy  # noqa: PLC0415 (as below)
+        # These bring httpx and asyncio, which the caller has imported; --help does without.
+        from releasekit.http.client import RetryPolicy  # noqa: PLC0415
+        from releasekit.scheduler.retries import PATIENT  # noqa: PLC0415
 
         return RetryPolicy(
             self.max_retries,
             self.retry_base_delay,
             deadline_s=self.task_timeout,
-            patience=patience,
+            patience=PATIENT if patience is None else patience,
             redact=redact,
         )
 
@@ -114,7 +115,7 @@ class Config(Inputs):
         """Where its packages go if not into a directory. Nobody has to name the origin of `default`
         for credentials to go there.
         """
-        # Brings httpx, which whoever asks for this has imported.
+        # Brings httpx, which the caller has imported.
         from releasekit.http.origins import same_origin  # noqa: PLC0415
 
         goes_to = self.registries.get(ecosystem)
