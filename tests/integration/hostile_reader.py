@@ -18,14 +18,14 @@ import httpx
 import fakes
 from processes import PATIENCE_S
 from releasekit.ecosystems import ECOSYSTEMS, folders
-from releasekit.ecosystems.go.proxy import Proxy
+from releasekit.ecosystems.go.proxy import ModuleProxy
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
 from releasekit.ecosystems.npm import Inputs
 from releasekit.ecosystems.npm.registry import NpmRegistry
-from releasekit.ecosystems.shared.login import Missing
-from releasekit.ecosystems.shared.server import Server
+from releasekit.ecosystems.shared.login import NoAuth
+from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import MissingCredentials, ReleasekitError
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
@@ -72,11 +72,11 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
     )
     if ecosystem == "npm":
         await NpmRegistry(
-            httpx.URL(url), services, Missing(MissingCredentials("")), inputs=Inputs()
+            httpx.URL(url), services, NoAuth(MissingCredentials("")), inputs=Inputs()
         ).lookup(package)
         return
     if ecosystem == "go":
-        await Proxy(url, services).digests_of(package)
+        await ModuleProxy(url, services).digests_of(package)
         return
     if ecosystem == "maven":
         await listed(package, url, config, services)
@@ -86,7 +86,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
 
 async def listed(package: Package, url: str, config: Config, services: Services) -> None:
     """As before a release is added to maven-metadata.xml."""
-    server = Server(httpx.URL(url), ANSWERS, services)
+    server = RegistryClient(httpx.URL(url), ANSWERS, services)
     reader = RepositoryReader(server, None, config.state_directory)
     page = await reader.get(package, PurePosixPath("org/acme/maven-metadata.xml"))
     if page is not None:

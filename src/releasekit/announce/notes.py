@@ -37,7 +37,7 @@ _NUMBER: Final = re.compile(r"\A([0-9]{1,9})(?=[.)])")
 _MENTION: Final = re.compile(r"@(?=[A-Za-z0-9])")
 
 
-class History(Protocol):
+class CommitHistory(Protocol):
     """What of `git.commits.Commits` is needed here."""
 
     def object_name(self, commit: str, path: Path) -> str: ...
@@ -51,14 +51,14 @@ class History(Protocol):
     ) -> Sequence[Commit]: ...
 
 
-async def existing_commit(commit: str, history: History) -> str:
+async def existing_commit(commit: str, history: CommitHistory) -> str:
     """`commit` if this clone has it, else "": the `previous` of `write_notes`."""
     return commit if commit and commit in await history.existing([commit]) else ""
 
 
 async def write_notes(
     package: Package,
-    history: History,
+    history: CommitHistory,
     *,
     commit: str,
     previous: str,

@@ -88,7 +88,7 @@ def tag_object(name: str, on: str, by: Signature, message: str) -> Object:
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class TagBundle:
     """A tag, and the objects it needs besides those of the commit `prerequisite`."""
 
     name: str
@@ -106,7 +106,7 @@ class Bundle:
         return _SIGNATURE + head.encode() + _pack(self.objects)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Bundle:
+    def from_bytes(cls, data: bytes) -> TagBundle:
         """From a file that `to_bytes` made; raises ValueError for anything else."""
         head, separator, pack = data.partition(b"\n\n")
         lines = head.removeprefix(_SIGNATURE).decode().splitlines()

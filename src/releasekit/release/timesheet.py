@@ -70,7 +70,7 @@ class Piece(NamedTuple):
         return self.end_ms - self.start_ms
 
 
-class Attempt(NamedTuple):
+class TimedAttempt(NamedTuple):
     """At one task. `before` and `after` are the places of its beginning and its end among all
     moments: what has the same time still has an order. `pause_ms` came after it, until it was ready
     again.
@@ -96,7 +96,7 @@ class TaskTimes:
     """
 
     ready_ms: int | None
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[TimedAttempt, ...]
     settled_ms: int
     place: int
 
@@ -149,7 +149,7 @@ class Timesheet:
             yield Piece(attempt.cause, attempt.end_ms, now)
         yield Piece(_ready(node), now, end)
 
-    def within(self, attempt: Attempt) -> Iterator[Piece]:
+    def within(self, attempt: TimedAttempt) -> Iterator[Piece]:
         """One attempt: work, and the pauses in it."""
         pauses = self.pauses.get(attempt.node, ())
         what = _AT_WORK.get(attempt.node.phase, "dependency")
@@ -159,7 +159,7 @@ class Timesheet:
         """What the run's end waited for, back to its start: the attempts each of which could begin
         only when the one before it had ended, or had left its slot.
         """
-        by_lane: dict[str, list[Attempt]] = defaultdict(list)
+        by_lane: dict[str, list[TimedAttempt]] = defaultdict(list)
         everything = (each for life in self.lives.values() for each in life.attempts)
         attempts = sorted(everything, key=attrgetter("after"))
         for each in attempts:
@@ -178,8 +178,8 @@ class Timesheet:
         return found[::-1]
 
     def _what_came_before(
-        self, attempt: Attempt, by_lane: Mapping[str, Sequence[Attempt]]
-    ) -> tuple[int, Attempt | None]:
+        self, attempt: TimedAttempt, by_lane: Mapping[str, Sequence[TimedAttempt]]
+    ) -> tuple[int, TimedAttempt | None]:
         """When it was ready, and the attempt whose end it then had to wait for."""
         life = self.lives[attempt.node]
         number = life.attempts.index(attempt)
@@ -210,7 +210,7 @@ def timesheet(
     were built together, by the task that built them. All times count from the run's start.
     """
     by_name = {task.name: task for task in tasks}
-    attempts: dict[Node, list[Attempt]] = defaultdict(list)
+    attempts: dict[Node, list[TimedAttempt]] = defaultdict(list)
     settled: dict[Node, tuple[int, int]] = {}
     begun: dict[Node, tuple[int, int]] = {}
     for place, moment in enumerate(moments):
@@ -222,13 +222,13 @@ def timesheet(
         if node in begun:
             start_ms, before = begun.pop(node)
             attempts[node].append(
-                Attempt(node, start_ms, at_ms, before, place, pause_ms, moment.cause)
+                TimedAttempt(node, start_ms, at_ms, before, place, pause_ms, moment.cause)
             )
         if moment.kind == "settled":
             settled[node] = at_ms, place
     end = max([_ms(end_s), *(_ms(moment.at_s) for moment in moments)])
     for node, (start_ms, before) in begun.items():
-        attempts[node].append(Attempt(node, start_ms, end, before, len(moments)))
+        attempts[node].append(TimedAttempt(node, start_ms, end, before, len(moments)))
     lives = {}
     for name, task in by_name.items():
         settled_ms, place = settled.get(name, (end, len(moments)))

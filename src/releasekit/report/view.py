@@ -73,7 +73,7 @@ READ_ITS_LOG: Final = f"Fix what the end of its log says, {_AGAIN}"
 OUTPUT: Final = "The whole output is in "
 
 
-class Roots(NamedTuple):
+class RootCauses(NamedTuple):
     """What a blocked package waits for in the end, however many blocked ones lie between: the
     `first` of it in publish order, with any outcome, and by name up to five that `failed`, are
     unknown or staged.
@@ -237,11 +237,11 @@ class View:
         }
 
     @cached_property
-    def roots(self) -> Mapping[PackageId, Roots]:
+    def roots(self) -> Mapping[PackageId, RootCauses]:
         """Who is to blame for each blocked package."""
         ended = {result.package.id: result.outcome for result in self.report.results}
         places = {name: place for place, name in enumerate(ended)}
-        found: dict[PackageId, Roots] = {}
+        found: dict[PackageId, RootCauses] = {}
         for name, outcome in ended.items():
             if outcome is not Outcome.BLOCKED:
                 continue
@@ -255,7 +255,7 @@ class View:
                 elif on in ended and not ended[on].done and ended[on] is not Outcome.BLOCKED:
                     first.add(on)
                     failed |= {on} if ended[on] in _ROOT_OUTCOMES else set()
-            found[name] = Roots(
+            found[name] = RootCauses(
                 min(first, key=lambda root: places[root], default=None),
                 tuple(sorted(failed)[:_MOST_ROOTS]),
             )

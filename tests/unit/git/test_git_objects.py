@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.git import objects
-from releasekit.git.objects import Bundle, Object, Signature, TreeEntry
+from releasekit.git.objects import Object, Signature, TagBundle, TreeEntry
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 BY = Signature("Änne", "a@example.invalid", 1_700_000_000)
 
 
-def release(parent: str = "1" * 40) -> Bundle:
+def release(parent: str = "1" * 40) -> TagBundle:
     blob = Object("blob", b"module a.b/c\n" * 100)
     root = objects.tree_object({"go.mod": TreeEntry(objects.FILE_MODE, blob.id)})
     commit = objects.commit_object(root.id, parent, BY, "Release")
-    return Bundle(
+    return TagBundle(
         "v1.0.0", parent, (blob, root, commit, objects.tag_object("v1.0.0", commit.id, BY, "m"))
     )
 
@@ -52,7 +52,7 @@ def test_git_takes_what_is_made(tmp_path: Path) -> None:
 
 def test_a_bundle_is_read_back() -> None:
     bundle = release()
-    assert Bundle.from_bytes(bundle.to_bytes()) == bundle
+    assert TagBundle.from_bytes(bundle.to_bytes()) == bundle
     assert bundle.to_bytes() == release().to_bytes()
 
 
@@ -68,7 +68,7 @@ def test_a_bundle_is_read_back() -> None:
 def test_a_damaged_bundle_is_a_value_error(damage: object) -> None:
     assert callable(damage)
     with pytest.raises(ValueError, match=r"bundle|pack|tag"):
-        Bundle.from_bytes(damage(release().to_bytes()))
+        TagBundle.from_bytes(damage(release().to_bytes()))
 
 
 def packed(count: int, *objects: bytes) -> bytes:
@@ -103,13 +103,13 @@ def test_a_bundle_that_stands_for_much_is_refused(
     monkeypatch.setattr(objects, "MAX_BUNDLE_BYTES", 1000)
     monkeypatch.setattr(objects, "_MAX_OBJECTS", 10)
     with pytest.raises(ValueError, match=says):
-        Bundle.from_bytes(data)
+        TagBundle.from_bytes(data)
 
 
 def test_an_object_may_be_longer_than_a_piece() -> None:
     blob = Object("blob", hashlib.shake_128(b"x").digest(200_000))
-    bundle = Bundle("v1", "1" * 40, (blob, *release().objects))
-    assert Bundle.from_bytes(bundle.to_bytes()) == bundle
+    bundle = TagBundle("v1", "1" * 40, (blob, *release().objects))
+    assert TagBundle.from_bytes(bundle.to_bytes()) == bundle
 
 
 def test_loose_objects_lie_where_git_looks(tmp_path: Path) -> None:

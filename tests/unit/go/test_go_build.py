@@ -19,7 +19,7 @@ from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
 from releasekit.ecosystems.go.target import Go
 from releasekit.errors import BuildFailed, PlanError, Transient
-from releasekit.git.objects import Bundle, Object
+from releasekit.git.objects import Object, TagBundle
 from releasekit.host.process import Processes
 from releasekit.model import Published
 from releasekit.state.directory import built_directory
@@ -83,7 +83,7 @@ def file_of(result: tuple[Artifact, ...] | BuildFailed, name: str, tmp_path: Pat
     bare = tmp_path / "fetched.git"
     if not bare.exists():
         git(tmp_path, "clone", "--quiet", "--bare", str(tmp_path / "workspace"), str(bare))
-    tag = Bundle.from_bytes(bundle.read_bytes()).name
+    tag = TagBundle.from_bytes(bundle.read_bytes()).name
     git(bare, "fetch", "--quiet", str(bundle), f"refs/tags/{tag}:refs/tags/{tag}")
     return git(bare, "show", f"{tag}:{name}")
 
@@ -140,7 +140,7 @@ def test_a_stored_file_that_was_not_built_does_not_count(root: Path, name: str) 
             time_s=0,
         ),
         "v1.0.0.bundle": replace(
-            Bundle.from_bytes(bundle.read_bytes()), objects=(Object("tag", b"evil"),)
+            TagBundle.from_bytes(bundle.read_bytes()), objects=(Object("tag", b"evil"),)
         ).to_bytes(),
     }
     bundle.with_name(name).write_bytes(forged[name])
@@ -309,7 +309,7 @@ def test_a_hash_of_what_is_still_to_be_built_is_not_kept(ring: Path, tmp_path: P
 
 def test_without_pins_the_commit_itself_is_tagged(root: Path) -> None:
     (artifact, _, mod, _) = made(build(root, "web", pin="none")["web"])
-    bundle = Bundle.from_bytes(artifact.path.read_bytes())
+    bundle = TagBundle.from_bytes(artifact.path.read_bytes())
     assert [it.kind for it in bundle.objects] == ["tag"]
     assert bundle.prerequisite == git(root, "rev-parse", "HEAD").strip()
     assert mod.path.read_bytes() == (root / "web" / "go.mod").read_bytes()
@@ -326,7 +326,7 @@ def test_a_module_of_its_own_in_the_root_has_no_directory_in_its_tag(
     (root / "mono.go").write_text("package mono\n")
     commit_and_push(root, forge(tmp_path / "another"), "Root")
     built = build(root, "core", "mono")["mono"]
-    assert Bundle.from_bytes(made(built)[0].path.read_bytes()).name == "v1.0.0"
+    assert TagBundle.from_bytes(made(built)[0].path.read_bytes()).name == "v1.0.0"
     assert "mono/core v1.0.0\n" in file_of(built, "go.mod", tmp_path)
     assert file_of(built, "text/text.go", tmp_path).startswith("// Package text")
 

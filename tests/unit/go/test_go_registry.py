@@ -19,7 +19,7 @@ from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import MissingCredentials, PackageError, Rejected
-from releasekit.git.objects import Bundle, Object
+from releasekit.git.objects import Object, TagBundle
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -206,7 +206,7 @@ def test_a_bundle_of_another_tag_is_not_pushed(place: Place) -> None:
 def test_outside_of_a_repository_there_is_nothing_to_tag(tmp_path: Path) -> None:
     (tmp_path / "server").mkdir()
     (tmp_path / "go.mod").write_text("module example.com/alone\n")
-    path, data = tmp_path / "v1.0.0.bundle", Bundle("v1.0.0", "1" * 40, [TAG]).to_bytes()
+    path, data = tmp_path / "v1.0.0.bundle", TagBundle("v1.0.0", "1" * 40, [TAG]).to_bytes()
     path.write_bytes(data)
 
     async def use(target: Target, packages: list[Package]) -> None:

@@ -12,7 +12,7 @@ import fakes
 import virtual_time
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven.repository import ANSWERS
-from releasekit.ecosystems.shared.server import Server
+from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import CircuitOpen, Transient
 from releasekit.http.circuit import Circuit
 from releasekit.http.client import RetryPolicy, http_client, request_with_retry
@@ -211,7 +211,7 @@ def test_each_attempt_at_an_upload_slows_down_no_further(tmp_path: Path) -> None
                 Credentials(taken, mask=lambda _: None),
                 fakes.logs(tmp_path),
             )
-            server = Server(httpx.URL("https://registry.example/"), ANSWERS, given)
+            server = RegistryClient(httpx.URL("https://registry.example/"), ANSWERS, given)
             for _ in range(4):
                 await server.read(server.at("page"))
                 make_request = partial(client.build_request, "PUT", server.at("refused"))

@@ -11,7 +11,7 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.maven import Options
-from releasekit.ecosystems.maven.build import Builder, is_deployed
+from releasekit.ecosystems.maven.build import ReactorBuilder, is_deployed
 from releasekit.ecosystems.maven.target import Maven
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
@@ -211,7 +211,7 @@ def test_nothing_is_taken_of_what_is_being_removed(
             line = Line(root, workspace)
             gone = asyncio.Event()
 
-            async def take(_builder: Builder, package: Package, *_: object) -> BuildFailed:
+            async def take(_builder: ReactorBuilder, package: Package, *_: object) -> BuildFailed:
                 collected.append(package.id.name)
                 if gone.is_set():
                     return BuildFailed("taken all the same")
@@ -219,7 +219,7 @@ def test_nothing_is_taken_of_what_is_being_removed(
                 await asyncio.Event().wait()
                 raise AssertionError
 
-            monkeypatch.setattr(Builder, "take", take)
+            monkeypatch.setattr(ReactorBuilder, "take", take)
             first = asyncio.ensure_future(line.build("g:b"))
             await gone.wait()
             first.cancel()

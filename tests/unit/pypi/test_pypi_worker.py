@@ -235,7 +235,7 @@ def served(root: Path, lines: list[str], answers: int) -> list[dict[str, object]
     argv = [sys.executable, "-I", "-c", CLIENT, json.dumps(lines), str(answers), str(result)]
     with subprocess.Popen(argv, stdin=answer_reader, stdout=request_writer):
         os.close(request_writer)
-        worker.Server(request_reader, answer_writer).serve()
+        worker.WorkerServer(request_reader, answer_writer).serve()
         for fd in (answer_writer, answer_reader, request_reader):
             os.close(fd)
     return sorted(json.loads(result.read_text()), key=lambda it: str(it["id"]))
@@ -337,7 +337,7 @@ def test_what_is_imported_beforehand_is_there(
     monkeypatch.setattr(gc, "freeze", list)
     with selectors.SelectSelector() as selector:
         monkeypatch.setattr(selector, "register", lambda *_: None)
-        server = worker.Server(-1, -1)
+        server = worker.WorkerServer(-1, -1)
         for in_tree in (["backend"], []):
             server._take({"backend": backend, "backend_path": in_tree}, selector)
             os.close(server._builds.popitem()[0])

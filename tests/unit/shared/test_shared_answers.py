@@ -9,7 +9,7 @@ from releasekit.ecosystems.maven.repository import ANSWERS as MAVEN
 from releasekit.ecosystems.npm.answers import ANSWERS as NPM
 from releasekit.ecosystems.npm.answers import STAGE_ANSWERS as NPM_STAGED
 from releasekit.ecosystems.pypi.registry import ANSWERS as PYPI
-from releasekit.ecosystems.shared.answers import Answers, most_telling
+from releasekit.ecosystems.shared.answers import ResponseRules, most_telling
 from releasekit.errors import (
     CircuitOpen,
     CommandFailed,
@@ -62,9 +62,9 @@ def test_a_crowd_is_not_a_version_that_exists() -> None:
     """R15: nothing was stored, whatever the status says elsewhere."""
     crowd = httpx.Response(409, text="failed to push some refs")
     with pytest.raises(Transient) as caught:
-        Answers().accept(crowd, "cargo:core", redact=str)
+        ResponseRules().accept(crowd, "cargo:core", redact=str)
     assert caught.value.contended
-    assert not Answers().accept(httpx.Response(409, text="exists"), "cargo:core", redact=str)
+    assert not ResponseRules().accept(httpx.Response(409, text="exists"), "cargo:core", redact=str)
 
 
 def test_an_answer_is_read_once() -> None:
@@ -75,7 +75,7 @@ def test_an_answer_is_read_once() -> None:
         read.append(text)
         return text
 
-    answers = Answers(exists=((403, "already there"),), hints={"no token": "Get one."})
+    answers = ResponseRules(exists=((403, "already there"),), hints={"no token": "Get one."})
     response = httpx.Response(403, text="No token")
     with pytest.raises(Denied, match="pypi:core: HTTP 403 No token") as caught:
         answers.accept(response, "pypi:core", redact=redact)
@@ -95,7 +95,7 @@ def test_an_answer_is_read_once() -> None:
     ],
 )
 def test_who_may_not_look_is_told_of_reading_not_of_publishing(
-    answers: Answers, asked_for: str, status: int
+    answers: ResponseRules, asked_for: str, status: int
 ) -> None:
     refused = httpx.Response(status, text="no")
     with pytest.raises(Denied) as looking:
@@ -110,7 +110,7 @@ def test_who_may_not_look_is_told_of_reading_not_of_publishing(
 
 
 def test_words_that_tell_more_than_the_status_are_heeded_in_reading_too() -> None:
-    answers = Answers(hints={"expired": "Make a new one."}, reading="Give a token.")
+    answers = ResponseRules(hints={"expired": "Make a new one."}, reading="Give a token.")
     with pytest.raises(Denied) as caught:
         answers.explain(httpx.Response(401, text="token expired"), "x", redact=str)
     assert caught.value.hint == "Make a new one."
@@ -129,7 +129,7 @@ EVERYONE = [
 @pytest.mark.parametrize(
     "answers", [each for _, each in EVERYONE], ids=[name for name, _ in EVERYONE]
 )
-def test_no_refusal_leaves_anybody_without_a_thing_to_do(answers: Answers) -> None:
+def test_no_refusal_leaves_anybody_without_a_thing_to_do(answers: ResponseRules) -> None:
     """R47: whatever is asked, and whatever the status, even one that nobody has heard of."""
 
     def accepted(response: httpx.Response) -> object:
@@ -191,7 +191,7 @@ def test_no_refusal_of_a_git_server_does_either() -> None:
     ],
 )
 def test_the_usual_causes_are_those_of_the_registry(
-    answers: Answers, status: int, words: str, told: str
+    answers: ResponseRules, status: int, words: str, told: str
 ) -> None:
     """R47"""
     with pytest.raises(PackageError) as caught:

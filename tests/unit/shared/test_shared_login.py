@@ -16,7 +16,7 @@ import fakes
 from releasekit.config.values import Url
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import repository
-from releasekit.ecosystems.shared.login import Given, TokenInput, choose_login
+from releasekit.ecosystems.shared.login import TokenAuth, TokenInput, choose_login
 from releasekit.errors import MissingCredentials, UnnamedRegistry
 from releasekit.host.ci import CI
 from releasekit.http.credentials import Credentials, Secret, snapshot
@@ -60,7 +60,7 @@ def test_a_pull_request_from_a_fork_is_told_to_publish_elsewhere(
 def test_what_only_a_file_names_gets_no_credential(tmp_path: Path, environ: dict[str, str]) -> None:
     """R37: neither a token nor what would be made from an identity, to read or to upload."""
     wanted = TokenInput(ecosystem="pypi", registry=PLACE, kind="a token")
-    config, trusted = fakes.config(tmp_path), Given(Secret("exchanged"))
+    config, trusted = fakes.config(tmp_path), TokenAuth(Secret("exchanged"))
     with pytest.raises(UnnamedRegistry, match=r"releasekit\.toml: pypi-registry names https://r\."):
         asyncio.run(_use(config, wanted, environ, trusted))
     named = replace(wanted, registry=Url(PLACE.text))
@@ -71,7 +71,7 @@ def test_what_only_a_file_names_gets_no_credential(tmp_path: Path, environ: dict
 
 
 async def _use(
-    config: Config, wanted: TokenInput, environ: dict[str, str], trusted: Given
+    config: Config, wanted: TokenInput, environ: dict[str, str], trusted: TokenAuth
 ) -> Secret | None:
     login = choose_login("auto", _services(config, environ), wanted, trusted=trusted)
     if wanted.registry.only_in:
@@ -92,7 +92,7 @@ def _services(config: Config, environ: dict[str, str]) -> Services:
 @pytest.mark.parametrize("ecosystem", ["pypi", "npm", "cargo"])
 def test_only_jobs_of_github_are_told_of_a_permission(tmp_path: Path, ecosystem: str) -> None:
     """R38: a registry knows no job of another server that runs actions, as Gitea does."""
-    config, trusted = fakes.config(tmp_path), Given(Secret("exchanged"))
+    config, trusted = fakes.config(tmp_path), TokenAuth(Secret("exchanged"))
     wanted = TokenInput(ecosystem=ecosystem, registry=Url("https://r.example/"), kind="a token")
 
     def said(server: str, wish: TrustedPublishing = "auto") -> str:

@@ -84,7 +84,7 @@ METADATA: Final = (
 
 
 @dataclass(slots=True)
-class Batch:
+class CrateBatch:
     """Crates of one workspace that are being packaged: `wanted` are to be published; `beside` are
     packaged with them, because those need them and cargo finds them in no registry.
     """
@@ -123,7 +123,7 @@ class Packager:
     async def package(self, directories: Mapping[str, Path]) -> dict[str, Built]:
         """The crates of one workspace, each into the directory of its name."""
         names = list(directories)
-        batch = Batch(names)
+        batch = CrateBatch(names)
         if self.demanding:
             for name in names:
                 if lacks := self.crates[name].lacks:
@@ -174,7 +174,7 @@ class Packager:
         return built
 
     @contextlib.asynccontextmanager
-    async def _mirror(self, batch: Batch) -> AsyncIterator[Mirror | None]:
+    async def _mirror(self, batch: CrateBatch) -> AsyncIterator[Mirror | None]:
         names = reachable(batch.left, lambda name: self.edges.get(name, ()))
         crates = [self.crates[name] for name in sorted(names)]
         indexes = self.indexes
@@ -198,7 +198,7 @@ class Packager:
             mirror.fetch(needs)
             yield mirror
 
-    async def _try_to_package(self, batch: Batch, mirror: Mirror | None) -> bool:
+    async def _try_to_package(self, batch: CrateBatch, mirror: Mirror | None) -> bool:
         """Whether cargo packaged everything; if not, changes the batch for the next call."""
         named = _find_indexes(self.crates[name] for name in (*batch.left, *batch.beside))
         if mirror is not None and not mirror.trouble and named <= {*mirror.names}:
@@ -216,12 +216,12 @@ class Packager:
             return False
         return True
 
-    def _new_log(self, batch: Batch) -> Log:
+    def _new_log(self, batch: CrateBatch) -> Log:
         log = self.logs.fresh("build", PackageId("cargo", batch.wanted[0]), call=batch.logs)
         batch.logs += 1
         return log
 
-    async def _call(self, batch: Batch, log: Log, mirror: Mirror | None = None) -> None:
+    async def _call(self, batch: CrateBatch, log: Log, mirror: Mirror | None = None) -> None:
         crate = self.crates[batch.left[0]]
         argv = ["cargo", "package", "--color", "never", "--allow-dirty"]
         argv += ["--target-dir", str(self.scratch)]
@@ -245,7 +245,7 @@ class Packager:
             if before is not None:
                 await uncancellable(asyncio.to_thread(_restore, crate.lock_file, before))
 
-    def _find_home(self, batch: Batch) -> str:
+    def _find_home(self, batch: CrateBatch) -> str:
         """The index that manifests name for the packaged crates, empty for crates.io."""
         return min(
             (
@@ -257,7 +257,7 @@ class Packager:
             default="",
         )
 
-    def _learn(self, batch: Batch, log: Log) -> None:
+    def _learn(self, batch: CrateBatch, log: Log) -> None:
         """Changes the batch for the next call: without the crate that broke this one, or with the
         crates that were missing.
         """
@@ -287,7 +287,7 @@ class Packager:
                 reason = f"{needed}, which it needs, {'could not be packaged'.join(beside)}"
                 batch.failed[name] = self._make_failure(name, reason, log, (), absent & {needed})
 
-    def _find_lacking_the_same(self, culprit: str, text: str, batch: Batch) -> list[str]:
+    def _find_lacking_the_same(self, culprit: str, text: str, batch: CrateBatch) -> list[str]:
         """Those that need what cargo does not find for the culprit: it names only one at a time."""
         absent = {name for pair in _ABSENT.findall(text) for name in pair}
 

@@ -55,7 +55,7 @@ def make_login(
         register=", and register its workflow at "
         "https://crates.io/crates/CRATE/settings/new-trusted-publisher",
     )
-    trusted = login.Trusted(exchange) if trusting else None
+    trusted = login.OidcAuth(exchange) if trusting else None
     return login.choose_login(wish, services, wanted, trusted=trusted)
 
 
@@ -64,7 +64,7 @@ def error_text(response: httpx.Response) -> str:
     return "; ".join(str(error.get("detail")) for error in errors_of(response))
 
 
-class CratesIoExchange(login.Exchange):
+class CratesIoExchange(login.TokenExchange):
     """With the API at `url`. The tokens belong to `group`, which revokes them when it closes."""
 
     def __init__(self, url: httpx.URL, services: Services, *, group: Group) -> None:

@@ -18,12 +18,12 @@ from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.cargo.sparse_index import Home, request_body
-from releasekit.ecosystems.shared.answers import Answers, hints_by_status
+from releasekit.ecosystems.shared.answers import ResponseRules, hints_by_status
 from releasekit.ecosystems.shared.server import (
     MAX_FILE_BYTES,
     MAX_PAGE_BYTES,
     UPLOAD_TIMEOUT,
-    Server,
+    RegistryClient,
     below,
 )
 from releasekit.errors import ConfigError, PackageError, Rejected, Transient
@@ -71,7 +71,7 @@ _HINTS: Final = {
 }
 
 
-ANSWERS: Final = Answers(
+ANSWERS: Final = ResponseRules(
     exists=((0, "is already uploaded"), (0, "already exists")),
     hints=_HINTS,
     by_status=hints_by_status(
@@ -100,7 +100,7 @@ _MAX_KEPT_BYTES: Final = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoints:
+class CargoEndpoints:
     """`private` says that the index, too, requires a token."""
 
     api: httpx.URL
@@ -126,14 +126,14 @@ class SparseRegistry(Resource):
         super().__init__()
         self._seen = seen
         self._destination = destination
-        self._index = Server(httpx.URL(destination.index), ANSWERS, services)
+        self._index = RegistryClient(httpx.URL(destination.index), ANSWERS, services)
         self._insecure = services.insecure
         uploads = httpx.URL(destination.api or destination.index)
-        self._server = Server(uploads, ANSWERS, services)
+        self._server = RegistryClient(uploads, ANSWERS, services)
         self._login = login.make_login(trusted_publishing, services, destination, group=self.group)
         self.check_credentials = self._login.check
         self.url = destination.index
-        self._endpoints: Endpoints | None = None
+        self._endpoints: CargoEndpoints | None = None
         self._asking = asyncio.Lock()
         self._known: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
@@ -263,17 +263,19 @@ class SparseRegistry(Resource):
         )
         return await self._server.send(request)
 
-    async def _find_endpoints(self, what: str) -> Endpoints:
+    async def _find_endpoints(self, what: str) -> CargoEndpoints:
         """What config.json says; read once, and never from crates.io."""
         async with self._asking:
             if self._endpoints is None:
                 if self._destination.api:
-                    self._endpoints = Endpoints(httpx.URL(self._destination.api), private=False)
+                    self._endpoints = CargoEndpoints(
+                        httpx.URL(self._destination.api), private=False
+                    )
                 else:
                     self._endpoints = await self._read_endpoints(what)
             return self._endpoints
 
-    async def _read_endpoints(self, what: str) -> Endpoints:
+    async def _read_endpoints(self, what: str) -> CargoEndpoints:
         """https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration"""
         response = await self._get("config.json", token=None)
         if response.status_code == 401:
@@ -292,7 +294,7 @@ class SparseRegistry(Resource):
                 hint="Only a registry with an `api` takes uploads.",
                 problem=Problem.WRONG_ADDRESS,
             ) from error
-        return Endpoints(url, private=document.get("auth-required") is True)
+        return CargoEndpoints(url, private=document.get("auth-required") is True)
 
     async def _get(self, path: str, *, token: Secret | None) -> httpx.Response:
         # A page cached on the way may hide a release, or show one that is gone.

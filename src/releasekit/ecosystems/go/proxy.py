@@ -18,8 +18,8 @@ from releasekit.aio import gather_all
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.go import gomod, module_zip, paths, release
 from releasekit.ecosystems.go.paths import parse_version
-from releasekit.ecosystems.shared.answers import Answers
-from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
+from releasekit.ecosystems.shared.answers import ResponseRules
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, RegistryClient
 from releasekit.errors import Rejected, Transient
 from releasekit.host import durable
 from releasekit.http.client import MAX_RESPONSE_BYTES
@@ -44,13 +44,13 @@ SUM_DB: Final = "https://sum.golang.org/"
 _MAX_SUMS_BYTES: Final = 64 * 1024
 # https://go.dev/ref/mod#go-sum-files
 _HASH: Final = re.compile(r"h1:[A-Za-z0-9+/]{43}=")
-ANSWERS: Final = Answers(
+ANSWERS: Final = ResponseRules(
     reading="ReleaseKit sends no credentials to a module proxy: name one in "
     "`go-proxy` that needs none."
 )
 
 
-class Proxy:
+class ModuleProxy:
     """One GOPROXY. It is asked for a version only after the tag is pushed: proxies remember for up
     to half an hour that a version does not exist. https://proxy.golang.org
     """
@@ -58,7 +58,7 @@ class Proxy:
     def __init__(self, url: str, services: Services) -> None:
         self.url = f"{url.rstrip('/')}/"
         where = require_safe(self.url, name="go-proxy", insecure=services.insecure)
-        self._server = Server(where, ANSWERS, services)
+        self._server = RegistryClient(where, ANSWERS, services)
 
     async def digests_of(self, package: Package) -> dict[str, str]:
         """Digests of its files by name; the first request makes the proxy fetch the version."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource
 from releasekit.ecosystems.go import paths
-from releasekit.ecosystems.go.proxy import OFFICIAL, Proxy
+from releasekit.ecosystems.go.proxy import OFFICIAL, ModuleProxy
 from releasekit.ecosystems.go.release import filenames, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
 from releasekit.errors import MissingCredentials, PackageError, PathError, Rejected
 from releasekit.git import objects
-from releasekit.git.objects import Bundle
+from releasekit.git.objects import TagBundle
 from releasekit.git.remote import HINT, Remote
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.files import repository_of
@@ -46,7 +46,7 @@ class TagRegistry(Resource):
         self._processes = services.processes
         self._remote_name = options.remote
         self._at_a_time = at_a_time
-        self._proxy = Proxy(proxy, services) if options.proxy else None
+        self._proxy = ModuleProxy(proxy, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         self._remote = Remote(
             options.remote, self._top or root, services.processes, services.environment
@@ -130,7 +130,7 @@ class TagRegistry(Resource):
             return await self._look(package)
         return None
 
-    async def _check_bundle(self, package: Package, artifact: Artifact) -> Bundle:
+    async def _check_bundle(self, package: Package, artifact: Artifact) -> TagBundle:
         """Raises Rejected for a module that the go command would not find."""
         bundle = await asyncio.to_thread(_read_bundle, artifact, package)
         if bundle.name != self._tag(package):
@@ -147,7 +147,7 @@ class TagRegistry(Resource):
             )
         return bundle
 
-    async def _push(self, bundles: Sequence[Bundle], *, what: str) -> None:
+    async def _push(self, bundles: Sequence[TagBundle], *, what: str) -> None:
         async with contextlib.AsyncExitStack() as stack:
             try:
                 scratch = await stack.enter_async_context(
@@ -185,11 +185,11 @@ class TagRegistry(Resource):
         return f"https://pkg.go.dev/{package.id.name}@{package.version}"
 
 
-def _read_bundle(artifact: Artifact, package: Package) -> Bundle:
+def _read_bundle(artifact: Artifact, package: Package) -> TagBundle:
     with open_artifact(artifact) as file:
         data = file.read()
     try:
-        return Bundle.from_bytes(data)
+        return TagBundle.from_bytes(data)
     except ValueError as error:
         raise Rejected(
             f"{package}: {artifact.path}: {error}", problem=Problem.TAG_REFUSED

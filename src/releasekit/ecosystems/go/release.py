@@ -20,8 +20,8 @@ from releasekit.git.objects import (
     FILE_MODE,
     MAX_BUNDLE_BYTES,
     TREE_MODE,
-    Bundle,
     Object,
+    TagBundle,
     TreeEntry,
     commit_object,
     tag_object,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.gomod import GoMod
-    from releasekit.ecosystems.go.source import Sources
+    from releasekit.ecosystems.go.source import ModuleSources
     from releasekit.ecosystems.interface import Built, Into
     from releasekit.model import Package, PackageId, Published
 
@@ -79,7 +79,7 @@ def read_stored(directory: Path, version: str) -> Stored | None:
     """What an earlier run left in `directory`; None where that is missing or damaged."""
     try:
         data = durable.read_file(directory / filenames(version)[0], max_bytes=MAX_BUNDLE_BYTES)
-        found = Bundle.from_bytes(data)
+        found = TagBundle.from_bytes(data)
     except (OSError, ValueError):
         return None
     return Stored(tag=found.tag, commit=found.prerequisite)
@@ -120,7 +120,7 @@ def read_version_in(info: bytes) -> str:
 
 
 def build_module(
-    module: Module, manifests: Mapping[str, bytes], sources: Sources
+    module: Module, manifests: Mapping[str, bytes], sources: ModuleSources
 ) -> tuple[BuiltModule, dict[str, bytes]]:
     """The release with these manifests, and its files by the names that proxies give them. Raises
     BuildFailed.
@@ -132,7 +132,7 @@ def build_module(
     objects = _make_release_commit(module, manifests, sources)
     on = objects[-1].id if objects else sources.head.commit
     objects.append(tag_object(name, on, by, f"{module.path} {module.version}"))
-    bundle = Bundle(name, sources.head.commit, tuple(objects))
+    bundle = TagBundle(name, sources.head.commit, tuple(objects))
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(by.time_s))
     files = (
         bundle.to_bytes(),
@@ -145,7 +145,7 @@ def build_module(
 
 
 def _read_contents(
-    module: Module, manifests: Mapping[str, bytes], sources: Sources
+    module: Module, manifests: Mapping[str, bytes], sources: ModuleSources
 ) -> dict[str, bytes]:
     """Every file of the module under its full name."""
     where, archive = sources.path_of(module), sources.archive
@@ -166,7 +166,7 @@ def _read_contents(
 
 
 def _make_release_commit(
-    module: Module, manifests: Mapping[str, bytes], sources: Sources
+    module: Module, manifests: Mapping[str, bytes], sources: ModuleSources
 ) -> list[Object]:
     """A commit on top of HEAD with the published go.mod and go.sum, after the objects that it is
     made of; empty where HEAD has the same go.mod and go.sum.
@@ -196,7 +196,7 @@ def _make_release_commit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ModuleBatch:
     """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum change
     to what the release needs; `lookup` finds the hashes of published modules; `into` says where the
     files of each will be; `stored` are the tags and commits that earlier runs left there. Builds
@@ -208,7 +208,7 @@ class Batch:
     is published without the hash of the other.
     """
 
-    sources: Sources
+    sources: ModuleSources
     modules: Mapping[str, Module]
     packages: Mapping[str, Package]
     edits: bool

@@ -45,7 +45,7 @@ def path_in_repository(directory: Path, top: Path) -> PurePosixPath:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class SourceHead:
     """The commit that is checked out. `objects` is the object directory of its repository."""
 
     commit: str
@@ -55,13 +55,13 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class ModuleSources:
     """HEAD of the repository at `top`: its files, and the entries of the directories of modules and
     of all directories above them. `changed` are Go files that differ from HEAD.
     """
 
     top: Path
-    head: Head
+    head: SourceHead
     trees: Mapping[PurePosixPath, Tree]
     archive: Archive
     changed: Sequence[str]
@@ -73,7 +73,7 @@ class Sources:
 @contextlib.asynccontextmanager
 async def open_sources(
     root: Path, directories: Iterable[Path], processes: Processes
-) -> AsyncIterator[Sources]:
+) -> AsyncIterator[ModuleSources]:
     """What the modules in these directories are published from. Raises BuildFailed, also where
     nothing is committed that a tag could point to.
     """
@@ -105,7 +105,7 @@ async def open_sources(
                 names += {"LICENSE"} & trees[_ROOT].keys()
             await _write_archive(git, head, names, into=tar)
             archive = await asyncio.to_thread(Archive, tar)
-            yield Sources(top=top, head=head, trees=trees, archive=archive, changed=changed)
+            yield ModuleSources(top=top, head=head, trees=trees, archive=archive, changed=changed)
 
 
 class Archive:
@@ -167,7 +167,7 @@ class _Git:
         return completed.stdout
 
 
-async def _read_head(git: _Git) -> Head:
+async def _read_head(git: _Git) -> SourceHead:
     top, form = git.directory, "--format=%H%x00%T%x00%cn%x00%ce%x00%ct"
     try:
         shown = await git("log", "-1", "--no-show-signature", form)
@@ -186,7 +186,7 @@ async def _read_head(git: _Git) -> Head:
         )
     by = Signature(name, email, int(time_s))
     directory = (top / objects.rstrip("\n")).resolve()
-    return Head(commit=commit, tree=tree, by=by, objects=directory)
+    return SourceHead(commit=commit, tree=tree, by=by, objects=directory)
 
 
 async def _find_changed(git: _Git) -> list[str]:
@@ -198,7 +198,7 @@ async def _find_changed(git: _Git) -> list[str]:
 
 
 async def _read_trees(
-    git: _Git, head: Head, directories: Collection[PurePosixPath]
+    git: _Git, head: SourceHead, directories: Collection[PurePosixPath]
 ) -> dict[PurePosixPath, dict[str, TreeEntry]]:
     """The entries of those of `directories` that HEAD has, and of all directories above them."""
     wanted = {level for each in directories for level in (each, *each.parents)} - {_ROOT}
@@ -222,7 +222,9 @@ async def _read_trees(
     return trees
 
 
-async def _write_archive(git: _Git, head: Head, names: Sequence[str], *, into: BinaryIO) -> None:
+async def _write_archive(
+    git: _Git, head: SourceHead, names: Sequence[str], *, into: BinaryIO
+) -> None:
     """Git runs in a new repository that shares the objects of the user's: only there can attributes
     be overruled, as the go command does. https://go.dev/issue/27153
     """

@@ -10,7 +10,7 @@ from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.module_zip import packs
 from releasekit.ecosystems.go.proxy import OFFICIAL, ProxyDirectory
 from releasekit.ecosystems.go.registry import TagRegistry
-from releasekit.ecosystems.go.release import Batch
+from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.errors import BuildFailed
@@ -125,7 +125,7 @@ class GoWorkspace:
         directories = [package.directory for package in (*packages, *before)]
         try:
             async with open_sources(self.root, directories, self.processes) as sources:
-                batch = Batch(
+                batch = ModuleBatch(
                     sources=sources,
                     modules=self.modules,
                     packages={package.id.name: package for package in self.packages},

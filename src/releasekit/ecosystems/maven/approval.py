@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.approval import Approval
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.deployments import Status
+    from releasekit.ecosystems.maven.deployments import DeploymentStatus
     from releasekit.errors import CodeWanted
     from releasekit.model import Artifact, Package, Result
 
@@ -201,14 +201,14 @@ class PortalApproval:
         """The portal asks for no code."""
         raise wanted
 
-    def _make_failure(self, identifier: str, status: Status) -> Rejected:
+    def _make_failure(self, identifier: str, status: DeploymentStatus) -> Rejected:
         return Rejected(
             f"deployment {identifier} has failed: {status.words or 'the portal gives no reason'}",
             hint=f"Nothing can come of it. {self._deployments.page} tells more.",
             problem=Problem.CANNOT_APPROVE,
         )
 
-    def _require_checked(self, waiting: Waiting, status: Status) -> None:
+    def _require_checked(self, waiting: Waiting, status: DeploymentStatus) -> None:
         if status.state in {"PENDING", "VALIDATING"}:
             raise UnderReview(f"deployment {waiting.id}: the portal is still checking it")
 

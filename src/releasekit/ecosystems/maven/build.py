@@ -50,7 +50,7 @@ _PAUSE_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Builder:
+class ReactorBuilder:
     """Builds the reactor at `top`; `projects` are those of the workspace at `root`, by name."""
 
     root: Path
@@ -188,7 +188,7 @@ class RunningBuild:
 
     def __init__(
         self,
-        builder: Builder,
+        builder: ReactorBuilder,
         packages: Sequence[Package],
         group: Group,
         *,

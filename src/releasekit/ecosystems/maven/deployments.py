@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import httpx
 
 from releasekit.ecosystems.maven.repository import ANSWERS, make_login
-from releasekit.ecosystems.shared.server import Server
+from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import Rejected, Transient
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
@@ -34,7 +34,7 @@ State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class DeploymentStatus:
     """`words` are the portal's errors, and `elsewhere` the ids of the deployments that already have
     the same versions. `components` are the names and versions in this deployment; the portal knows
     them once it has validated it.
@@ -52,7 +52,7 @@ class Deployments:
 
     def __init__(self, registry: Url, username: str, services: Services) -> None:
         url = require_safe(registry.text, name="maven-registry", insecure=services.insecure)
-        self.server = Server(url, ANSWERS, services)
+        self.server = RegistryClient(url, ANSWERS, services)
         self.url = str(self.server.url)
         self.login = make_login(username, services.credentials, registry)
         self._redact = services.credentials.redact
@@ -84,7 +84,7 @@ class Deployments:
             )
         return identifier
 
-    async def status(self, identifier: str) -> Status | None:
+    async def status(self, identifier: str) -> DeploymentStatus | None:
         """None for a deployment that the account does not have."""
         url = self._endpoint("status").copy_with(params={"id": identifier})
         response = await self.server.read(url, self.header, method="POST")
@@ -97,7 +97,7 @@ class Deployments:
                 return None
             case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
                 said = _error_text(answer.get("errors"))
-                return Status(
+                return DeploymentStatus(
                     state=state,
                     name=str(answer.get("deploymentName")),
                     words=one_line(self._redact(said), 600),

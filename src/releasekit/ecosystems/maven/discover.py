@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.pom import Pom, Reference, Use
+    from releasekit.ecosystems.maven.pom import Pom, PomReference, Use
 
 
 ECOSYSTEM: Final = "maven"
@@ -299,7 +299,7 @@ def unpublishable(project: PomProject) -> str:
     return ""
 
 
-def is_selected(reference: Reference, project: PomProject, target: PomProject) -> bool:
+def is_selected(reference: PomReference, project: PomProject, target: PomProject) -> bool:
     """Whether Maven takes the version of the reactor: if none is requested, or the same, or a range
     that holds it. https://maven.apache.org/guides/mini/guide-multiple-modules.html
     """
@@ -312,7 +312,9 @@ def is_selected(reference: Reference, project: PomProject, target: PomProject) -
         return True  # pinning the POM reports an invalid range
 
 
-def _find_requested_version(reference: Reference, project: PomProject, target: PomProject) -> str:
+def _find_requested_version(
+    reference: PomReference, project: PomProject, target: PomProject
+) -> str:
     """Of the reference, else of the workspace's dependencyManagement or pluginManagement; empty if
     no POM of the workspace has one.
     """
@@ -372,7 +374,7 @@ def find_other_versions(
 
 def _find_references(
     project: PomProject, by_name: Mapping[str, PomProject], *, inside: bool = True
-) -> Iterator[tuple[Reference, PomProject]]:
+) -> Iterator[tuple[PomReference, PomProject]]:
     for reference in project.pom.references:
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         target = by_name.get(name)

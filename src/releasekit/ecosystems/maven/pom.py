@@ -37,7 +37,7 @@ _COORDINATES: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class PomReference:
     """Coordinates as a POM has them; empty where it leaves them open.
 
     `span` holds the offsets of the version in the file, in bytes. `needed` is False for those that
@@ -78,7 +78,7 @@ class Pom:
     parent: Parent | None
     properties: Mapping[str, str]
     modules: tuple[str, ...]
-    references: tuple[Reference, ...]
+    references: tuple[PomReference, ...]
     skip: str = ""
     skip_inherited: bool = True
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -162,7 +162,7 @@ def _find_layers(root: Element) -> Iterator[Element]:
         yield from default
 
 
-def _parse_references(root: Element) -> Iterator[Reference]:
+def _parse_references(root: Element) -> Iterator[PomReference]:
     for element in root.all("dependencies", "dependency"):
         hidden = element.value("scope") in {"test", "provided", "system"}
         optional = element.value("optional") == "true"
@@ -180,10 +180,10 @@ def _parse_references(root: Element) -> Iterator[Reference]:
         yield _reference(element, "plugin", needed=False)
 
 
-def _reference(element: Element, use: Use, *, needed: bool) -> Reference:
+def _reference(element: Element, use: Use, *, needed: bool) -> PomReference:
     version = element.child("version")
     group = element.value("groupId")
-    return Reference(
+    return PomReference(
         use=use,
         group=group or ("org.apache.maven.plugins" if use.endswith("plugin") else ""),
         artifact=element.value("artifactId"),

@@ -19,7 +19,7 @@ from releasekit.aio import growing_pauses, uncancellable
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.deployments import Deployments, is_deployment_id
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
-from releasekit.ecosystems.shared.server import Server
+from releasekit.ecosystems.shared.server import RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import StageMode, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.deployments import State, Status
+    from releasekit.ecosystems.maven.deployments import DeploymentStatus, State
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 
@@ -129,7 +129,7 @@ def open_public_reader(
     where = require_safe(
         options.repository or REPOSITORY, name="[maven] repository", insecure=services.insecure
     )
-    return RepositoryReader(Server(where, ANSWERS, services), None, state_directory)
+    return RepositoryReader(RegistryClient(where, ANSWERS, services), None, state_directory)
 
 
 class Portal:
@@ -248,7 +248,7 @@ class Portal:
                 await asyncio.sleep(next(pauses))
 
     async def _find_twin(
-        self, failed: RecordedDeployment, status: Status | None
+        self, failed: RecordedDeployment, status: DeploymentStatus | None
     ) -> RecordedDeployment | None:
         """The deployment of the same files whose upload lost its answer, or its record."""
         if status is None or len(status.elsewhere) != 1:
@@ -259,7 +259,7 @@ class Portal:
             return None
         return replace(failed, id=identifier)
 
-    def _make_rejection(self, status: Status | None) -> Rejected:
+    def _make_rejection(self, status: DeploymentStatus | None) -> Rejected:
         hint = (
             "Central wants sources, javadoc and signatures: [maven] sources, javadoc and sign = "
             "true. https://central.sonatype.org/publish/requirements/"

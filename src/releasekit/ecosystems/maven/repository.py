@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.ecosystems.maven import PROOF, layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
-from releasekit.ecosystems.shared.answers import Answers, all_stored, hints_by_status
+from releasekit.ecosystems.shared.answers import ResponseRules, all_stored, hints_by_status
 from releasekit.ecosystems.shared.artifacts import MAX_BYTES as MAX_BUILT_BYTES
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.login import explain_unnamed, pair
-from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, UPLOAD_TIMEOUT, Server
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, UPLOAD_TIMEOUT, RegistryClient
 from releasekit.errors import MissingCredentials, Rejected, Transient
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PackageId
 
 
-ANSWERS: Final = Answers(
+ANSWERS: Final = ResponseRules(
     # GitHub Packages and GitLab answer 409 for a file that they have; `_put` tells WebDAV's other
     # meaning of 409 apart. A server that heeds If-None-Match answers 412.
     # https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2
@@ -151,7 +151,9 @@ def make_login(username: str, credentials: Credentials, registry: Url) -> MavenL
 class RepositoryReader:
     """Reads the repository at the URL of `server`; anonymously without a login."""
 
-    def __init__(self, server: Server, login: MavenLogin | None, state_directory: Path) -> None:
+    def __init__(
+        self, server: RegistryClient, login: MavenLogin | None, state_directory: Path
+    ) -> None:
         self._server = server
         self._login = login
         self._state = state_directory
@@ -282,7 +284,7 @@ class Repository:
         concurrency: int,
     ) -> None:
         url = require_safe(registry.text, name="maven-registry", insecure=services.insecure)
-        self._server = Server(url, _ANSWERS, services)
+        self._server = RegistryClient(url, _ANSWERS, services)
         self.url = str(self._server.url)
         self._login = make_login(username, services.credentials, registry)
         self.check_credentials = self._login.check
@@ -445,7 +447,7 @@ class Repository:
 
 
 async def _make_collections(
-    server: Server, directory: PurePosixPath, *, headers: Mapping[str, str], what: str
+    server: RegistryClient, directory: PurePosixPath, *, headers: Mapping[str, str], what: str
 ) -> bool:
     """Make the collections of WebDAV that `directory` lacks, below the address of the server.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from releasekit.aio import Resource, gather_all
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven import Inputs, discover, mvn
-from releasekit.ecosystems.maven.build import Builder, RunningBuild, overlay_prebuilt
+from releasekit.ecosystems.maven.build import ReactorBuilder, RunningBuild, overlay_prebuilt
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.history import packs, version_at
@@ -125,9 +125,11 @@ class MavenWorkspace:
         except BuildFailed as error:
             return {package.id: error for package in packages}
 
-    def _make_builder(self, packages: Sequence[Package]) -> Builder:
+    def _make_builder(self, packages: Sequence[Package]) -> ReactorBuilder:
         maven, top = self.maven, self.projects[packages[0].id.name].top
-        return Builder(self.root, top, self.projects, maven.config, maven.options, maven.services)
+        return ReactorBuilder(
+            self.root, top, self.projects, maven.config, maven.options, maven.services
+        )
 
     async def _sign(
         self, packages: Sequence[Package], built: Mapping[PackageId, Built]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.shared.answers import Answers
+from releasekit.ecosystems.shared.answers import ResponseRules
 from releasekit.errors import Transient
 from releasekit.text.commands import spelled
 
@@ -130,7 +130,7 @@ _BY_STATUS: Final = {
     # https://github.com/npm/documentation/issues/1691
     413: _SMALLER,
 }
-ANSWERS: Final = Answers(
+ANSWERS: Final = ResponseRules(
     exists=_EXISTS,
     hints=_HINTS,
     by_status=_BY_STATUS,
@@ -150,7 +150,7 @@ NO_STAGING: Final = (
     "This registry may know no staging: set `stage: never`. If it does, it answers 404 to those "
     "who may not write."
 )
-STAGE_ANSWERS: Final = Answers(
+STAGE_ANSWERS: Final = ResponseRules(
     exists=_EXISTS,
     hints={**_HINTS, "E_STAGE_REQUIRED": _TOKEN, "npm stage publish": _TOKEN},
     by_status={

@@ -24,7 +24,7 @@ from releasekit.ecosystems.npm.staging import DECIDED, find_staged
 from releasekit.ecosystems.npm.tarball import DIGESTS, get_filename, read_artifact
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, Server
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, RegistryClient
 from releasekit.errors import (
     CodeWanted,
     ConfigError,
@@ -102,7 +102,7 @@ class NpmApproval:
     ) -> None:
         url = require_safe(registry.text, name="npm-registry", insecure=services.insecure)
         self.url = str(url)
-        self._server = Server(url, ANSWERS, services)
+        self._server = RegistryClient(url, ANSWERS, services)
         self._login = make_user_login(
             root, services.credentials, registry, services.processes.sandbox
         )

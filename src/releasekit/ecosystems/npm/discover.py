@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.npm import Options
-    from releasekit.ecosystems.npm.manifest import Declared, NpmPackage
+    from releasekit.ecosystems.npm.manifest import DeclaredDependency, NpmPackage
     from releasekit.ecosystems.npm.roots import WorkspaceFiles
 
 ECOSYSTEM: Final = "npm"
@@ -42,7 +42,7 @@ class Found:
     def home(self, package: NpmPackage) -> WorkspaceFiles:
         return self.places[package.directory]
 
-    def resolve(self, declared: Declared, package: NpmPackage) -> Reference:
+    def resolve(self, declared: DeclaredDependency, package: NpmPackage) -> Reference:
         """What a dependency asks for, by the entry of a catalog where it names one."""
         reference = Reference.parse(declared.key, declared.spec)
         spec = find_catalog_spec(self.home(package).catalogs, reference)
@@ -179,7 +179,9 @@ def is_ours(reference: Reference, version: str) -> bool:
     return wanted.is_open or Version.parse(version) in wanted
 
 
-def _find_kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> DependencyKind:
+def _find_kind(
+    declared: DeclaredDependency, project: NpmPackage, needed: NpmPackage
+) -> DependencyKind:
     peer = declared.field == "peerDependencies"
     if declared.field == "optionalDependencies" or (
         peer and declared.key in project.optional_peers
@@ -191,7 +193,9 @@ def _find_kind(declared: Declared, project: NpmPackage, needed: NpmPackage) -> D
     return DependencyKind.PEER if peer else DependencyKind.RUNTIME
 
 
-def find_needed(declared: Declared, project: NpmPackage, found: Found) -> NpmPackage | None:
+def find_needed(
+    declared: DeclaredDependency, project: NpmPackage, found: Found
+) -> NpmPackage | None:
     """The package here that a dependency leads to; `workspace:` leads to no other workspace."""
     reference = found.resolve(declared, project)
     if reference.kind == "path":

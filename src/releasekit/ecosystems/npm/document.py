@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.ecosystems.npm.tarball import Tarball
-    from releasekit.ecosystems.shared.server import Server
+    from releasekit.ecosystems.shared.server import RegistryClient
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package
     from releasekit.provenance.bundle import Bundle
@@ -98,7 +98,7 @@ def find_digest(dist: Mapping[str, Any]) -> str:
 
 
 async def build_request(
-    server: Server,
+    server: RegistryClient,
     package: Package,
     artifact: Artifact,
     contents: Tarball,

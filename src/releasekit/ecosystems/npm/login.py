@@ -60,7 +60,7 @@ def make_login(
     trusted = PackageTokens(url, services) if trusting else None
     chosen = login.choose_login(wish, services, wanted, trusted=trusted)
     credentials = services.credentials
-    if services.ci.is_actions or wish == "always" or isinstance(chosen, login.Given):
+    if services.ci.is_actions or wish == "always" or isinstance(chosen, login.TokenAuth):
         return chosen
     return read_npmrc_login(root, credentials, registry, services.processes.sandbox) or chosen
 
@@ -71,10 +71,10 @@ def make_user_login(
     """For `registry`, whose URL is safe; raises ConfigError for a file that cannot be read."""
     url = httpx.URL(registry.text)
     if token := credentials.get(TOKEN):
-        return login.withhold("npm", registry) or login.Given(token)
+        return login.withhold("npm", registry) or login.TokenAuth(token)
     if found := read_npmrc_login(root, credentials, registry, sandbox):
         return found
-    return login.Missing(
+    return login.NoAuth(
         MissingCredentials(
             f"npm: no credentials for {url}: {TOKEN} is not set, and "
             f"{_find_npmrc(credentials) or 'no .npmrc'} has no token for it",
@@ -100,7 +100,7 @@ class PackageTokens(login.Login):
         return (await exchange.mint()).token
 
 
-class PackageExchange(login.Exchange):
+class PackageExchange(login.TokenExchange):
     """The token publishes one package."""
 
     def __init__(self, url: httpx.URL, services: Services, package: Package) -> None:
@@ -145,7 +145,7 @@ def read_npmrc_login(
         return None
     foreign = is_in_checkout(path, root) or sandbox.can_change(path)
     held = login.withhold("npm", registry) if foreign else None
-    return held or login.Given(credentials.adopt(found), source=str(path))
+    return held or login.TokenAuth(credentials.adopt(found), source=str(path))
 
 
 def _find_npmrc(credentials: Credentials) -> Path | None:

@@ -62,7 +62,7 @@ _URL: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredDependency:
     """One entry of one of the four dependency tables."""
 
     field: Field
@@ -83,7 +83,7 @@ class NpmPackage:
     name: str
     version: str
     manifest: Path
-    declared: tuple[Declared, ...] = ()
+    declared: tuple[DeclaredDependency, ...] = ()
     scripts: frozenset[str] = frozenset()
     following: tuple[str, ...] = ()
     bundled: frozenset[str] = frozenset()
@@ -151,7 +151,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
     )
 
 
-def list_declared(document: Mapping[str, object], path: Path) -> tuple[Declared, ...]:
+def list_declared(document: Mapping[str, object], path: Path) -> tuple[DeclaredDependency, ...]:
     found = []
     for key in FIELDS:
         for name, spec in checked_table(document, key, path=path).items():
@@ -163,7 +163,7 @@ def list_declared(document: Mapping[str, object], path: Path) -> tuple[Declared,
                 raise ManifestError(
                     f"{path}: {key}.{name} is longer than {MAX_SPEC_CHARS} characters"
                 )
-            found.append(Declared(key, name, spec))
+            found.append(DeclaredDependency(key, name, spec))
     return tuple(found)
 
 

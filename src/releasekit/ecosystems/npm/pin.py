@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.npm.discover import find_catalog_spec, find_needed, is_ours
-from releasekit.ecosystems.npm.manifest import FIELDS, Declared
+from releasekit.ecosystems.npm.manifest import FIELDS, DeclaredDependency
 from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
@@ -78,12 +78,12 @@ class Pins:
         def change(path: Keys, spec: str) -> str:
             for field in FIELDS:
                 if path[:-1] == (field,):
-                    return self._pin_spec(Declared(field, path[-1], spec), project)
+                    return self._pin_spec(DeclaredDependency(field, path[-1], spec), project)
             return spec
 
         return replace_strings(text, change)
 
-    def _pin_spec(self, declared: Declared, project: NpmPackage) -> str:
+    def _pin_spec(self, declared: DeclaredDependency, project: NpmPackage) -> str:
         reference = Reference.parse(declared.key, declared.spec)
         spec = declared.spec
         if reference.kind == "catalog":
@@ -139,7 +139,9 @@ class Pins:
             return spec
         return f"npm:{needed.name}@{wanted}" if needed.name != declared.key else wanted
 
-    def _choose_range(self, reference: Reference, declared: Declared, version: str) -> str | None:
+    def _choose_range(
+        self, reference: Reference, declared: DeclaredDependency, version: str
+    ) -> str | None:
         """The range to write, None for what stays as it is."""
         # A peer's range is wide on purpose: the user who installs both decides.
         ours = declared.field in {"dependencies", "optionalDependencies"}

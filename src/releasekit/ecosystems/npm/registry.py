@@ -27,9 +27,9 @@ from releasekit.ecosystems.npm.login import authorize
 from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
 from releasekit.ecosystems.shared.documents import table_in
-from releasekit.ecosystems.shared.login import Given
+from releasekit.ecosystems.shared.login import TokenAuth
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, Server
+from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
 from releasekit.model import Published
 from releasekit.problems import Problem
@@ -71,7 +71,7 @@ class NpmRegistry:
         self.url = str(url)
         self._inputs = inputs
         self._gate = gate
-        self.server = Server(url, ANSWERS, services)
+        self.server = RegistryClient(url, ANSWERS, services)
         self._login = login
         self.check_credentials = self._login.check
         # The last packument of each package.
@@ -98,11 +98,11 @@ class NpmRegistry:
     @property
     def has_token(self) -> bool:
         """Whether uploads depend on a given token, rather than on the identity of this job."""
-        return isinstance(self._login, Given)
+        return isinstance(self._login, TokenAuth)
 
     def plan_notes(self, _packages: Sequence[PlannedPackage]) -> str:
         """The file of the token, where it comes from there and not from an input."""
-        source = self._login.source if isinstance(self._login, Given) else ""
+        source = self._login.source if isinstance(self._login, TokenAuth) else ""
         return f"npm: the token for {self.url} is that of {source}" if source else ""
 
     def is_new(self, package: PackageId) -> bool:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import StageMode
     from releasekit.ecosystems.npm.registry import NpmRegistry
-    from releasekit.ecosystems.shared.server import Server
+    from releasekit.ecosystems.shared.server import RegistryClient
     from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
@@ -100,7 +100,9 @@ def read_stage_id(document: object, key: str) -> str:
     return value if _UUID.fullmatch(value) else ""
 
 
-async def find_hidden(server: Server, token: Secret, package: Package) -> HiddenVersion | None:
+async def find_hidden(
+    server: RegistryClient, token: Secret, package: Package
+) -> HiddenVersion | None:
     """None when the registry has nothing under this version. Raises Denied where the owner of this
     token may not ask.
     """
@@ -124,7 +126,7 @@ async def find_hidden(server: Server, token: Secret, package: Package) -> Hidden
 
 
 async def find_staged(
-    server: Server, package: Package, ask: Callable[[httpx.URL], Awaitable[httpx.Response]]
+    server: RegistryClient, package: Package, ask: Callable[[httpx.URL], Awaitable[httpx.Response]]
 ) -> dict[str, Any] | None:
     """The row of what is staged under this version, in the registry's words; `ask` reads a page."""
     url = server.at("-/stage").copy_merge_params({"package": package.id.name})

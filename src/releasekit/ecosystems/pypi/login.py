@@ -58,16 +58,16 @@ def make_login(wish: TrustedPublishing, services: Services, registry: Url) -> lo
         registry=registry,
         kind="an API token, or to the password of the user that `pypi-username` names",
     )
-    trusted = login.Trusted(exchange) if trusting else None
+    trusted = login.OidcAuth(exchange) if trusting else None
     return login.choose_login(wish, services, wanted, trusted=trusted)
 
 
 def choose_user(username: str, chosen: login.Login) -> str:
     """The user name that goes with the token."""
-    return username if isinstance(chosen, login.Given) else _TOKEN_USER
+    return username if isinstance(chosen, login.TokenAuth) else _TOKEN_USER
 
 
-class IndexExchange(login.Exchange):
+class IndexExchange(login.TokenExchange):
     """The token exchange of the index that takes uploads at `url`."""
 
     async def audience(self) -> str:

@@ -20,13 +20,18 @@ from releasekit.attested import Obstacle
 from releasekit.ecosystems.pypi import Inputs, login, simple_index
 from releasekit.ecosystems.pypi.distribution import make_form
 from releasekit.ecosystems.shared.answers import (
-    Answers,
+    ResponseRules,
     all_stored,
     hints_by_status,
     most_telling,
 )
-from releasekit.ecosystems.shared.login import Trusted, pair
-from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, UPLOAD_TIMEOUT, Server, below
+from releasekit.ecosystems.shared.login import OidcAuth, pair
+from releasekit.ecosystems.shared.server import (
+    MAX_PAGE_BYTES,
+    UPLOAD_TIMEOUT,
+    RegistryClient,
+    below,
+)
 from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import message_of
@@ -139,7 +144,7 @@ _HINTS: Final = {
     ),
     "isn't allowed": "Give the project another name: https://pypi.org/help/#project-name",
 }
-ANSWERS: Final = Answers(
+ANSWERS: Final = ResponseRules(
     # https://github.com/pypa/twine/blob/main/twine/commands/upload.py (skip_upload)
     exists=(
         (400, "already exist"),  # PyPI, which says so by nothing else, and Google's registry
@@ -168,7 +173,7 @@ ANSWERS: Final = Answers(
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoints:
+class IndexEndpoints:
     """`index_given` is False for an index derived from the upload URL."""
 
     upload: httpx.URL
@@ -176,7 +181,7 @@ class Endpoints:
     index_given: bool
 
     @classmethod
-    def of(cls, registry: str, index: str, insecure: Collection[str]) -> Endpoints:
+    def of(cls, registry: str, index: str, insecure: Collection[str]) -> IndexEndpoints:
         """Raises ConfigError for a URL that cannot be used."""
         upload = require_safe(registry, name="pypi-registry", insecure=insecure)
         read = index or derive_index(registry)
@@ -201,11 +206,11 @@ class PackageIndex:
         trusted_publishing: TrustedPublishing,
         concurrency: int,
     ) -> None:
-        endpoints = Endpoints.of(goes_to.text, inputs.index, services.insecure)
+        endpoints = IndexEndpoints.of(goes_to.text, inputs.index, services.insecure)
         self._endpoints = endpoints
         self.url = str(endpoints.upload)
-        self._server = Server(endpoints.upload, ANSWERS, services)
-        self._index = Server(endpoints.index, ANSWERS, services)
+        self._server = RegistryClient(endpoints.upload, ANSWERS, services)
+        self._index = RegistryClient(endpoints.index, ANSWERS, services)
         self._login = login.make_login(trusted_publishing, services, goes_to)
         self.check_credentials = self._login.check
         self._user = login.choose_user(inputs.username, self._login)
@@ -223,7 +228,7 @@ class PackageIndex:
     @property
     def is_trusting(self) -> bool:
         """Whether uploads are made as this job, by trusted publishing."""
-        return isinstance(self._login, Trusted)
+        return isinstance(self._login, OidcAuth)
 
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup found no project of that name."""

@@ -47,7 +47,7 @@ Request = dict[str, Any]
 Answer = dict[str, Any]
 
 
-class Server:
+class WorkerServer:
     """The builds under way, and the pipes of requests and answers."""
 
     def __init__(self, requests: int, answers: int) -> None:
@@ -350,7 +350,7 @@ def main() -> None:  # pragma: no cover - it moves the descriptors of the whole 
     os.dup2(2, 1)
     # Otherwise its lines would come after the traceback.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    Server(0, answers).serve()
+    WorkerServer(0, answers).serve()
 
 
 if __name__ == "__main__":  # pragma: no cover

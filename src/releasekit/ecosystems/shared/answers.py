@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class ResponseRules:
     """How one kind of registry answers.
 
     `taken` are statuses that say a version exists, `exists` those that say so with these words (0

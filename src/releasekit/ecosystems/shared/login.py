@@ -35,7 +35,7 @@ _FORK: Final = (
 )
 
 
-class Exchange(ABC):
+class TokenExchange(ABC):
     """Exchanges an ID token for an upload token, at the registry of `url`."""
 
     def __init__(self, url: httpx.URL, services: Services) -> None:
@@ -109,7 +109,7 @@ class Login(ABC):
         return None
 
 
-class Given(Login):
+class TokenAuth(Login):
     """The token of an input, or of the user's file `source`."""
 
     def __init__(self, token: Secret, *, source: str = "") -> None:
@@ -123,10 +123,10 @@ class Given(Login):
         return self._token
 
 
-class Trusted(Login):
+class OidcAuth(Login):
     """Trusted publishing: a token for all packages, made from this job's identity when needed."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: TokenExchange) -> None:
         self._shared = SharedToken(exchange.mint)
 
     async def get(self, package: Package) -> Secret:  # noqa: ARG002
@@ -137,7 +137,7 @@ class Trusted(Login):
         return True
 
 
-class Missing(Login):
+class NoAuth(Login):
     """No login; `error` says what to set, or why a login is not sent. Reading still works."""
 
     def __init__(self, error: MissingCredentials | UnnamedRegistry) -> None:
@@ -195,18 +195,18 @@ def choose_login(
     """The token of `wanted` if it is set, else `trusted` if this job has an identity."""
     token = services.credentials.get(wanted.variable)
     if token is not None and wish != "always":
-        return withhold(wanted.ecosystem, wanted.registry) or Given(token)
+        return withhold(wanted.ecosystem, wanted.registry) or TokenAuth(token)
     if trusted is not None and IdTokens(services.credentials, services.http).offered:
         return withhold(wanted.ecosystem, wanted.registry) or trusted
     # "auto" asks registries that only know jobs of github.com; no permission helps other jobs.
     known = wish == "always" or services.ci.is_public
-    return Missing(wanted.missing(services.ci, trusting=trusted is not None and known))
+    return NoAuth(wanted.missing(services.ci, trusting=trusted is not None and known))
 
 
-def withhold(ecosystem: str, registry: Url) -> Missing | None:
+def withhold(ecosystem: str, registry: Url) -> NoAuth | None:
     """Replaces a login where no input names the registry."""
     error = explain_unnamed(ecosystem, registry)
-    return Missing(error) if error else None
+    return NoAuth(error) if error else None
 
 
 def explain_unnamed(ecosystem: str, registry: Url) -> UnnamedRegistry | None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from releasekit.model import Dependency, Package
 
 
-class Named(Protocol):
+class NamedPackage(Protocol):
     """A package as an ecosystem reads it."""
 
     @property
@@ -25,7 +25,7 @@ class Named(Protocol):
     def manifest(self) -> Path: ...
 
 
-N = TypeVar("N", bound=Named)
+N = TypeVar("N", bound=NamedPackage)
 
 
 def unique_by_name(

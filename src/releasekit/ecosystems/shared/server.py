@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Services
-    from releasekit.ecosystems.shared.answers import Answers
+    from releasekit.ecosystems.shared.answers import ResponseRules
     from releasekit.model import Artifact
 
 # A server may unpack, check and scan a large file before it answers.
@@ -33,10 +33,10 @@ MAX_PAGE_BYTES: Final = 32 * 1024 * 1024
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 
-class Server:
+class RegistryClient:
     """`http` makes requests for `send`. Once the server is down, every request fails."""
 
-    def __init__(self, url: httpx.URL, answers: Answers, services: Services) -> None:
+    def __init__(self, url: httpx.URL, answers: ResponseRules, services: Services) -> None:
         self.url = url
         self.http = services.http
         self.circuit = Circuit(str(url))
