@@ -1,13 +1,19 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from releasekit.__main__ import main, trust_as_machine
+from releasekit.config.commands import COMMANDS, CommandRow
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
 
 
 @pytest.mark.parametrize(
@@ -56,3 +62,24 @@ def test_errors_of_one_kind_share_what_to_do(
     assert said.count("error: ") == 2
     assert said.count("Write a name like") == 1
     assert said.index("none either") < said.index("Write a name like")
+
+
+def test_a_command_is_a_row_and_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the command line nor the start of a run names one."""
+
+    async def run(config: Config, session: Session) -> int:
+        print(f"{config.mode} {config.root}", file=session.out)
+        return 7
+
+    module = ModuleType("greeting")
+    module.run = run  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "greeting", module)
+    rows = cast("dict[str, CommandRow]", COMMANDS)
+    monkeypatch.setitem(rows, "greet", CommandRow(about="Greet.", module="greeting"))
+    assert main(["greet", str(tmp_path)]) == 7
+    assert capsys.readouterr().out == f"greet {tmp_path}\n"
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "  greet    Greet.\n" in capsys.readouterr().out
