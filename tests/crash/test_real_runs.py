@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-RUNS = tries("REAL_RUNS", sample=10, all_of_them=30)
+RUNS = tries("REAL_RUNS", sample=5, all_of_them=30)
 FIRST = int(os.environ.get("FIRST_REAL_RUN", "0"))
 CHUNKS = 5
 
