@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from crash.mutants import MUTANTS, trial
+from effort import SEARCHING
 from integration.tools import require_tool
 from mutation import sample
 
@@ -19,8 +20,10 @@ def _strace() -> None:
     require_tool("strace")
 
 
-def test_the_unchanged_code_passes() -> None:
-    assert trial(None) == ""
+if SEARCHING:  # each test run has the judges themselves
+
+    def test_the_unchanged_code_passes() -> None:
+        assert trial(None) == ""
 
 
 @pytest.mark.parametrize("mutant", sample(MUTANTS), ids=lambda mutant: mutant.name)
