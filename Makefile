@@ -47,7 +47,7 @@ TOOLS := node npm cargo go mvn java gpg nginx strace
 
 # Thousands of processes of the tests would compile everything anew.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: expect lint types ## lint, types and all tests, with coverage: 15 to 25 minutes on 2 CPUs
+test: expect lint types ## lint, types and all tests, with coverage: about an hour on 2 CPUs
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 
 unit: .venv ## the tests that need neither network nor tools
@@ -55,7 +55,7 @@ unit: .venv ## the tests that need neither network nor tools
 
 expect: # what `make test` is about to fetch and to leave out, and how long it takes
 	@test -e $(BIN)/.complete || echo "make test: fetches 85 MB of Python packages from PyPI into .venv"
-	@echo "make test: lint, types and all tests take 15 to 25 minutes on 2 CPUs; of tools that are" \
+	@echo "make test: lint, types and all tests take about 60 minutes on 2 CPUs; of tools that are" \
 		"missing, some less"
 	@echo "make test: the first time, tests fetch what they build and publish with into ~/.cache:" \
 		"build backends from PyPI, with npm 320 MB (verdaccio, a Node.js), with Maven 45 MB of" \

@@ -26,7 +26,8 @@ from releasekit.cli.session import find_seal, prepare, refuse_elsewhere
 from releasekit.config.inputs import STATE_KEY
 from releasekit.errors import INTERRUPTED
 from releasekit.http.traffic import collect
-from releasekit.model import Action, Report
+from releasekit.model import Report
+from releasekit.plan.decision import SENT
 from releasekit.plan.file import PlanFile
 from releasekit.plan.registries import check_credentials
 from releasekit.plan.warnings import refuse_errors
@@ -115,7 +116,10 @@ async def run(config: Config, session: Session) -> int:
                 planned.check(made)
             refuse_errors(made)
             if not config.dry_run:
-                check_credentials(ecosystems_to_upload(made), ready.targets)
+                uploaded = {
+                    each.package.id.ecosystem for each in made.packages if each.action in SENT
+                }
+                check_credentials(uploaded, ready.targets)
             sources = Sources.in_checkout(made, config.root, ready.processes)
             run = Publishing(
                 run_id,
@@ -145,15 +149,6 @@ async def _quarantine_unsealed(
         "quarantined and will be built again where the version is not published yet. Runs that are "
         f"to trust each other's state need the same `{STATE_KEY.name}`"
     )
-
-
-def ecosystems_to_upload(made: Plan) -> set[str]:
-    """The ecosystems of which something will have to be uploaded."""
-    return {
-        planned.package.id.ecosystem
-        for planned in made.packages
-        if planned.action in {Action.PUBLISH, Action.UPLOAD}
-    }
 
 
 @dataclass(frozen=True, slots=True)

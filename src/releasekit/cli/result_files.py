@@ -15,7 +15,6 @@ from releasekit.host.files import read_file
 from releasekit.host.output_path import describe_obstacle, require_free
 from releasekit.http.client import http_client
 from releasekit.problems import Problem
-from releasekit.report import join, load_all
 from releasekit.report.results import MAX_BYTES
 from releasekit.text.escape import log_line
 
@@ -98,7 +97,7 @@ RESULTS: Final = "results.json"
 
 def load_results(*paths: Path) -> list[Report]:
     """The reports in these files. Raises ConfigError that names the file."""
-    return load_all((str(path), read_file(path, max_bytes=MAX_BYTES)) for path in paths)
+    return report.load_all((str(path), read_file(path, max_bytes=MAX_BYTES)) for path in paths)
 
 
 async def load_recorded(config: Config, session: Session) -> tuple[Report, str, dict[str, str]]:
@@ -123,8 +122,8 @@ async def load_recorded(config: Config, session: Session) -> tuple[Report, str, 
     async with http_client() as http:
         described = await run.describe(http, policy)
         found = await run.results(http, policy)
-    reports = await asyncio.to_thread(load_all, found)
-    return (reports[0] if len(reports) == 1 else join(reports)), config.run, described
+    reports = await asyncio.to_thread(report.load_all, found)
+    return (reports[0] if len(reports) == 1 else report.join(reports)), config.run, described
 
 
 def tell(made: Report, config: Config, session: Session) -> None:
