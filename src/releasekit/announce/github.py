@@ -113,10 +113,7 @@ class GitHubReleases:
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
         """https://docs.github.com/en/rest/releases/assets#upload-a-release-asset"""
         url = self.github.uploads_at(release.uploads).copy_merge_params({"name": upload.name})
-        headers = {
-            "Content-Type": "application/octet-stream",
-            "Content-Length": str(upload.size),
-        }
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(upload.size)}
         response = await self._ask("POST", url, content=upload.content, headers=headers)
         asset = _parse_asset(_parse(response))
         if not asset.finished or asset.digest not in {"", f"sha256:{upload.sha256}"}:

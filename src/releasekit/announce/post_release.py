@@ -162,12 +162,7 @@ async def _choose_forge(tagging: Tagging, services: Services) -> Forge | None:
             "`announce` is true, and there is no token for GitHub",
             hint=f"Set {FORGE_TOKEN.variable}; its permission is `contents: write`.",
         )
-    github = GitHub(
-        http=services.http,
-        api=ci.api,
-        token=token,
-        redact=services.credentials.redact,
-    )
+    github = GitHub(http=services.http, api=ci.api, token=token, redact=services.credentials.redact)
     return GitHubReleases(github, repository, services.retries)
 
 

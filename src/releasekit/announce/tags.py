@@ -222,10 +222,7 @@ def _dirty(planned: PlannedPackage) -> PackageError:
 
 
 async def _find_foreign(
-    plan: Plan,
-    tags: Mapping[PackageId, Tag],
-    targets: Mapping[str, Target],
-    tagging: Tagging,
+    plan: Plan, tags: Mapping[PackageId, Tag], targets: Mapping[str, Target], tagging: Tagging
 ) -> dict[PackageId, Tag]:
     """Existing tags on a commit of another version, where no journal knows the commit."""
     asked = {}
@@ -440,11 +437,7 @@ class _Push:
     """One push of several tags; `there` is what the remote had of them at the last look."""
 
     def __init__(
-        self,
-        tags: Sequence[Tag],
-        objects: Mapping[str, Object],
-        tagging: Tagging,
-        directory: Path,
+        self, tags: Sequence[Tag], objects: Mapping[str, Object], tagging: Tagging, directory: Path
     ) -> None:
         self._tags = tags
         self._ids = {tag.name: objects[tag.name].id for tag in tags}

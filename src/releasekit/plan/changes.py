@@ -104,10 +104,7 @@ def _names(package: Package, root: Path) -> list[str]:
 
 
 async def changes(
-    since: Iterable[Since],
-    everything: Iterable[Package],
-    root: Path,
-    processes: Processes,
+    since: Iterable[Since], everything: Iterable[Package], root: Path, processes: Processes
 ) -> dict[Since, tuple[str, ...]]:
     """The files below the directory of each package that the commit checked out and the revision
     have differently, relative to it. Those of packages further down, of `everything`, do not count.

@@ -33,12 +33,7 @@ from releasekit.model import (
 )
 from releasekit.plan.decision import SENT, compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
-from releasekit.plan.registries import (
-    find_unnamed,
-    look_up_all,
-    refresh_staged,
-    refuse_unnamed,
-)
+from releasekit.plan.registries import find_unnamed, look_up_all, refresh_staged, refuse_unnamed
 from releasekit.plan.unlisted_packages import (
     ASIDE,
     TESTS,
@@ -156,11 +151,7 @@ async def make_plan(
     planned, left_out = without_unplanned(seen, config.not_to_publish)
     ordered = [each.package for each in planned]
     foreign = refuse_left_out(
-        ordered,
-        published,
-        about,
-        not_to_publish=config.not_to_publish,
-        waits=config.wait > 0,
+        ordered, published, about, not_to_publish=config.not_to_publish, waits=config.wait > 0
     )
     refuse_unreleased(planned, unreleased, targets)
     versions = planned_versions(public.values())
@@ -249,10 +240,7 @@ def describe_expectations(
 
 
 def collect_packages(
-    targets: Mapping[str, Target],
-    root: Path,
-    about: PackageFilter,
-    unlisted: Sequence[str] = (),
+    targets: Mapping[str, Target], root: Path, about: PackageFilter, unlisted: Sequence[str] = ()
 ) -> list[Package]:
     """Every package found; raises ConfigError when there is none, when two have one name, and when
     only `unlisted` ones could be published.

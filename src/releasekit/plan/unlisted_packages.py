@@ -64,10 +64,7 @@ class NestedPackages:
 
 
 async def find_nested(
-    root: Path,
-    tables: Tables,
-    ecosystems: Mapping[str, EcosystemDeclaration],
-    processes: Processes,
+    root: Path, tables: Tables, ecosystems: Mapping[str, EcosystemDeclaration], processes: Processes
 ) -> list[NestedPackages]:
     """Those of `ecosystems`; files that git ignores do not count."""
     wanted = {

@@ -194,11 +194,7 @@ def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterat
 
 
 async def _unbumped(
-    plan: Plan,
-    root: Path,
-    targets: Mapping[str, Target],
-    history: History,
-    processes: Processes,
+    plan: Plan, root: Path, targets: Mapping[str, Target], history: History, processes: Processes
 ) -> dict[Package, list[PackageWarning]]:
     """Of the packages that are kept, what has changed since they were published."""
     kept = [planned for planned in plan.packages if planned.action is Action.KEEP]

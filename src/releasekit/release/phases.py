@@ -179,10 +179,7 @@ class Phases:
         into = partial(built_directory, state_directory=self._config.state_directory)
         limit_s = self._config.task_timeout
         try:
-            async with (
-                wait_for_turn(self._building, "build-slot"),
-                asyncio.timeout(limit_s),
-            ):
+            async with wait_for_turn(self._building, "build-slot"), asyncio.timeout(limit_s):
                 return await workspace.build(packages, into)
         except TimeoutError:
             error = BuildFailed(

@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from releasekit.report.joined import join
 from releasekit.report.outputs import checksums, notices, outputs, plan_outputs
-from releasekit.report.plans import (
-    plan_headline,
-    plan_json,
-    plan_mermaid,
-    plan_table,
-)
+from releasekit.report.plans import plan_headline, plan_json, plan_mermaid, plan_table
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.results import load_all, load_results, results_json
 from releasekit.report.summary import plan_summary, summary

@@ -138,10 +138,7 @@ def plan_mermaid(plan: Plan) -> str:
     """The graph, of any size; packages to publish are green, those that are kept are grey."""
     return flowchart(
         {
-            planned.package.id: (
-                str(planned.package),
-                ACTIONS[planned.action].style,
-            )
+            planned.package.id: (str(planned.package), ACTIONS[planned.action].style)
             for planned in plan.packages
         },
         plan.edges(),

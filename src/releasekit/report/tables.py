@@ -48,11 +48,7 @@ def remarks(view: View) -> list[str]:
     """
     report = view.report
     files = [
-        (
-            _name(artifact, result.package),
-            f"{artifact.size} bytes",
-            f"sha256:{artifact.sha256}",
-        )
+        (_name(artifact, result.package), f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
         for result in report.results
         for artifact in result.artifacts
         if report.dry_run and not result.outcome.done

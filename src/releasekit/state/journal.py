@@ -500,10 +500,7 @@ def _read_bytes(state_directory: Path) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise StateError(
-            f"{path}: cannot be read: {error.strerror}",
-            hint=MOVE_AWAY,
-        ) from error
+        raise StateError(f"{path}: cannot be read: {error.strerror}", hint=MOVE_AWAY) from error
     _refuse_longer(len(data), MAX_BYTES, path)
     return data
 

@@ -119,10 +119,7 @@ def _quarantine_one(state_directory: Path, where: PurePath, named: Named) -> Non
 
 
 def _move(old: Path, new: Path) -> None:
-    with (
-        Folder.reached(old.parent) as source,
-        Folder.reached(new.parent, make=True) as target,
-    ):
+    with Folder.reached(old.parent) as source, Folder.reached(new.parent, make=True) as target:
         target.remove_tree(new.name)
         source.move(old.name, target, new.name)
         target.sync()

@@ -87,7 +87,7 @@ def seal_for(given: str, environment: Mapping[str, str], *, make: bool) -> Seal 
         where = error.filename or "HOME"
         return Seal.for_one_run(
             f"{where}: {error.strerror}: the built files of this run are sealed with a temporary "
-            f"key, and a later run builds them again; give both the same `{NAME}`",
+            f"key, and a later run builds them again; give both the same `{NAME}`"
         )
 
 
