@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import (
     BuildFailed,
@@ -27,6 +27,7 @@ from releasekit.model import (
     Span,
     Staged,
 )
+from releasekit.plan.decision import SENT
 from releasekit.problems import Problem
 from releasekit.report.text import became, few, without_name
 from releasekit.report.view import GENERAL, awaiting_approval
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     Waiting = Mapping[PackageId, Staged]
 
 
-_SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
 
 
@@ -90,7 +90,7 @@ class PackageRun:
     @classmethod
     def from_plan(cls, planned: PlannedPackage) -> PackageRun:
         # What an earlier run has signed is looked at where this one signs, and sent by no other.
-        unlooked = not planned.attest and planned.action in _SENT
+        unlooked = not planned.attest and planned.action in SENT
         bare = tuple(replace(each, attestation=None) for each in planned.artifacts)
         return cls(
             planned=planned,
@@ -215,6 +215,7 @@ _APPROVE: Final = (
 _OTHER_JOB: Final = (
     "Check the job that publishes it, re-run that job, then this one; or raise `wait`."
 )
+_PROBLEMS: Final = {Outcome.BLOCKED: Problem.BLOCKED, Outcome.CANCELLED: Problem.CANCELLED}
 
 
 def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
@@ -245,7 +246,11 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         # A release of which a part is out for good is not one of which nothing is.
         partly = f"; {few(run.there)} of it is on the registry" if run.there else ""
         return Outcome.FAILED, f"{run.error}{partly}"
-    return _left_out(run) if ending[0] is Outcome.WOULD_PUBLISH else ending
+    if ending[0] is not Outcome.WOULD_PUBLISH:
+        return ending
+    if run.postponed and not run.artifacts:
+        return Outcome.WOULD_PUBLISH, run.postponed
+    return (Outcome.WOULD_PUBLISH, _WOULD_BE_STAGED) if run.stages else DRY_RUN
 
 
 def _seen(run: PackageRun) -> Ending:
@@ -266,12 +271,6 @@ def _why_staged(run: PackageRun) -> str:
     if run.staged is not None and not run.staged.id:
         reasons.append(_NOT_COMPARED)
     return "; ".join(filter(None, reasons))
-
-
-def _left_out(run: PackageRun) -> Ending:
-    if run.postponed and not run.artifacts:
-        return Outcome.WOULD_PUBLISH, run.postponed
-    return (Outcome.WOULD_PUBLISH, _WOULD_BE_STAGED) if run.stages else DRY_RUN
 
 
 def results_of(
@@ -302,24 +301,14 @@ def results_of(
                 *(causes.get(on, {on}) for on in absent)
             )
     waiting = awaiting_approval(tuple(ended.values()), edges)
-    return tuple(
-        replace(result, **_way_out(waits=package in waiting))
-        if result.outcome is Outcome.BLOCKED and (package in waiting or runs[package].lacks)
-        else result
-        for package, result in ended.items()
-    )
-
-
-class _WayOut(TypedDict):
-    hint: str
-    problem: Problem
-
-
-def _way_out(*, waits: bool) -> _WayOut:
-    """Of a package that neither its own failure nor one of this run keeps back."""
-    if waits:
-        return {"hint": _APPROVE, "problem": Problem.WAITS_FOR_APPROVAL}
-    return {"hint": _OTHER_JOB, "problem": Problem.OTHER_JOB}
+    for package, run in runs.items():
+        # Neither its own failure nor one of this run keeps such a package back.
+        if ended[package].outcome is Outcome.BLOCKED and package in waiting:
+            way_out = replace(ended[package], hint=_APPROVE, problem=Problem.WAITS_FOR_APPROVAL)
+            ended[package] = way_out
+        elif ended[package].outcome is Outcome.BLOCKED and run.lacks:
+            ended[package] = replace(ended[package], hint=_OTHER_JOB, problem=Problem.OTHER_JOB)
+    return tuple(ended.values())
 
 
 def _how(result: Result, causes: Iterable[PackageId]) -> str:
@@ -335,13 +324,16 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         reason = f"{reason}; {run.pending_follow_up}"
     if run.note:
         reason = f"{reason}; {run.note}"
-    reason = without_name(reason, run.planned.package)
+    problem = error.problem if error else _PROBLEMS.get(outcome)
+    # Where the end of an upload is unclear, its cause matters little.
+    if outcome is Outcome.UNKNOWN and not isinstance(error, Undecided):
+        problem = Problem.UNDECIDED
     return Result(
         package=run.planned.package,
         outcome=outcome,
-        reason=reason,
+        reason=without_name(reason, run.planned.package),
         hint=(error.hint if error else "") or GENERAL.get(outcome, ""),
-        problem=_problem(outcome, error),
+        problem=problem,
         log=error.log if isinstance(error, BuildFailed) else (),
         attempts=run.attempts - run.rests,
         duration_s=busy(run.spans),
@@ -351,20 +343,6 @@ def result_of(run: PackageRun, blockers: Blockers = (), ending: Ending = CUT_OFF
         warnings=run.warnings,
         staged=run.staged if outcome is Outcome.STAGED else None,
     )
-
-
-_PROBLEMS = {
-    Outcome.UNKNOWN: Problem.UNDECIDED,
-    Outcome.BLOCKED: Problem.BLOCKED,
-    Outcome.CANCELLED: Problem.CANCELLED,
-}
-
-
-def _problem(outcome: Outcome, error: ReleasekitError | None) -> Problem | None:
-    # Where the end of an upload is unclear, its cause matters little.
-    if error is None or (outcome is Outcome.UNKNOWN and not isinstance(error, Undecided)):
-        return _PROBLEMS.get(outcome)
-    return error.problem
 
 
 def busy(spans: Sequence[Span]) -> float:
@@ -383,7 +361,11 @@ async def deliver(target: Target, release: Release, runs: Sequence[PackageRun]) 
     if staging is not None and any(run.stages for run in runs):
         return await staging.stage(release)
     try:
-        await _publish(target, release)
+        if target.deployment is not None:
+            await target.deployment.deploy(release)
+        else:
+            for package, artifacts in release.items():
+                await target.registry.upload(package, artifacts)
     except StageOnly as only:
         if staging is None or staging.mode != "auto":
             raise
@@ -392,14 +374,6 @@ async def deliver(target: Target, release: Release, runs: Sequence[PackageRun]) 
             run.stages, run.may_only_stage = True, words
         return await staging.stage(release)
     return {}
-
-
-async def _publish(target: Target, release: Release) -> None:
-    if target.deployment is not None:
-        await target.deployment.deploy(release)
-        return
-    for package, artifacts in release.items():
-        await target.registry.upload(package, artifacts)
 
 
 def block_on_staged(

@@ -174,21 +174,25 @@ class Lookups:
         try:
             missing = missing_artifacts(run)
         except DigestMismatch as error:
-            raise await _compared(target, run, error) from error
+            # What differs inside the first file with other bytes, where somebody can tell.
+            other = compare(run.artifacts, run.published).differing[0]
+            ours = next(artifact for artifact in run.artifacts if artifact.filename == other)
+            if names := await target.differing(run.planned.package, ours):
+                raise DigestMismatch(f"{error}. They differ in {few(names, 3)}") from error
+            raise
         # Of what nothing vouches for, no file is known to be ours.
         complete = run.published is not None and run.published.complete
         run.visible = not missing and (bool(run.artifacts) or complete)
         if run.visible:
-            run.pending_follow_up = _pending_follow_up(target, run)
+            run.pending_follow_up = None
+            # After an earlier run it is not done again.
+            if run.is_ours and (due := target.due(run.planned.package)):
+                run.pending_follow_up = BuildFailed(
+                    f"{due} did not run to the end, because this run ended",
+                    hint=BY_HAND,
+                    problem=Problem.FOLLOW_UP,
+                )
         return missing
-
-
-async def _compared(target: Target, run: PackageRun, error: DigestMismatch) -> DigestMismatch:
-    """With the files that differ in the first one with other bytes, where somebody can tell."""
-    other = compare(run.artifacts, run.published).differing[0]
-    ours = next(artifact for artifact in run.artifacts if artifact.filename == other)
-    names = await target.differing(run.planned.package, ours)
-    return DigestMismatch(f"{error}. They differ in {few(names, 3)}") if names else error
 
 
 def missing_artifacts(run: PackageRun) -> list[Artifact]:
@@ -197,18 +201,6 @@ def missing_artifacts(run: PackageRun) -> list[Artifact]:
     if comparison.differing:
         raise DigestMismatch(mismatch(run.artifacts, run.published, comparison.differing[0]))
     return [artifact for artifact in run.artifacts if artifact.filename in comparison.missing]
-
-
-def _pending_follow_up(target: Target, run: PackageRun) -> BuildFailed | None:
-    """What has to follow if this run published it; after an earlier run it is not done again."""
-    due = target.due(run.planned.package) if run.is_ours else ""
-    if not due:
-        return None
-    return BuildFailed(
-        f"{due} did not run to the end, because this run ended",
-        hint=BY_HAND,
-        problem=Problem.FOLLOW_UP,
-    )
 
 
 # Below that, a first look at once costs next to nothing.

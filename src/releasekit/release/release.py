@@ -221,18 +221,16 @@ class ReleaseRun:
 
     def results(self) -> tuple[Result, ...]:
         """What is true now, in publish order; after `run` it is final."""
-        return results_of(self._runs, self._graph.edges, self._rest())
+        ending: Ending = DRY_RUN if self._config.dry_run else CUT_OFF
+        if self._ending:
+            ending = Outcome.CANCELLED, self._ending
+        return results_of(self._runs, self._graph.edges, ending)
 
     def _settled(self, node: Node) -> None:
         self._foreign.settled(node, shown_by=self._graph.shown)
         self._unbuilt.discard(node)
         if not self._unbuilt:
             self._built.set()
-
-    def _rest(self) -> Ending:
-        if self._ending:
-            return Outcome.CANCELLED, self._ending
-        return DRY_RUN if self._config.dry_run else CUT_OFF
 
     async def _perform(self, node: Node) -> None:
         try:
@@ -254,11 +252,20 @@ class ReleaseRun:
             case "upload":
                 await self._upload(node)
             case "confirm":
-                await self._confirm(self._runs[node.package])
+                run = self._runs[node.package]
+                await self._lookups.confirm(run)
+                waits = run.awaits_approval and self._graph.may_wait(run.id)
+                if run.pending_follow_up is None and not waits:
+                    self._events.ended(result_of(run))
             case "approval":
-                await self._approval(self._runs[node.package])
+                run = self._runs[node.package]
+                await self._lookups.approval(run, self._config.wait_for_approval, self.stopped)
+                if run.pending_follow_up is None:
+                    self._events.ended(result_of(run))
             case "follow-up":
-                await self._follow_up(self._runs[node.package])
+                run = self._runs[node.package]
+                await self._phases.follow_up(run)
+                self._events.ended(result_of(run))
             case "wait":
                 await self._foreign.wait(node.package)
 
@@ -305,18 +312,3 @@ class ReleaseRun:
             companions=lambda run: companions(run, self._runs.values(), edges),
             may_retry=self._retries(node),
         )
-
-    async def _confirm(self, run: PackageRun) -> None:
-        await self._lookups.confirm(run)
-        waits = run.awaits_approval and self._graph.may_wait(run.id)
-        if run.pending_follow_up is None and not waits:
-            self._events.ended(result_of(run))
-
-    async def _approval(self, run: PackageRun) -> None:
-        await self._lookups.approval(run, self._config.wait_for_approval, self.stopped)
-        if run.pending_follow_up is None:
-            self._events.ended(result_of(run))
-
-    async def _follow_up(self, run: PackageRun) -> None:
-        await self._phases.follow_up(run)
-        self._events.ended(result_of(run))

@@ -71,7 +71,7 @@ class Sources:
     @contextlib.contextmanager
     def building(self, packages: Sequence[Package], pinned: Mapping[Path, bytes]) -> Iterator[None]:
         """Around a build, and around the time for which its manifests are `pinned`."""
-        self._pinned |= {path: _sha256(data) for path, data in pinned.items()}
+        self._pinned |= {path: hashlib.sha256(data).hexdigest() for path, data in pinned.items()}
         try:
             yield
         finally:
@@ -113,7 +113,3 @@ class Sources:
 def _facts(path: Path) -> tuple[int, ...]:
     status = path.lstat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -15,12 +15,12 @@ from releasekit.spent import RunSpent, Spent, Step, added
 ATTEST_SLOTS: Final = 8
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from releasekit.http.traffic import Metrics
     from releasekit.model import Node, PackageId, Report
     from releasekit.release.events import Events
-    from releasekit.release.timesheet import Piece, Timesheet
+    from releasekit.release.timesheet import Timesheet
     from releasekit.scheduler import Task
     from releasekit.spent import Wait, Work
 
@@ -94,8 +94,12 @@ def spending(
         for package, account in accounts.items()
     }
     total = added([*packages.values(), _traffic(book.rest)])
-    run = RunSpent(total=total, chain=tuple(_steps(sheet.longest_chain())))
-    return Spending(packages, run)
+    steps = groupby(sheet.longest_chain(), key=lambda each: (each[0], each[1].what))
+    chain = []
+    for (package, what), pieces in steps:
+        lasted_s = sum(piece.lasts for _, piece in pieces) / 1000
+        chain.append(Step(package=str(package), what=what, lasted_s=lasted_s))
+    return Spending(packages, RunSpent(total=total, chain=tuple(chain)))
 
 
 def _of_package(sheet: Timesheet, package: PackageId, account: Counters, retries: int) -> Spent:
@@ -104,9 +108,12 @@ def _of_package(sheet: Timesheet, package: PackageId, account: Counters, retries
         return spent
     waited = sheet.waited_for(package)
     longest = min(waited, key=lambda on: (-waited[on], on), default=None)
+    lasted_ms: dict[Wait | Work, int] = defaultdict(int)
+    for piece in sheet.pieces(package):
+        lasted_ms[piece.what] += piece.lasts
     return replace(
         spent,
-        seconds=_seconds(sheet.pieces(package)),
+        seconds={what: ms / 1000 for what, ms in lasted_ms.items()},
         waited_for="" if longest is None else str(longest),
         longest_s=0.0 if longest is None else waited[longest] / 1000,
     )
@@ -119,16 +126,3 @@ def _traffic(account: Counters) -> Spent:
         received_bytes=account.received_bytes,
         retries=account.retries,
     )
-
-
-def _seconds(pieces: Iterable[Piece]) -> dict[Wait | Work, float]:
-    found: dict[Wait | Work, int] = defaultdict(int)
-    for piece in pieces:
-        found[piece.what] += piece.lasts
-    return {what: ms / 1000 for what, ms in found.items()}
-
-
-def _steps(chain: Iterable[tuple[PackageId, Piece]]) -> Iterator[Step]:
-    for (package, what), pieces in groupby(chain, key=lambda each: (each[0], each[1].what)):
-        lasted_s = sum(piece.lasts for _, piece in pieces) / 1000
-        yield Step(package=str(package), what=what, lasted_s=lasted_s)

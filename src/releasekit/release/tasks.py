@@ -10,7 +10,7 @@ from releasekit.report.text import few
 from releasekit.scheduler import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping
 
     from releasekit.config.values import StageMode
     from releasekit.ecosystems.interface import Target
@@ -195,10 +195,17 @@ class TaskGraph:
         tasks = []
         for node, batch in self.batches.items():
             needs = {self._built_by[on] for on in batch.needs if on in self._built_by}
-            if self._dry_run:
-                expect_nothing([self._runs[on] for on in batch.packages], batch.absent)
-            else:
+            if not self._dry_run:
                 needs |= {self.shown(on) for on in batch.absent}
+            elif batch.absent:
+                # A dry run builds what it can; the registry's version may be good enough.
+                names = few([on.name for on in sorted(batch.absent)])
+                for each in batch.packages:
+                    self._runs[
+                        each
+                    ].postponed = (
+                        f"not built in a dry run, as it can be only once the registry has {names}"
+                    )
             tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
         return tasks
 
@@ -265,10 +272,3 @@ def _foreign(
             *(found[on] for on in needs & found.keys())
         )
     return found
-
-
-def expect_nothing(runs: Sequence[PackageRun], absent: Collection[PackageId]) -> None:
-    """A dry run builds what it can; the registry's version may be good enough."""
-    names = few([on.name for on in sorted(absent)])
-    for run in runs if absent else ():
-        run.postponed = f"not built in a dry run, as it can be only once the registry has {names}"
