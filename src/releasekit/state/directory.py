@@ -134,9 +134,9 @@ def links(state_directory: Path) -> Iterator[Path]:
             path = directory / entry.name
             if entry.is_symlink():
                 yield path
-            elif entry.is_dir(follow_symlinks=False) and not _scratch(path, state_directory):
+            elif (
+                entry.is_dir(follow_symlinks=False)
+                and directory != state_directory / "work"
+                and not path.name.endswith(".building")
+            ):
                 pending.append(path)
-
-
-def _scratch(path: Path, state_directory: Path) -> bool:
-    return path.parent == state_directory / "work" or path.name.endswith(".building")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.errors import JournalError, JournalNewer, StateError
 from releasekit.host import durable
@@ -24,7 +24,7 @@ from releasekit.state.lock_order import Kind as LockKind
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from releasekit.model import PackageId
@@ -89,15 +89,14 @@ def examine(
             ]
         )
     ecosystems = _ecosystems(state_directory)
-    held = [found for name in ecosystems if (found := _held(state_directory, name))]
-    running = {name for name, finding in held if finding.kind == "running"}
-    taken = {name for name, _ in held}
+    held = {name: found for name in ecosystems if (found := _held(state_directory, name))}
+    running = {name for name, finding in held.items() if finding.kind == "running"}
     idle = [name for name in ecosystems if name not in running]
     # Look at locks and pins before the journal, which may take a while: a run that begins meanwhile
     # takes and pins things that were not left behind.
     findings = [
-        *(finding for _, finding in held),
-        *_stale_locks(state_directory, [name for name in idle if name not in taken]),
+        *held.values(),
+        *_stale_locks(state_directory, [name for name in idle if name not in held]),
         *_pins(state_directory, idle, root.resolve()),
     ]
     recorded, last_run = _journal(state_directory, running)
@@ -113,7 +112,7 @@ def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
     order; empty when all did. Changes nothing, and locks nothing.
     """
     held = {name: _held(state_directory, name) for name in ecosystems}
-    orphans = [found[1].message for found in held.values() if found and found[1].kind == "orphan"]
+    orphans = [found.message for found in held.values() if found and found.kind == "orphan"]
     free = [name for name, found in held.items() if found is None]
     dead = _dead_holders(state_directory, free)
     stale = [
@@ -160,7 +159,10 @@ def fix(state_directory: Path, *, root: Path, seal: Seal | None = None) -> list[
             if finding.kind == "torn-journal":
                 Journal.open(state_directory, run_id="doctor").close()
             elif finding.kind == "damaged-journal" and finding.fixable:
-                _set_aside(state_directory)
+                here = durable.names(state_directory)
+                number = 1 + sum(name.startswith("journal.damaged-") for name in here)
+                aside = state_directory / f"journal.damaged-{number}.jsonl"
+                durable.rename(state_directory / JOURNAL, aside)
         pins.recover(state_directory, ecosystems, root=root, seal=seal)
     return [finding for finding in stale + found if finding.fixable]
 
@@ -172,18 +174,18 @@ def _ecosystems(state_directory: Path) -> list[str]:
     return sorted(filter(locks.is_ecosystem, locked.union(backed_up)))
 
 
-def _held(state_directory: Path, ecosystem: str) -> tuple[str, Finding] | None:
+def _held(state_directory: Path, ecosystem: str) -> Finding | None:
     file = locks.lock_file(state_directory, ecosystem)
     if not locks.is_held(file):
         return None
     holder = locks.holder(file)
     if holder is not None and locks.has_ended(holder):
-        return ecosystem, Finding(
+        return Finding(
             kind="orphan",
             message=f"{ecosystem}: something that a run started outlives it: {holder}",
             hint=f"Wait for it or end it (`fuser {file}` names it); then publish again.",
         )
-    return ecosystem, Finding(
+    return Finding(
         kind="running", message=f"{ecosystem}: a run holds the lock: {holder or 'no name given'}"
     )
 
@@ -244,8 +246,18 @@ def _journal(
         return [
             Finding(kind="damaged-journal", message=str(error), hint=error.hint, fixable=ours)
         ], ()
+    found: list[Finding] = []
+    if history.torn and not running:
+        found.append(
+            Finding(
+                kind="torn-journal",
+                message=f"{JOURNAL}: ends in {history.torn} bytes that are not a record",
+                hint="The next run drops them: nothing was ever promised about them.",
+                fixable=True,
+            )
+        )
     entries = list(_entries(history, running))
-    found = [*_torn(history, running), *_runs(history, running), *entries[:_MOST]]
+    found += [*_runs(history, running), *entries[:_MOST]]
     if len(entries) > _MOST:
         more = f"{JOURNAL}: there are {len(entries) - _MOST} more like these"
         found.append(Finding(kind=entries[_MOST].kind, message=more))
@@ -254,16 +266,6 @@ def _journal(
         return found, ()
     at_work = not run.ecosystems.isdisjoint(running)
     return found, describe_run(run, read_trace(data, run.id), running=at_work)
-
-
-def _torn(history: History, running: Collection[str]) -> Iterator[Finding]:
-    if history.torn and not running:
-        yield Finding(
-            kind="torn-journal",
-            message=f"{JOURNAL}: ends in {history.torn} bytes that are not a record",
-            hint="The next run drops them: nothing was ever promised about them.",
-            fixable=True,
-        )
 
 
 def _runs(history: History, running: Collection[str]) -> Iterator[Finding]:
@@ -307,13 +309,6 @@ def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Fin
                 message=f"{package} {version}: {artifact.path} is not what was built",
                 hint="If the registry has none of its files, publishing builds it again.",
             )
-
-
-def _set_aside(state_directory: Path) -> None:
-    damaged = state_directory / JOURNAL
-    here = durable.names(state_directory)
-    number = sum(1 for name in here if name.startswith("journal.damaged-"))
-    durable.rename(damaged, state_directory / f"journal.damaged-{number + 1}.jsonl")
 
 
 def _list_locks(
@@ -420,12 +415,21 @@ def read_trace(data: bytes, run_id: str) -> Trace:
             case "run_started":
                 began_s = at_s
             case "planned":
-                trace.needs = {name: _read_texts(needs) for name, needs in record["needs"].items()}
+                trace.needs = {
+                    name: list(map(str, needs)) if isinstance(needs, list) else []
+                    for name, needs in record["needs"].items()
+                }
             case "step_started":
                 started[record["node"]] = record.get("attempt", 1), at_s
             case "step_ended":
                 started.pop(record["node"], None)
-                trace.ended.append(_read_attempt(record))
+                ended = Attempt(
+                    node=record["node"],
+                    number=record.get("attempt", 1),
+                    took_s=_read_seconds(record["duration_s"]),
+                    error=str(record.get("error", "")),
+                )
+                trace.ended.append(ended)
             case "outcome":
                 trace.outcomes[record["package"]] = record["outcome"]
             case _:
@@ -461,19 +465,6 @@ def describe_run(run: Run, trace: Trace, *, running: bool) -> list[str]:
         f"{first}{how}, last heard of after {seconds(trace.lasted_s)}",
         *(f"  {title}: {few(items)}" for title, items in found.items() if items),
     ]
-
-
-def _read_attempt(record: Mapping[str, Any]) -> Attempt:
-    return Attempt(
-        node=record["node"],
-        number=record.get("attempt", 1),
-        took_s=_read_seconds(record["duration_s"]),
-        error=str(record.get("error", "")),
-    )
-
-
-def _read_texts(value: object) -> list[str]:
-    return list(map(str, value)) if isinstance(value, list) else []
 
 
 def _read_seconds(value: object) -> float:

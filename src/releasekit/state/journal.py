@@ -425,14 +425,12 @@ class Journal:
             if self._seal is not None:
                 what = {"package": str(package.id), "version": package.version, "outcome": outcome}
                 sealed = {**what, **more, "run": self._run_id}
-                more["seal"] = self._seal.of(sealed, registry=self._registry_of(package))
+                # Where its upload was begun last, by this run or an earlier one.
+                entry = self.history.entry(package)
+                earlier = entry.intent.registry if entry and entry.intent else ""
+                registry = self._registries.get(package.id, earlier)
+                more["seal"] = self._seal.of(sealed, registry=registry)
         self._append_for(package, "outcome", outcome=outcome, reason=self._redact(reason), **more)
-
-    def _registry_of(self, package: Package) -> str:
-        """Where its upload was begun last, by this run or an earlier one."""
-        entry = self.history.entry(package)
-        earlier = entry.intent.registry if entry and entry.intent else ""
-        return self._registries.get(package.id, earlier)
 
     async def run_ended(self, result: str) -> None:
         """The last record; `result` as in the action's output: "success", "partial" and so on."""
@@ -485,12 +483,6 @@ def read_history(state_directory: Path, *, seal: Seal | None = None) -> History:
 
 def read_journal(state_directory: Path, *, seal: Seal | None = None) -> tuple[History, bytes]:
     """What the journal says, and the bytes that say it. Changes nothing."""
-    data = _read_bytes(state_directory)
-    history = fold(data, state_directory=state_directory, where=JOURNAL, seal=seal)
-    return history, data[: history.intact]
-
-
-def _read_bytes(state_directory: Path) -> bytes:
     path = state_directory / JOURNAL
     try:
         with durable.reading(path) as file:
@@ -498,11 +490,12 @@ def _read_bytes(state_directory: Path) -> bytes:
             _refuse_longer(os.fstat(file.fileno()).st_size, MAX_BYTES, path)
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        return b""
+        data = b""
     except OSError as error:
         raise StateError(f"{path}: cannot be read: {error.strerror}", hint=MOVE_AWAY) from error
     _refuse_longer(len(data), MAX_BYTES, path)
-    return data
+    history = fold(data, state_directory=state_directory, where=JOURNAL, seal=seal)
+    return history, data[: history.intact]
 
 
 def _number_attempt(attempt: int) -> dict[str, int]:

@@ -80,7 +80,14 @@ class Locks:
             undo.pop_all()
         self._held[ecosystem] = descriptor, writer, hold
         with contextlib.suppress(OSError):  # a full disk: the lock holds without a name in it
-            _introduce(writer)
+            me = Holder(
+                pid=os.getpid(),
+                host=socket.gethostname(),
+                started=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+            os.ftruncate(writer, 0)
+            os.lseek(writer, 0, os.SEEK_SET)
+            durable.write_all(writer, json.dumps(asdict(me)).encode() + b"\n")
 
     def close(self) -> None:
         """Idempotent. An empty file tells `doctor` that its run ended in order."""
@@ -155,7 +162,7 @@ def has_ended(holder: Holder) -> bool:
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        return False
+        pass
     return False
 
 
@@ -194,14 +201,3 @@ def _lock_or_raise(descriptor: int, path: Path, ecosystem: str) -> None:
         f"another run publishes {ecosystem} from this workspace: {other or 'it does not say who'}",
         hint=hint,
     )
-
-
-def _introduce(descriptor: int) -> None:
-    me = Holder(
-        pid=os.getpid(),
-        host=socket.gethostname(),
-        started=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    os.ftruncate(descriptor, 0)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    durable.write_all(descriptor, json.dumps(asdict(me)).encode() + b"\n")

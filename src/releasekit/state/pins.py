@@ -189,11 +189,22 @@ def backup_directory(state_directory: Path, ecosystem: str) -> Path:
 def give_back(backup: Path, *, root: Path, seal: Seal | None = None) -> tuple[Path, ...]:
     """Restore one set and drop its backup; with an edited manifest among them, keep both."""
     originals = load(backup, root)
-    vouched = seal is None or _vouched_for(backup, seal)
-    if not vouched:
-        _refuse_unvouched(backup, originals)
-    wanted = originals if vouched else ()
-    edited = [str(original.path) for original in wanted if not _restore(original)]
+    if seal is not None:
+        header, body = _parts(backup)
+        given = header.partition(b" ")[2]
+        if not hmac.compare_digest(given, seal.of_bytes(_PURPOSE, body).encode()):
+            # On another machine no manifest has to change.
+            changed = [str(each.path) for each in originals if state_of(each) != "original"]
+            if changed:
+                raise StateError(
+                    f"{', '.join(changed)}: not as in {backup}, and no seal shows who made that "
+                    "backup",
+                    hint="If a run was killed here, restore the manifests from version control. "
+                    "Then delete that file.",
+                    problem=Problem.PINNED_MANIFEST,
+                )
+            originals = ()
+    edited = [str(original.path) for original in originals if not _restore(original)]
     if edited:
         raise StateError(
             f"{', '.join(edited)}: changed since it was pinned for a build, so it was left alone",
@@ -201,25 +212,7 @@ def give_back(backup: Path, *, root: Path, seal: Seal | None = None) -> tuple[Pa
             problem=Problem.PINNED_MANIFEST,
         )
     durable.remove(backup)
-    return tuple(original.path for original in wanted)
-
-
-def _vouched_for(backup: Path, seal: Seal) -> bool:
-    header, body = _parts(backup)
-    given = header.partition(b" ")[2]
-    return hmac.compare_digest(given, seal.of_bytes(_PURPOSE, body).encode())
-
-
-def _refuse_unvouched(backup: Path, originals: Sequence[Original]) -> None:
-    """Raises StateError if a manifest would have to change; on another machine none has to."""
-    changed = [str(each.path) for each in originals if state_of(each) != "original"]
-    if changed:
-        raise StateError(
-            f"{', '.join(changed)}: not as in {backup}, and no seal shows who made that backup",
-            hint="If a run was killed here, restore the manifests from version control. Then "
-            "delete that file.",
-            problem=Problem.PINNED_MANIFEST,
-        )
+    return tuple(original.path for original in originals)
 
 
 def load(backup: Path, root: Path) -> tuple[Original, ...]:

@@ -44,7 +44,13 @@ def quarantine(state_directory: Path, history: History, ecosystems: Collection[s
             for where in _find_unvouched(state_directory / BUILT, ecosystem, named)
         ]
         for where in found:
-            _quarantine_one(state_directory, where, named)
+            aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
+            # What was quarantined before stays if it is what the record names.
+            if where in named and _has_files(aside, named[where][1]):
+                with Folder.reached(built.parent) as folder:
+                    folder.remove_tree(built.name)
+            else:
+                _move(built, aside)
         return [named[where][0] for where in found if where in named]
 
 
@@ -106,16 +112,6 @@ def _find_unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PureP
             continue
         yield from (place / name for name in files)
         pending += [place / name for name in inner if place / name not in kept]
-
-
-def _quarantine_one(state_directory: Path, where: PurePath, named: Named) -> None:
-    """What was quarantined before stays if it is what the record names."""
-    aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
-    if where in named and _has_files(aside, named[where][1]):
-        with Folder.reached(built.parent) as folder:
-            folder.remove_tree(built.name)
-    else:
-        _move(built, aside)
 
 
 def _move(old: Path, new: Path) -> None:

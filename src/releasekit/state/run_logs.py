@@ -87,10 +87,7 @@ def name_of(run_id: str, began: datetime) -> str:
 
 
 def make_directory(state_directory: Path, run: str) -> Path:
-    """Make the directory of this name, and the state directory around it, where they are missing.
-
-    Raises StateError where that is impossible, because of a link in the way for instance.
-    """
+    """With the state directory around it. Raises StateError, for a link in the way for instance."""
     make_state_directory(state_directory)
     directory = state_directory / "logs" / run
     with state_errors(MOVE_AWAY, trouble="cannot be used for logs: "):
