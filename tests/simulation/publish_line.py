@@ -22,8 +22,8 @@ if __name__ == "__main__":
 from fakes import SEAL, FakeTarget, config
 from releasekit.errors import JournalUnwritable, PackageError
 from releasekit.model import Outcome, Result
+from releasekit.plan.decision import SENT
 from releasekit.plan.make import make_plan
-from releasekit.plan.provenance import SENT
 from releasekit.release.polling import POLLING
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun
 from releasekit.release.sources import Sources

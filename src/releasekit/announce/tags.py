@@ -154,11 +154,22 @@ async def _plan_each(
         elif own:
             found[package.id] = tag
         elif not tagging.config.tag:
-            found[package.id] = pending_tag(tag, _tag_disabled(tag))
+            disabled = PackageError(
+                f"the remote has no tag {tag.name}, and `tag` is not true",
+                hint="Set `tag: true`, or push the tag.",
+                problem=Problem.TAG_OWED,
+            )
+            found[package.id] = pending_tag(tag, disabled)
         elif tag.commit:
             found[package.id] = tag
         elif commit:
-            found[package.id] = pending_tag(tag, _dirty(planned))
+            dirty = PackageError(
+                f"{package} is built from sources that no commit has",
+                hint="Commit them, and publish from there; a version that is published already is "
+                "tagged by hand: `git tag`.",
+                problem=Problem.TAG_OWED,
+            )
+            found[package.id] = pending_tag(tag, dirty)
         else:
             found[package.id] = tag
             unknown.append(planned)
@@ -202,23 +213,6 @@ def pending_tag(tag: Tag, error: ReleasekitError) -> Tag:
 
 def _with(tag: Tag, error: ReleasekitError) -> Tag:
     return replace(tag, note=str(error), hint=error.hint, problem=error.problem)
-
-
-def _tag_disabled(tag: Tag) -> PackageError:
-    return PackageError(
-        f"the remote has no tag {tag.name}, and `tag` is not true",
-        hint="Set `tag: true`, or push the tag.",
-        problem=Problem.TAG_OWED,
-    )
-
-
-def _dirty(planned: PlannedPackage) -> PackageError:
-    return PackageError(
-        f"{planned.package} is built from sources that no commit has",
-        hint="Commit them, and publish from there; a version that is published already is tagged "
-        "by hand: `git tag`.",
-        problem=Problem.TAG_OWED,
-    )
 
 
 async def _find_foreign(
@@ -286,14 +280,6 @@ def _count_by_status(tags: Iterable[Tag]) -> str:
     return ", ".join(f"{counts[each]} {words}" for each, words in said.items() if counts[each])
 
 
-@dataclass(frozen=True, slots=True)
-class _Missing:
-    """One tag to push, with its message."""
-
-    tag: Tag
-    message: str
-
-
 async def push_tags(
     plan: Plan,
     results: Sequence[Result],
@@ -306,10 +292,14 @@ async def push_tags(
     """
     planned = {each.package.id: each for each in plan.packages}
     done = {result.package.id for result in results if result.outcome.done}
+    by_name: dict[str, list[PlannedPackage]] = {}
+    for each in plan.packages:
+        if each.tag is not None:
+            by_name.setdefault(each.tag.name, []).append(each)
     tags: dict[str, Tag] = {}
-    missing: list[_Missing] = []
+    missing: dict[Tag, str] = {}  # each with its message
     by_registry: list[Tag] = []
-    for name, sharing in _group_by_name(plan).items():
+    for name, sharing in by_name.items():
         if not any(each.package.id in done for each in sharing):
             continue
         tags[name] = tag = _combine(name, sharing, done)
@@ -318,9 +308,7 @@ async def push_tags(
         elif tag.status is Status.WANTED:
             shared = is_shared(tagging.config.tagging.name)
             package = sharing[0].package
-            missing.append(
-                _Missing(tag, name if shared else f"{package.id.name} {package.version}")
-            )
+            missing[tag] = name if shared else f"{package.id.name} {package.version}"
     if by_registry:
         tags |= await _find_pushed(by_registry, tagging)
     if missing:
@@ -356,14 +344,6 @@ async def _find_pushed(tags: Sequence[Tag], tagging: Tagging) -> dict[str, Tag]:
     }
 
 
-def _group_by_name(plan: Plan) -> dict[str, list[PlannedPackage]]:
-    found: dict[str, list[PlannedPackage]] = {}
-    for planned in plan.packages:
-        if planned.tag is not None:
-            found.setdefault(planned.tag.name, []).append(planned)
-    return found
-
-
 def _combine(name: str, sharing: Sequence[PlannedPackage], done: Collection[PackageId]) -> Tag:
     """One tag for the packages that share it."""
     tags = [each.tag for each in sharing if each.tag is not None]
@@ -392,27 +372,35 @@ def _combine(name: str, sharing: Sequence[PlannedPackage], done: Collection[Pack
 
 
 async def _push_missing(
-    missing: Sequence[_Missing], tagging: Tagging, processes: Processes, policy: RetryPolicy
+    missing: Mapping[Tag, str], tagging: Tagging, processes: Processes, policy: RetryPolicy
 ) -> dict[str, Tag]:
     size = tagging.config.tagging.at_a_time or len(missing)
     found: dict[str, Tag] = {}
+
+    def refuse(error: Exception) -> dict[str, Tag]:
+        """None of them can be made; the error does not name them."""
+        words = f"the tags cannot be made: {error}"
+        cause = PackageError(words, hint="", problem=Problem.TAG_OWED)
+        return {tag.name: pending_tag(tag, cause) for tag in missing}
+
     try:
-        objects = await _make_objects(missing, tagging)
+        # Every run makes the same objects: tagger and date are those of the commit.
+        commits = dict.fromkeys(tag.commit for tag in missing)
+        by = {commit: await tagging.commits.committer(commit) for commit in commits}
+        objects = {
+            tag.name: tag_object(tag.name, tag.commit, by[tag.commit], message)
+            for tag, message in missing.items()
+        }
     except (PackageError, CommandFailed, ValueError) as error:
-        # These errors do not name the tags.
-        cause = PackageError(f"the tags cannot be made: {error}", hint="", problem=Problem.TAG_OWED)
-        return {each.tag.name: pending_tag(each.tag, cause) for each in missing}
+        return refuse(error)
     async with contextlib.AsyncExitStack() as stack:
         try:
             directory = await stack.enter_async_context(scratch(processes.environment))
             await asyncio.to_thread(write_loose, objects.values(), directory)
         except (OSError, PathError) as error:
-            cause = PackageError(
-                f"the tags cannot be made: {error}", hint="", problem=Problem.TAG_OWED
-            )
-            return {each.tag.name: pending_tag(each.tag, cause) for each in missing}
+            return refuse(error)
         for start in range(0, len(missing), size):
-            part = [each.tag for each in missing[start : start + size] if each.tag.name in objects]
+            part = list(missing)[start : start + size]
             push = _Push(part, objects, tagging, directory)
             try:
                 await retry(push.attempt, policy)
@@ -421,16 +409,6 @@ async def _push_missing(
                 found |= {tag.name: pending_tag(tag, error) for tag in part}
             found |= push.there
     return found
-
-
-async def _make_objects(missing: Sequence[_Missing], tagging: Tagging) -> dict[str, Object]:
-    """Every run makes the same objects: tagger and date are those of the commit."""
-    commits = dict.fromkeys(each.tag.commit for each in missing)
-    by = {commit: await tagging.commits.committer(commit) for commit in commits}
-    return {
-        each.tag.name: tag_object(each.tag.name, each.tag.commit, by[each.tag.commit], each.message)
-        for each in missing
-    }
 
 
 class _Push:
@@ -455,7 +433,7 @@ class _Push:
         if absent:
             remote = self._tagging.remote
             self._sent = True
-            await remote.push(absent, objects=self._directory, what=_what(absent))
+            await remote.push(absent, objects=self._directory, what=few(list(absent)))
             pushed = [tag for tag in self._tags if tag.name in absent]
             self.there |= {
                 tag.name: replace(tag, status=Status.CREATED, object=absent[tag.name])
@@ -475,7 +453,3 @@ class _Push:
             ours = self._sent and held.object == self._ids[tag.name]
             found = existing_tag(held, tag)
             self.there[tag.name] = replace(found, status=Status.CREATED) if ours else found
-
-
-def _what(tags: Mapping[str, str]) -> str:
-    return few(list(tags))

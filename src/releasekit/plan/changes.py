@@ -76,7 +76,10 @@ def version_tags(
     names = {package: _names(package, root) for package in packages}
     places = {(name, each.directory) for each, known in names.items() for name in known}
     holders = Counter(name for name, _ in places)
-    beginnings = _beginnings(frozenset(tags))
+    # All that a name and a joint may be: there may be many packages, and many more tags.
+    beginnings = {
+        tag[:end] for tag in tags for end in range(1, len(tag) + 1) if tag[end - 1] in _JOINTS
+    }
     found = {}
     for package, known in names.items():
         version = package.version.removeprefix("v")
@@ -87,13 +90,6 @@ def version_tags(
         if tag is not None:
             found[package] = Revision.of_tag(tag)
     return found
-
-
-def _beginnings(tags: frozenset[str]) -> frozenset[str]:
-    """All that a name and a joint may be: there may be many packages, and many more tags."""
-    return frozenset(
-        tag[:end] for tag in tags for end in range(1, len(tag) + 1) if tag[end - 1] in _JOINTS
-    )
 
 
 def _names(package: Package, root: Path) -> list[str]:

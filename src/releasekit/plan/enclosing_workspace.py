@@ -25,7 +25,11 @@ def refuse_member(
     """Raises ConfigError that names the root of the workspace. Reads the manifests of directories
     above, up to the root of the repository; outside of a repository, up to `home` if given.
     """
-    levels = _levels_above(directory, home)
+    levels = list(directory.parents)  # nearest first
+    if (top := repository_of(directory)) is not None:
+        levels = [level for level in levels if level.is_relative_to(top)]
+    elif home and (end := Path(home).resolve()) in levels:
+        levels = levels[: levels.index(end)]
     for name, ecosystem in ecosystems.items():
         root = _find_root(directory, levels, ecosystem)
         if root is not None:
@@ -35,16 +39,6 @@ def refuse_member(
                 "if not all of them are meant.",
                 problem=Problem.INSIDE_WORKSPACE,
             )
-
-
-def _levels_above(directory: Path, home: str) -> Sequence[Path]:
-    """Nearest first."""
-    top = repository_of(directory)
-    if top is not None:
-        return [level for level in directory.parents if level.is_relative_to(top)]
-    levels = list(directory.parents)
-    end = Path(home).resolve() if home else None
-    return levels[: levels.index(end)] if end in levels else levels
 
 
 def _find_root(

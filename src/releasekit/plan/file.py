@@ -121,7 +121,6 @@ class PlanFile:
                     hint=hint,
                     problem=Problem.NOT_AS_PLANNED,
                 )
-
         published = {each.package.id for each in self.packages if each.action in SENT}
         for package in plan.foreign:
             if package.id not in published:

@@ -232,10 +232,10 @@ def describe_expectations(
     packages: Sequence[PlannedPackage], targets: Mapping[str, Target]
 ) -> tuple[str, ...]:
     """What the targets expect of this plan, in words for the user."""
-    notes = []
-    for name, target in targets.items():
-        own = [planned for planned in packages if planned.package.id.ecosystem == name]
-        notes.append(target.plan_notes(own))
+    notes = (
+        target.plan_notes([each for each in packages if each.package.id.ecosystem == name])
+        for name, target in targets.items()
+    )
     return tuple(filter(None, notes))
 
 

@@ -106,14 +106,10 @@ def in_order(packages: Sequence[Package]) -> list[Package]:
             }
         )
     except Cycle as cycle:
-        raise _explained(cycle, by_name) from cycle
+        needs = []
+        for name, on in zip(cycle.names, (*cycle.names[1:], cycle.names[0]), strict=True):
+            kinds = {need.kind for need in by_name[name].dependencies if str(need.on) == on}
+            needs.append(f"{name} needs {on} ({', '.join(sorted(kinds))})")
+        words = f"{cycle}: {'; '.join(needs)}"
+        raise Cycle(words, names=cycle.names, hint=cycle.hint) from cycle
     return [by_name[name] for name in graph.order]
-
-
-def _explained(cycle: Cycle, packages: Mapping[str, Package]) -> Cycle:
-    following = (*cycle.names[1:], cycle.names[0])
-    needs = []
-    for name, on in zip(cycle.names, following, strict=True):
-        kinds = {need.kind for need in packages[name].dependencies if str(need.on) == on}
-        needs.append(f"{name} needs {on} ({', '.join(sorted(kinds))})")
-    return Cycle(f"{cycle}: {'; '.join(needs)}", names=cycle.names, hint=cycle.hint)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from releasekit.attested import COMPLETE, Obstacle
 from releasekit.errors import PlanError
-from releasekit.model import Action
+from releasekit.plan.decision import SENT
 from releasekit.problems import Problem
 from releasekit.provenance.conditions import NO_JOB
 from releasekit.report.text import few, packages
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Plan
     from releasekit.provenance.job import Job
-
-SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 
 
 def with_provenance(

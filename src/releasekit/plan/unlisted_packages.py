@@ -145,8 +145,12 @@ def describe_unlisted(
             lines = " and ".join(
                 f"`{line}`" for line in _option_lines(own, manifests, root, tables)
             )
+            places = [
+                f"{one.where} ({packages(len(one.packages))})" if one.is_workspace else one.where
+                for one in own
+            ]
             sentences.append(
-                f"{name} packages in no workspace here: {few([_describe(one) for one in own])}; "
+                f"{name} packages in no workspace here: {few(places)}; "
                 f"to plan them too, write {lines} in releasekit.toml"
             )
     return sentences
@@ -172,10 +176,6 @@ def describe_included(
         "itself only while releasekit.toml has no such line"
     )
     return [sentence] if left and lines else []
-
-
-def _describe(found: NestedPackages) -> str:
-    return f"{found.where} ({packages(len(found.packages))})" if found.is_workspace else found.where
 
 
 def _option_lines(

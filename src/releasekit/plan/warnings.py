@@ -22,7 +22,7 @@ from releasekit.plan.changes import (
     tracked_files,
     version_tags,
 )
-from releasekit.plan.decision import is_clean
+from releasekit.plan.decision import SENT, is_clean
 from releasekit.problems import Problem
 from releasekit.report.plans import place
 from releasekit.report.remarks import warning_lines
@@ -43,7 +43,6 @@ WAY_OUT: Final = (
     "Correct it. Where the registry would take it all the same, drop `strict`, or give it another "
     "level below [warnings] in releasekit.toml."
 )
-_SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 
 
 async def with_warnings(
@@ -56,27 +55,29 @@ async def with_warnings(
 ) -> Plan:
     """`plan` with the warnings of its packages, so far as they can be told before a build."""
     unbumped = await _unbumped(plan, root, targets, history, processes)
+    # Not where files from elsewhere are added to a version that is there.
     new = {
-        planned.package.id: planned.package.version
-        for planned in plan.packages
-        if _is_new_version(planned)
+        each.package.id: each.package.version
+        for each in plan.packages
+        if each.action is Action.UPLOAD
+        or (each.action is Action.PUBLISH and not (each.published and each.published.complete))
     }
     is_said = WarningName.NEW_NAME in levels.given
 
     async def warned(planned: PlannedPackage) -> PlannedPackage:
         ecosystem = planned.package.id.ecosystem
+        target = targets[ecosystem]
         warnings = [
-            *_of_names(planned, targets[ecosystem], plan, is_said=is_said),
+            *_of_names(planned, target, plan, is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
-            *await asyncio.to_thread(_of_siblings, planned, new, targets[ecosystem]),
+            *await asyncio.to_thread(_of_siblings, planned, new, target),
             *_of_excluded(planned, plan.versions.get(ecosystem, {})),
             *unbumped.get(planned.package, ()),
         ]
         if planned.action is Action.UPLOAD:
-            warnings += await targets[ecosystem].find_warnings(planned.package, planned.artifacts)
+            warnings += await target.find_warnings(planned.package, planned.artifacts)
         elif planned.action is Action.PUBLISH and planned.package.prebuilt:
-            brought = planned.package.prebuilt
-            warnings += await targets[ecosystem].find_warnings(planned.package, brought)
+            warnings += await target.find_warnings(planned.package, planned.package.prebuilt)
         return replace(planned, warnings=levels.apply(warnings))
 
     return replace(plan, packages=tuple(await gather_all(map(warned, plan.packages))))
@@ -99,7 +100,7 @@ def _of_names(
     a name is taken for good.
     """
     if (
-        planned.action in _SENT
+        planned.action in SENT
         and not planned.begun
         and target.is_new is not None
         and target.is_new(planned.package.id)
@@ -143,12 +144,6 @@ def _of_sandbox(planned: PlannedPackage, lacking: str) -> Iterator[PackageWarnin
             message=f"{lacking}, so its build can read the tokens of this run: build it in a job "
             "without any, or write `build-sandbox: off` if you trust it",
         )
-
-
-def _is_new_version(planned: PlannedPackage) -> bool:
-    """Not where files from elsewhere are added to a version that is there."""
-    there = planned.published is not None and planned.published.complete
-    return planned.action in _SENT and not (planned.action is Action.PUBLISH and there)
 
 
 def _of_siblings(
