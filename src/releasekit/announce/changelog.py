@@ -255,8 +255,8 @@ def _clean(
     while kept and _TRAILING.fullmatch(kept[-1].strip(" \t")):
         kept.pop()
     text = "\n".join(kept).strip("\n")
-    if _open_fence(kept):
-        text += "\n" + _open_fence(kept)
+    if fence := _open_fence(kept):
+        text += "\n" + fence
     used = {each.lower() for each in re.findall(r"\[([^\[\]\n]+)\]", text)}
     needed = [line for label, line in definitions.items() if label in used]
     return "\n".join([text, "", *needed] if text and needed else [text])

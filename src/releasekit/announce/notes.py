@@ -83,7 +83,9 @@ async def write_notes(
         data = found.get(place)
         if data is None or len(data) > _MAX_LOG_BYTES:
             continue
-        log = visible_lines(_decode(data))
+        # With the line ends that `find_section` expects.
+        log = data.decode(errors="replace").removeprefix("\ufeff")
+        log = visible_lines(log.replace("\r\n", "\n").replace("\r", "\n"))
         if text := find_section(log, package.version, names).strip():
             page = page_of_file(repository, commit, place.partition(":")[2])
             return shorten(text, _rest_link(page))
@@ -104,12 +106,6 @@ async def write_notes(
         lines.append(f"- and {len(commits) - _MOST_COMMITS} more")
     rest = _rest_link(page_of_comparison(repository, previous, commit))
     return shorten("\n".join(lines), rest)
-
-
-def _decode(data: bytes) -> str:
-    """With the line ends that `find_section` expects."""
-    text = data.decode(errors="replace").removeprefix("\ufeff")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _commit_line(commit: Commit, repository: str) -> str:

@@ -220,13 +220,12 @@ class _Steps:
         )
         if step.forge is None:
             return
-        settled = {
+        told = {
             each.announcement.tag: each.announcement
             for each in self.results
             if each.announcement is not None and each.announcement.status is not Status.WANTED
         }
-        wanted = [each for each in group_by_tag(self.results) if each.tag.name not in settled]
-        told: dict[str, Announcement] = dict(settled)
+        wanted = [each for each in group_by_tag(self.results) if each.tag.name not in told]
         if wanted:
             self._say(f"announcing {len(wanted)} of {packages_text(len(self.results))}")
             told |= await self._announce(wanted, step.forge)
@@ -239,8 +238,7 @@ class _Steps:
         try:
             there = await retry(tagging.remote.tags, self._step.services.retries)
         except PackageError as error:
-            tags = [each.tag.name for each in wanted]
-            return {tag: pending_announcement(tag, error) for tag in tags}
+            return {each.tag.name: pending_announcement(each.tag.name, error) for each in wanted}
         made, silent = await build_drafts(plan, wanted, tagging, self._assets(), there)
         return silent | await announce(made, forge, tell=self._say)
 

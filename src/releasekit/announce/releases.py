@@ -18,7 +18,7 @@ from releasekit.announce.tags import commit_of_version
 from releasekit.announce.versions import is_stable, version_key
 from releasekit.announced import Announcement, Status
 from releasekit.attested import RELEASE_STATEMENT
-from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.http.client import retry
 from releasekit.plan.decision import is_clean
@@ -95,14 +95,11 @@ async def build_drafts(
     for each in wanted:
         try:
             made.append(await telling.draft(each))
-        except (PackageError, CommandFailed, OSError) as error:
-            told = (
-                error
-                if isinstance(error, PackageError)
-                else PackageError(str(error), problem=Problem.NOT_ANNOUNCED)
-            )
-            tag = each.tag.name
-            silent[tag] = pending_announcement(tag, told)
+        except PackageError as error:
+            silent[each.tag.name] = pending_announcement(each.tag.name, error)
+        except OSError as error:
+            told = PackageError(str(error))
+            silent[each.tag.name] = pending_announcement(each.tag.name, told)
     return made, silent
 
 
@@ -234,16 +231,6 @@ def list_checksums(results: Sequence[Result], published: Mapping[PackageId, Publ
     return "".join(f"{line}\n" for line in lines)
 
 
-def pending_for_tag(tag: Tag) -> Announcement:
-    """Without its tag a release stays pending: the forge would create another tag."""
-    error = PackageError(
-        f"the tag {tag.name} is not on the remote as it should be",
-        hint="What keeps the tag away is said with it.",
-        problem=Problem.NOT_ANNOUNCED,
-    )
-    return pending_announcement(tag.name, error)
-
-
 def pending_announcement(tag: str, error: PackageError) -> Announcement:
     """The next run tries again; `error` says why this one did not."""
     return Announcement(
@@ -266,7 +253,13 @@ def with_announcements(
             continue
         said = told.get(result.tag.name)
         if said is None or (result.tag.status is Status.FOREIGN and said.status.done):
-            said = pending_for_tag(result.tag)
+            # Without its tag a release stays pending: the forge would create another tag.
+            error = PackageError(
+                f"the tag {result.tag.name} is not on the remote as it should be",
+                hint="What keeps the tag away is said with it.",
+                problem=Problem.NOT_ANNOUNCED,
+            )
+            said = pending_announcement(result.tag.name, error)
         found.append(replace(result, announcement=said))
     return tuple(found)
 
@@ -344,10 +337,8 @@ async def _find_latest(drafts: Sequence[Draft], forge: Forge) -> str:
     if not stable:
         return ""
     highest = max(stable, key=lambda each: version_key(each.version))
-    existing_commit = _VERSION_AT.search(await forge.latest())
-    if existing_commit and version_key(existing_commit[1]) > version_key(highest.version):
-        return ""
-    return highest.tag
+    there = _VERSION_AT.search(await forge.latest())
+    return "" if there and version_key(there[1]) > version_key(highest.version) else highest.tag
 
 
 @dataclass(slots=True)
@@ -360,21 +351,18 @@ class _Announcer:
 
     async def finish(self, draft: Draft) -> Announcement:
         """Do what is missing of one release. Raises LookAgain where it is to be called again."""
+        releases, self.known = self.known, None
         try:
-            return await self._finish(draft)
+            if releases is None:
+                releases = await self.forge.releases()
+            found = announcement_of(draft.tag, releases)
+            if found.status is Status.WANTED:
+                found = await self._make(draft, _release_of(draft.tag, releases))
         except Transient as error:
             # The forge client has already retried this.
             if isinstance(error, LookAgain) or error.limited:
                 raise
             return pending_announcement(draft.tag, error)
-
-    async def _finish(self, draft: Draft) -> Announcement:
-        releases, self.known = self.known, None
-        if releases is None:
-            releases = await self.forge.releases()
-        found = announcement_of(draft.tag, releases)
-        if found.status is Status.WANTED:
-            found = await self._make(draft, _release_of(draft.tag, releases))
         self.known = releases
         return found
 

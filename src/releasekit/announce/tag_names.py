@@ -93,7 +93,7 @@ def trouble_with_name(name: str) -> str:
     https://git-scm.com/docs/git-check-ref-format
     """
     if found := _FORBIDDEN.search(name):
-        return f"has {_spell(found[0])} in it"
+        return f"has {'a space' if found[0] == ' ' else repr(found[0])} in it"
     for sequence in ("..", "@{", "//"):
         if sequence in name:
             return f"has {sequence!r} in it"
@@ -105,10 +105,6 @@ def trouble_with_name(name: str) -> str:
         if element.startswith(".") or element.endswith(".lock"):
             where = "starts with '.'" if element.startswith(".") else "ends in '.lock'"
             return f"has a part {element!r} that {where}"
-    return _trouble_at_the_remote(name)
-
-
-def _trouble_at_the_remote(name: str) -> str:
     try:
         encoded = name.encode()
     except UnicodeEncodeError:
@@ -123,10 +119,6 @@ def _trouble_at_the_remote(name: str) -> str:
     if not name.isprintable():
         return "has a character in it that is not shown"
     return ""
-
-
-def _spell(char: str) -> str:
-    return "a space" if char == " " else repr(char)
 
 
 def _template_values(package: Package, root: Path) -> dict[str, str]:
@@ -222,16 +214,11 @@ def refuse_nested(named: Mapping[PackageId, Named], there: Collection[str]) -> N
     for package, name, _, _ in named.values():
         if name in there:
             continue
-        if name in above:
+        others = [above[name]] if name in above else []
+        others += [str(each) for each in PurePosixPath(name).parents if str(each) in everything]
+        if others:
             raise PlanError(
-                f"{package}: git can keep no tag {name!r} beside the tag {above[name]!r}",
+                f"{package}: git can keep no tag {name!r} beside the tag {others[0]!r}",
                 hint="Write another `[tag] name` in releasekit.toml.",
                 problem=Problem.SAME_TAG,
             )
-        for each in PurePosixPath(name).parents:
-            if str(each) in everything:
-                raise PlanError(
-                    f"{package}: git can keep no tag {name!r} beside the tag {str(each)!r}",
-                    hint="Write another `[tag] name` in releasekit.toml.",
-                    problem=Problem.SAME_TAG,
-                )

@@ -176,14 +176,16 @@ class ApprovalRun:
     async def _result_of(self, unit: ApprovalUnit) -> ApprovalResult:
         for name in sorted(unit.needs):
             if not await self._passed[name]:
+                first = self.endings[name]
+                why = "is not visible yet" if first.is_out else f"is {first.state}"
                 return ApprovalResult(
                     state="blocked",
-                    reason=f"needs {name}, which {self._why(name)}",
+                    reason=f"needs {name}, which {why}",
                     hint="Run the same command again once that is settled.",
                 )
         refused = next((each.refusal for each in unit.members if each.refusal), None)
         if refused is not None:
-            return _failed(refused)
+            return _make_result("failed", refused)
         try:
             if all(each.visible for each in unit.members):
                 return ApprovalResult(state="published", reason="everybody sees it already")
@@ -192,15 +194,11 @@ class ApprovalRun:
             return await self._await_visible(unit)
         except NoCode as error:
             self._over = error
-            return _result_of("waiting", error)
+            return _make_result("waiting", error)
         except Transient as error:
             return _unknown(error)
         except PackageError as error:
-            return _failed(error)
-
-    def _why(self, name: PackageId) -> str:
-        ending = self.endings[name]
-        return "is not visible yet" if ending.is_out else f"is {ending.state}"
+            return _make_result("failed", error)
 
     async def _approve(self, unit: ApprovalUnit) -> ApprovalResult:
         approval = self._approvals[unit.ecosystem]
@@ -264,7 +262,7 @@ class ApprovalRun:
         try:
             return await self._become_visible(unit, self._terms.max_wait_s)
         except DigestMismatch as error:
-            self._end(unit, _failed(error))
+            self._end(unit, _make_result("failed", error))
             return False
         except PackageError as error:
             self._end(unit, replace(ending, reason=f"approved, and not seen yet: {error}"))
@@ -298,8 +296,6 @@ class ApprovalRun:
 
 
 _LATER: Final = "Run the same command again in a few minutes, or raise `--max-wait`."
-
-
 STOPPED: Final = ApprovalResult(
     state="unknown",
     reason="stopped while it was being decided",
@@ -307,11 +303,7 @@ STOPPED: Final = ApprovalResult(
 )
 
 
-def _failed(error: PackageError) -> ApprovalResult:
-    return _result_of("failed", error)
-
-
-def _result_of(state: State, error: ReleasekitError) -> ApprovalResult:
+def _make_result(state: State, error: ReleasekitError) -> ApprovalResult:
     return ApprovalResult(state=state, reason=str(error), hint=error.hint, problem=error.problem)
 
 
@@ -329,7 +321,7 @@ async def reject(
     """Reject one unit, unless it is not what the run staged."""
     refused = next((each.refusal for each in unit.members if each.refusal), None)
     if refused is not None:
-        return _failed(refused)
+        return _make_result("failed", refused)
     waiting = next((each.waiting for each in unit.members if each.waiting), None)
     if waiting is None:
         if any(each.visible for each in unit.members):
@@ -349,7 +341,7 @@ async def reject(
             except PackageError as unanswered:
                 return _unknown(unanswered)
             if not isinstance(error, Transient) or failures == max_retries:
-                return _failed(error)
+                return _make_result("failed", error)
         else:
             break
     return ApprovalResult(state="rejected", reason="rejected")
@@ -403,24 +395,16 @@ class Codes:
                 try:
                     await attempt(self._code)
                 except CodeWanted as wanted:
-                    await self._change(wanted)
+                    try:
+                        await self._change(wanted)
+                    except NoCode as error:
+                        self._over = error  # those that wait for their turn do not ask again
+                        raise
                     continue
                 self._was_taken, self._refusals = True, 0
                 return
 
     async def _change(self, wanted: CodeWanted) -> None:
-        try:
-            self._count_refusal(wanted)
-            if self._code and not wanted.page and self._person is not None:
-                # npm names its sign-in page only in answer to a request without a code.
-                self._code = ""
-            else:
-                await self._renew(wanted)
-        except NoCode as error:
-            self._over = error  # those that wait for their turn do not ask again
-            raise
-
-    def _count_refusal(self, wanted: CodeWanted) -> None:
         # A code that was accepted before has merely expired.
         if self._code and not self._was_taken:
             self._refusals += 1
@@ -430,8 +414,10 @@ class Codes:
                 hint="See that the clock of the authenticator is right, then run the same command "
                 "again: what is approved by now stays so.",
             ) from wanted
-
-    async def _renew(self, wanted: CodeWanted) -> None:
+        if self._code and not wanted.page and self._person is not None:
+            # npm names its sign-in page only in answer to a request without a code.
+            self._code = ""
+            return
         self._was_taken = False
         if self._person is None:
             raise NoCode(str(wanted), hint=wanted.hint) from wanted

@@ -78,7 +78,7 @@ async def build_review(
             if not each.waiting and not each.refusal
         },
         refused={
-            str(each.recorded.package): _told(each.refusal, each)
+            str(each.recorded.package): str(each.refusal).removeprefix(f"{each.recorded.package}: ")
             for each in examined.values()
             if each.refusal
         },
@@ -87,10 +87,6 @@ async def build_review(
 
 
 _GONE: Final = "it no longer waits, and is not visible yet: approved a while ago, or rejected"
-
-
-def _told(error: PackageError, each: Examined) -> str:
-    return str(error).removeprefix(f"{each.recorded.package}: ")
 
 
 async def _compare(
