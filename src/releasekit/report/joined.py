@@ -63,9 +63,12 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     for name in edges.keys() - results.keys():
         results[name] = _unreported_result(name, planned.get(name))
     private = {package.id: package for run in runs for package in run.private}
+    digests = {report.plan_digest for report in reports}
+    # Empty where each job planned its own part, so that there was no plan of the whole.
+    digest = digests.pop() if len(digests) == 1 else ""
     return Report(
         run_id="+".join(sorted({run.run_id for run in runs})),
-        plan_digest=_plan_digest(reports, plan),
+        plan_digest=plan.digest if plan else digest,
         commit=runs[0].commit,
         started_at=min(reports, key=_start_of).started_at,
         duration_s=max(run.duration_s for run in runs),
@@ -123,28 +126,15 @@ def _check_same_release(reports: Sequence[Report]) -> None:
             hint="Download the results.json artifacts of the publish jobs first.",
             problem=Problem.RESULTS,
         )
-    hint = "Join only the results.json files of the jobs of one workflow run."
+    trouble = ""
     commits = sorted({report.commit for report in reports})
     if len(commits) > 1:
-        raise ConfigError(
-            f"the results files are of different commits: {', '.join(commits)}",
-            hint=hint,
-            problem=Problem.RESULTS,
-        )
-    if len({report.dry_run for report in reports}) > 1:
-        raise ConfigError(
-            "some of the results files are of a dry run, some are not",
-            hint=hint,
-            problem=Problem.RESULTS,
-        )
-
-
-def _plan_digest(reports: Sequence[Report], plan: Plan | None) -> str:
-    """Empty where each job planned its own part, so that there was no plan of the whole."""
-    if plan:
-        return plan.digest
-    digests = {report.plan_digest for report in reports}
-    return digests.pop() if len(digests) == 1 else ""
+        trouble = f"the results files are of different commits: {', '.join(commits)}"
+    elif len({report.dry_run for report in reports}) > 1:
+        trouble = "some of the results files are of a dry run, some are not"
+    if trouble:
+        hint = "Join only the results.json files of the jobs of one workflow run."
+        raise ConfigError(trouble, hint=hint, problem=Problem.RESULTS)
 
 
 def _start_of(report: Report) -> datetime:

@@ -69,7 +69,7 @@ def _outputs(view: View, *, brief: bool) -> dict[str, str]:
     return {
         "result": view.verdict,
         "published": "true" if view.counts[Outcome.PUBLISHED] else "false",
-        "ecosystems": _ecosystems(result.package.id.ecosystem for result in report.results),
+        "ecosystems": _json(sorted({result.package.id.ecosystem for result in report.results})),
         **{
             f"{outcome}-packages": _json(
                 [
@@ -164,11 +164,24 @@ def plan_outputs(plan: Plan, *, apart: bool = False) -> dict[str, str]:
     if any(planned.shard for planned in plan.packages):
         rows = _shard_rows(plan)
     else:
-        rows = _ecosystem_rows(work, plan, apart=apart)
+        groups = (
+            sorted({(each.ecosystem,) for each in work}) if apart else _joint_ecosystems(work, plan)
+        )
+        rows = [
+            {
+                "ecosystem": ",".join(together),
+                "packages": "\n".join(
+                    str(package) if len(together) > 1 else package.name
+                    for package in work
+                    if package.ecosystem in together
+                ),
+            }
+            for together in groups
+        ]
     return {
         "matrix": _json({"include": rows}),
         "has-work": "true" if rows else "false",
-        "ecosystems": _ecosystems(planned.package.id.ecosystem for planned in plan.packages),
+        "ecosystems": _json(sorted({each.package.id.ecosystem for each in plan.packages})),
     }
 
 
@@ -200,25 +213,6 @@ def _shard_rows(plan: Plan) -> list[dict[str, str]]:
     ]
 
 
-def _ecosystem_rows(
-    work: Collection[PackageId], plan: Plan, *, apart: bool
-) -> list[dict[str, str]]:
-    groups = (
-        sorted({(each.ecosystem,) for each in work}) if apart else _joint_ecosystems(work, plan)
-    )
-    return [
-        {
-            "ecosystem": ",".join(together),
-            "packages": "\n".join(
-                str(package) if len(together) > 1 else package.name
-                for package in work
-                if package.ecosystem in together
-            ),
-        }
-        for together in groups
-    ]
-
-
 def _joint_ecosystems(work: Collection[PackageId], plan: Plan) -> list[tuple[str, ...]]:
     """The ecosystems of `work`; those with an edge between them share a tuple."""
     groups = {package.ecosystem: {package.ecosystem} for package in work}
@@ -228,10 +222,6 @@ def _joint_ecosystems(work: Collection[PackageId], plan: Plan) -> list[tuple[str
             joined = groups[package.ecosystem] | groups[on.ecosystem]
             groups |= dict.fromkeys(joined, joined)
     return sorted({tuple(sorted(group)) for group in groups.values()})
-
-
-def _ecosystems(names: Iterable[str]) -> str:
-    return _json(sorted(set(names)))
 
 
 def _json(value: object) -> str:

@@ -42,8 +42,8 @@ def plan_headline(plan: Plan) -> str:
     if not plan.packages:
         return "No package to publish"
     counts = Counter(planned.action for planned in plan.packages)
-    parts = [f"{counts[action]} {ACTIONS[action].word}" for action in Action if counts[action]]
-    told = [*parts, *headline_words(plan.packages)]
+    told = [f"{counts[action]} {ACTIONS[action].word}" for action in Action if counts[action]]
+    told += headline_words(plan.packages)
     return f"{packages(len(plan.packages))}: {', '.join(told)}"
 
 
@@ -153,7 +153,22 @@ def plan_json(plan: Plan, root: Path) -> str:
         "commit": plan.commit,
         "registries": dict(sorted(plan.registries.items())),
         "notes": list(plan.notes),
-        "packages": [_planned_row(planned, root) for planned in plan.packages],
+        "packages": [
+            _package_row(planned.package, root)
+            | {
+                "action": planned.action.value,
+                "reason": planned.reason,
+                "fingerprint": planned.fingerprint,
+                "artifacts": _file_rows(planned.artifacts, root),
+                "prebuilt": _file_rows(planned.package.prebuilt, root),
+                "published": planned.published and row_of(planned.published, lacks={}, since={}),
+                "warnings": planned.warnings,
+                **({"shard": planned.shard} if planned.shard else {}),
+                **({"tag": planned.tag} if planned.tag else {}),
+                **({"announcement": planned.announcement} if planned.announcement else {}),
+            }
+            for planned in plan.packages
+        ],
         "private": [
             _package_row(package, root) | {"reason": package.unpublishable}
             for package in plan.private
@@ -172,21 +187,6 @@ def _package_row(package: Package, root: Path) -> dict[str, object]:
             {"on": str(need.on), "kind": need.kind, "requirement": need.requirement}
             for need in package.dependencies
         ],
-    }
-
-
-def _planned_row(planned: PlannedPackage, root: Path) -> dict[str, object]:
-    return _package_row(planned.package, root) | {
-        "action": planned.action.value,
-        "reason": planned.reason,
-        "fingerprint": planned.fingerprint,
-        "artifacts": _file_rows(planned.artifacts, root),
-        "prebuilt": _file_rows(planned.package.prebuilt, root),
-        "published": planned.published and row_of(planned.published, lacks={}, since={}),
-        "warnings": planned.warnings,
-        **({"shard": planned.shard} if planned.shard else {}),
-        **({"tag": planned.tag} if planned.tag else {}),
-        **({"announcement": planned.announcement} if planned.announcement else {}),
     }
 
 

@@ -146,14 +146,15 @@ def tagged_lines(followed: Followed) -> list[str]:
     return [
         *([log_line(f"tagged: {_few_names(list(tags))}")] if tags else []),
         *([log_line(f"announced: {_few_names(list(releases))}")] if releases else []),
-        *(_lack_line(lack) for lack in find_lacks(everyone)),
+        *(
+            log_line(
+                f"{lack.words}: {_few_names(lack.names)}: "
+                + ". ".join(clip(text, _MAX_CHARS) for text in (lack.note, lack.advice) if text)
+                + (f" {lack.problem.url}" if lack.problem else "")
+            )
+            for lack in find_lacks(everyone)
+        ),
     ]
-
-
-def _lack_line(lack: Lack) -> str:
-    said = ". ".join(filter(None, (clip(lack.note, _MAX_CHARS), clip(lack.advice, _MAX_CHARS))))
-    page = f" {lack.problem.url}" if lack.problem else ""
-    return log_line(f"{lack.words}: {_few_names(lack.names)}: {said}{page}")
 
 
 def lack_annotations(lacking: Iterable[Lack]) -> list[tuple[str, str]]:

@@ -72,12 +72,22 @@ class Review:
 
 def show_review(review: Review, stream: TextIO, environment: Mapping[str, str]) -> None:
     """In colours and as wide as the terminal, or as plain lines that hold no command."""
-    if stream.isatty() and environment.get("TERM") != "dumb":
-        console = _console(stream, environment)
+    is_screen = stream.isatty() and environment.get("TERM") != "dumb"
+    environment = environment if is_screen else {**environment, "NO_COLOR": "1"}
+    console = Console(
+        file=stream,
+        width=None if is_screen else _LOG_WIDTH,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        no_color=bool(environment.get("NO_COLOR")) or None,
+        force_terminal=None if is_screen else False,
+        _environ=environment,
+    )
+    if is_screen:
         for part in _parts(review):
             console.print(part)
         return
-    console = _console(stream, {**environment, "NO_COLOR": "1"}, width=_LOG_WIDTH)
     with console.capture() as captured:
         for part in _parts(review):
             console.print(part)
@@ -86,31 +96,21 @@ def show_review(review: Review, stream: TextIO, environment: Mapping[str, str]) 
     stream.flush()
 
 
-def _console(stream: TextIO, environment: Mapping[str, str], width: int | None = None) -> Console:
-    return Console(
-        file=stream,
-        width=width,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        no_color=bool(environment.get("NO_COLOR")) or None,
-        force_terminal=False if width else None,
-        _environ=environment,
-    )
-
-
 def _parts(review: Review) -> Iterator[RenderableType]:
-    yield _line(_headline(review), "bold")
+    commit = f" of commit {clip(review.commit, 12)}" if review.commit else ""
+    wait = "waits" if len(review.changes) == 1 else "wait"
+    where = ", ".join(review.places)
+    yield _line(f"{packages(len(review.changes))}{commit} {wait} for approval at {where}", "bold")
     yield from _list_lines("Staged by this run:", review.run, "bold")
     if review.changes:
         yield Text()
         yield _overview(review.changes)
-    looked_at = [change for change in review.changes if _details(change)]
-    for change in looked_at:
-        yield Text()
-        yield _line(f"{change.package} {change.version}", "cyan")
-        for line, style in _details(change):
-            yield Padding(_line(line, style), (0, 0, 0, 2))
+    for change in review.changes:
+        if details := _details(change):
+            yield Text()
+            yield _line(f"{change.package} {change.version}", "cyan")
+            for line, style in details:
+                yield Padding(_line(line, style), (0, 0, 0, 2))
     yield from _list_lines("Not to be approved:", review.refused, "bold red")
     yield from _list_lines("Needs no approval any more:", review.settled, "dim")
     yield from _list_lines(
@@ -119,13 +119,6 @@ def _parts(review: Review) -> Iterator[RenderableType]:
         "yellow",
     )
     yield Text()
-
-
-def _headline(review: Review) -> str:
-    commit = f" of commit {clip(review.commit, 12)}" if review.commit else ""
-    count = packages(len(review.changes))
-    wait = "waits" if len(review.changes) == 1 else "wait"
-    return f"{count}{commit} {wait} for approval at {', '.join(review.places)}"
 
 
 def _overview(changes: Sequence[Change]) -> Table:
@@ -140,34 +133,23 @@ def _overview(changes: Sequence[Change]) -> Table:
     for change in changes:
         number = str(change.level) if change.level != level else ""
         level = change.level
+        version, size = f"{change.version} (new)", _bytes(change.size)
+        if change.before:
+            version = f"{change.before} → {change.version}"
+            if more := change.size - change.size_before:
+                size += f" ({'+' if more > 0 else '-'}{_bytes(abs(more))})"
+        marks = [f"+{len(change.added)}"] if change.added else []
+        marks += [f"-{len(change.removed)}"] if change.removed else []
+        files = str(change.files or "?") + (f" ({' '.join(marks)})" if marks else "")
         table.add_row(
             Text(number, style="bold"),
             _line(str(change.package), "cyan"),
-            _line(_step(change)),
+            _line(version),
             _line(change.tag, "" if change.tag == "latest" else "yellow"),
-            Text(_size(change)),
-            Text(_files(change), style="bold red" if change.scripts else ""),
+            Text(size),
+            Text(files, style="bold red" if change.scripts else ""),
         )
     return table
-
-
-def _step(change: Change) -> str:
-    return f"{change.before} → {change.version}" if change.before else f"{change.version} (new)"
-
-
-def _size(change: Change) -> str:
-    shown = _bytes(change.size)
-    more = change.size - change.size_before
-    if not change.before or not more:
-        return shown
-    return f"{shown} ({'+' if more > 0 else '-'}{_bytes(abs(more))})"
-
-
-def _files(change: Change) -> str:
-    marks = [f"+{len(change.added)}"] if change.added else []
-    marks += [f"-{len(change.removed)}"] if change.removed else []
-    shown = str(change.files) if change.files else "?"
-    return f"{shown} ({' '.join(marks)})" if marks else shown
 
 
 def _details(change: Change) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from releasekit.text.escape import clip, log_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from releasekit.model import Artifact, Package, Report
+    from releasekit.model import Report
     from releasekit.problems import Problem
 
 _FEW: Final = 3
@@ -47,12 +47,13 @@ def remarks(view: View) -> list[str]:
     what builds were kept from, what was signed, and what was tagged and announced.
     """
     report = view.report
-    files = [
-        (_name(artifact, result.package), f"{artifact.size} bytes", f"sha256:{artifact.sha256}")
-        for result in report.results
-        for artifact in result.artifacts
-        if report.dry_run and not result.outcome.done
-    ]
+    files = []
+    for result in report.results if report.dry_run else ():
+        for file in result.artifacts if not result.outcome.done else ():
+            # A Go module's file is named after its version alone.
+            alone = file.path.stem == result.package.version
+            name = f"{result.package.id.name} {file.filename}" if alone else file.filename
+            files.append((name, f"{file.size} bytes", f"sha256:{file.sha256}"))
     hints = hint_lines(
         (str(each.package.id), each.hint, each.problem) for each in view.failures_first
     )
@@ -67,12 +68,6 @@ def remarks(view: View) -> list[str]:
         *spent_line(report.spent),
         *tagged_lines(report.results),
     ]
-
-
-def _name(artifact: Artifact, package: Package) -> str:
-    """A Go module's file is named after its version alone."""
-    alone = artifact.path.stem == package.version
-    return f"{package.id.name} {artifact.filename}" if alone else artifact.filename
 
 
 def approval_table(

@@ -16,7 +16,7 @@ from releasekit.text.escape import log_line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from releasekit.model import Package, Report, Result
+    from releasekit.model import Package, Result
 
 _MAX_WIDTH: Final = 100
 _BECAME: Final[Mapping[str, str]] = {
@@ -115,10 +115,6 @@ def web_page(url: str) -> str:
 def package_url(result: Result) -> str:
     """The page of the version at its registry, or the page where it waits for approval."""
     return web_page(result.url or (result.staged.url if result.staged else ""))
-
-
-def run_url(report: Report) -> str:
-    return trusted_page(report.run_url)
 
 
 def commit_page(repository: str, commit: str) -> str:

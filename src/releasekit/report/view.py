@@ -19,7 +19,7 @@ from releasekit.report.text import became, few, packages, without_name
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from releasekit.model import Package, PackageId, Report, Result
     from releasekit.report.remarks import Lack
@@ -209,9 +209,7 @@ class View:
 
     @cached_property
     def failures_last(self) -> list[Result]:
-        """What needs attention comes last, because the end of a log is read first; otherwise in
-        publish order.
-        """
+        """Likewise last, because the end of a log is read first."""
         return sorted(self.report.results, key=lambda result: -_SEVERITY.index(result.outcome))
 
     @cached_property
@@ -352,7 +350,13 @@ def awaiting_approval(
     """What is staged, and what is blocked by nothing else; dependencies come first in `results`."""
     found: set[PackageId] = set()
     absent: set[PackageId] = set()
-    held = _held_back(results, edges)
+    # The ecosystems of packages that need what is staged in another one.
+    staged = {result.package.id for result in results if result.outcome is Outcome.STAGED}
+    held = {
+        package.ecosystem
+        for package, needs in edges.items()
+        if any(on.ecosystem != package.ecosystem for on in staged.intersection(needs))
+    }
     for result in results:
         package, outcome = result.package.id, result.outcome
         missing = absent.intersection(edges.get(package, ()))
@@ -363,18 +367,6 @@ def awaiting_approval(
         if not outcome.done:
             absent.add(package)
     return frozenset(found)
-
-
-def _held_back(
-    results: Iterable[Result], edges: Mapping[PackageId, Collection[PackageId]]
-) -> set[str]:
-    """The ecosystems of packages that need what is staged in another one."""
-    staged = {result.package.id for result in results if result.outcome is Outcome.STAGED}
-    return {
-        package.ecosystem
-        for package, needs in edges.items()
-        if any(on.ecosystem != package.ecosystem for on in staged.intersection(needs))
-    }
 
 
 def waiting_clause(count: int) -> str:

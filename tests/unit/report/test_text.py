@@ -1,20 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 
 from releasekit.model import Outcome, Staged
-from releasekit.report.text import (
-    MAX_CHARS,
-    commit_page,
-    package_url,
-    run_url,
-    trusted_page,
-    web_page,
-)
-from sample_runs import hostile_text, outcomes, result
+from releasekit.report.text import MAX_CHARS, commit_page, package_url, trusted_page, web_page
+from sample_runs import hostile_text, result
 
 REPOSITORY = "https://github.com/acme/widgets"
 
@@ -51,8 +42,7 @@ def test_a_page_of_a_registry_is_a_link(url: str) -> None:
 def test_anything_else_is_none(url: str) -> None:
     """R35"""
     assert web_page(url) == ""
-    run = replace(outcomes(), run_url=url)
-    assert (trusted_page(url), run_url(run), commit_page(url, "c0ffee00")) == ("", "", "")
+    assert (trusted_page(url), commit_page(url, "c0ffee00")) == ("", "")
 
 
 @given(text=hostile_text)

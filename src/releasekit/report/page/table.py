@@ -97,6 +97,10 @@ def _row(number: int, result: Result, neighbours: _Neighbours) -> str:
 def _facts(result: Result, neighbours: _Neighbours) -> list[tuple[str, str]]:
     """Terms and HTML; a term without text is left out."""
     whole = result.reason if len(result.reason) > _SHORT else ""
+    approval = ""
+    if staged := result.staged:
+        approval = html_link(clip(staged.url or "yes", 500), web_page(staged.url))
+        approval += f" as {html(clip(staged.tag, 100))}" if staged.tag else ""
     waited = html(package_words(result.spent))
     tries = ", ".join(
         f"{span.phase} {seconds(span.end_s - span.start_s)} (from {seconds(span.start_s)})"
@@ -107,7 +111,7 @@ def _facts(result: Result, neighbours: _Neighbours) -> list[tuple[str, str]]:
         ("What to do", advice(result)),
         ("Its log", output(result)),
         ("Where it is", html_link(clip(result.url, 500), web_page(result.url))),
-        ("Waits for approval", _approval_link(result)),
+        ("Waits for approval", approval),
         ("Tag", _tag_text(result.tag)),
         ("Release", _tag_text(result.announcement)),
         ("Its time", f'<span class="why">{waited}</span>' if waited else ""),
@@ -130,13 +134,6 @@ def _tag_text(each: Tag | Announcement | None) -> str:
     if isinstance(each, Tag) and each.commit:
         parts.append(f"<code>{html(clip(each.commit, 80))}</code>")
     return "<br>".join(parts)
-
-
-def _approval_link(result: Result) -> str:
-    if result.staged is None:
-        return ""
-    tag = f" as {html(clip(result.staged.tag, 100))}" if result.staged.tag else ""
-    return html_link(clip(result.staged.url or "yes", 500), web_page(result.staged.url)) + tag
 
 
 def _warnings(result: Result) -> str:

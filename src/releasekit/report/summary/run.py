@@ -31,7 +31,7 @@ from releasekit.report.summary.markdown import (
     title,
     warning_section,
 )
-from releasekit.report.text import count_of, few, package_url, packages, run_url, seconds, size
+from releasekit.report.text import count_of, few, package_url, packages, seconds, size, trusted_page
 from releasekit.report.view import View, next_steps, waiting_clause
 from releasekit.text.escape import clip, code, fence, link, markdown
 
@@ -163,7 +163,7 @@ def _approval_section(report: Report, detail: Detail) -> list[str]:
     waiting = [result for result in report.results if result.outcome is Outcome.STAGED]
     if not waiting:
         return []
-    run = run_url(report)
+    run = trusted_page(report.run_url)
     shared = {result.reason for result in waiting}
     width = 4 if len(shared) == 1 else 5
     rows = []
