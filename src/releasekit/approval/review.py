@@ -13,6 +13,7 @@ from releasekit.errors import ConfigError, DigestMismatch, PackageError
 from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.report.joined import publish_order
+from releasekit.report.mermaid import layers
 from releasekit.report.review import Change, Review
 
 if TYPE_CHECKING:
@@ -251,10 +252,7 @@ class Held:
 
     def levels(self) -> Mapping[PackageId, int]:
         """1 for packages that need nothing that waits, and up from there."""
-        found: dict[PackageId, int] = {}
-        for name in self.recorded:
-            found[name] = 1 + max((found[need] for need in self.needs[name]), default=0)
-        return found
+        return layers(self.recorded, self.needs)
 
     def needed_by(self) -> Mapping[PackageId, Sequence[PackageId]]:
         """For each package, the waiting packages that need it."""

@@ -124,11 +124,17 @@ async def changes(
     except CommandFailed:
         return {}
     directories = [package.directory for package in everything]
-    found = {
-        each: _own_files(names.get(pair, ()), each[0], directories)
-        for each, pair in differing.items()
-    }
-    return {each: paths for each, paths in found.items() if paths}
+    found = {}
+    for each, pair in differing.items():
+        directory = each[0].directory
+        inner = tuple(
+            f"{other.relative_to(directory).as_posix()}/"
+            for other in directories
+            if other != directory and other.is_relative_to(directory)
+        )
+        if own := tuple(name for name in names.get(pair, ()) if not name.startswith(inner)):
+            found[each] = own
+    return found
 
 
 async def tracked_files(root: Path, processes: Processes) -> list[str]:
@@ -182,17 +188,6 @@ async def _differences(
         else:
             names.append(line)
     return {pair: tuple(names) for pair, names in found.items()}
-
-
-def _own_files(
-    names: Sequence[str], package: Package, directories: Sequence[Path]
-) -> tuple[str, ...]:
-    below = tuple(
-        f"{directory.relative_to(package.directory).as_posix()}/"
-        for directory in directories
-        if directory != package.directory and directory.is_relative_to(package.directory)
-    )
-    return tuple(name for name in names if not name.startswith(below))
 
 
 def compiled(names: Iterable[str], package: Package) -> list[str]:

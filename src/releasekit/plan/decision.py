@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.host import durable
 from releasekit.model import Action, Artifact, Published
 from releasekit.report.text import few
+from releasekit.state.quarantine import is_intact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -197,14 +197,7 @@ def is_clean(commit: str) -> bool:
 
 def intact(entry: HistoryEntry) -> bool:
     """Whether the stored bytes are still those that were built."""
-    for artifact in entry.artifacts:
-        try:
-            there = durable.sha256_of(artifact.path, max_bytes=artifact.size)
-            if there != artifact.sha256:
-                return False
-        except OSError:
-            return False
-    return bool(entry.artifacts)
+    return bool(entry.artifacts) and all(is_intact(each.path, each) for each in entry.artifacts)
 
 
 def without_unplanned(

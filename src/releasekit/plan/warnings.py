@@ -217,7 +217,9 @@ async def _unbumped(
         return below(package.directory, root, tracked)
 
     def packed(package: Package, then: Revision) -> Sequence[str]:
-        return _packed(found.get((package, then), ()), package, targets, own(package))
+        names = found.get((package, then), ())
+        packs = targets[package.id.ecosystem].packs
+        return list(filter(packs(package, own(package)), names)) if names else names
 
     changed = {package: packed(package, then) for package, then in since.items()}
     offering = {
@@ -302,10 +304,3 @@ async def _compared(
     except CommandFailed:
         return {}
     return {each: then[each.id] == today[each.id] for each in asked if then.get(each.id)}
-
-
-def _packed(
-    names: Sequence[str], package: Package, targets: Mapping[str, Target], tracked: Sequence[str]
-) -> Sequence[str]:
-    packs = targets[package.id.ecosystem].packs
-    return list(filter(packs(package, tracked), names)) if names else names

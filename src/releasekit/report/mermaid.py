@@ -125,19 +125,14 @@ def _of_groups(
     found = group_packages(marks, edges, order=order, rows=rows)
     nodes = {id(group): f"g{index}" for index, group in enumerate(found.groups)}
     lines = [_GROUPS]
-    lines += [
-        f"    {nodes[id(group)]}[{_label(group)}]:::{group.worst.style}" for group in found.groups
-    ]
+    for group in found.groups:
+        named = f"{escape.mermaid_words(group.ecosystem)} · {group.layers}"
+        squares = " ".join(f"{mark.square} {count}" for mark, count in group.counts)
+        words = filter(None, [named, squares, escape.mermaid_words(group.failures)])
+        lines.append(f'    {nodes[id(group)]}["{"<br/>".join(words)}"]:::{group.worst.style}')
     lines += [f"    {nodes[id(on)]} --> {nodes[id(group)]}" for on, group in found.ties]
     lines += [f"    {nodes[id(on)]} ~~~ {nodes[id(group)]}" for on, group in found.below]
     return "\n".join([*lines, *_classes(group.worst.style for group in found.groups)])
-
-
-def _label(group: Box) -> str:
-    squares = " ".join(f"{mark.square} {count}" for mark, count in group.counts)
-    named = f"{escape.mermaid_words(group.ecosystem)} · {group.layers}"
-    words = [named, squares, escape.mermaid_words(group.failures)]
-    return f'"{"<br/>".join(filter(None, words))}"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -294,7 +294,17 @@ def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal
             problem=Problem.PINNED_MANIFEST,
         )
     backup = directory / f"{_sha256(os.fsencode(min(paths)))[:16]}.json"
-    body = json.dumps([_encode(original, root) for original in originals]).encode()
+    rows = [
+        {
+            "path": original.path.relative_to(root).as_posix(),
+            "data": base64.b64encode(original.data).decode("ascii"),
+            "pinned": original.pinned,
+            "attributes": asdict(original.attributes),
+            "times_ns": original.times_ns,
+        }
+        for original in originals
+    ]
+    body = json.dumps(rows).encode()
     mark = f" {seal.of_bytes(_PURPOSE, body)}" if seal is not None else ""
     sealed = f"{_sha256(body)}{mark}\n".encode() + body
     if len(sealed) > MAX_BYTES:
@@ -369,16 +379,6 @@ def _differs(original: Original) -> bool:
 def _temporary(path: Path) -> Path:
     """The same name in every run, so that the next one can remove what a killed run left."""
     return path.with_name(f".{path.name}.releasekit")
-
-
-def _encode(original: Original, root: Path) -> dict[str, object]:
-    return {
-        "path": original.path.relative_to(root).as_posix(),
-        "data": base64.b64encode(original.data).decode("ascii"),
-        "pinned": original.pinned,
-        "attributes": asdict(original.attributes),
-        "times_ns": original.times_ns,
-    }
 
 
 def _decode(fields: Mapping[str, Any], root: Path) -> Original:

@@ -32,19 +32,26 @@ def quarantine(state_directory: Path, history: History, ecosystems: Collection[s
     Raises StateError, for instance for a link in the way.
     """
     with state_errors(MOVE_AWAY):
-        named = _group_by_directory(state_directory, history)
+        # The entries that have files, by the directory of these below `dist`.
+        dist = state_directory / BUILT
+        named: Named = {
+            place.relative_to(dist): (f"{package} {version}", entry)
+            for (package, version), entry in history.entries.items()
+            for place in {artifact.path.parent for artifact in entry.artifacts}
+            if place.is_relative_to(dist) and place != dist
+        }
         for where, (_, entry) in named.items():
-            aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
+            aside, built = state_directory / QUARANTINE / where, dist / where
             sealed = entry.sealed and where.parts[0] in ecosystems
             if sealed and _has_files(aside, entry) and not _has_files(built, entry):
                 _move(aside, built)
         found = [
             where
             for ecosystem in sorted(ecosystems)
-            for where in _find_unvouched(state_directory / BUILT, ecosystem, named)
+            for where in _find_unvouched(dist, ecosystem, named)
         ]
         for where in found:
-            aside, built = state_directory / QUARANTINE / where, state_directory / BUILT / where
+            aside, built = state_directory / QUARANTINE / where, dist / where
             # What was quarantined before stays if it is what the record names.
             if where in named and _has_files(aside, named[where][1]):
                 with Folder.reached(built.parent) as folder:
@@ -77,17 +84,6 @@ def _with_restored(state_directory: Path, entry: HistoryEntry) -> HistoryEntry:
                 lying = [replace(each, path=aside / each.filename) for each in entry.artifacts]
                 return replace(entry, artifacts=tuple(lying))
     return entry
-
-
-def _group_by_directory(state_directory: Path, history: History) -> Named:
-    """The entries that have files, by the directory of these below `dist`."""
-    built = state_directory / BUILT
-    return {
-        place.relative_to(built): (f"{package} {version}", entry)
-        for (package, version), entry in history.entries.items()
-        for place in {artifact.path.parent for artifact in entry.artifacts}
-        if place.is_relative_to(built) and place != built
-    }
 
 
 def _find_unvouched(built: Path, ecosystem: str, named: Named) -> Iterator[PurePath]:
@@ -129,11 +125,12 @@ def _has_files(directory: Path, entry: HistoryEntry) -> bool:
     wanted = {artifact.filename: artifact for artifact in entry.artifacts}
     about = {name_for(each) for each in wanted for name_for in (bundle_name, unfinished_name)}
     return {*durable.names(directory)} - about == wanted.keys() and all(
-        _is_intact(directory / name, artifact) for name, artifact in wanted.items()
+        is_intact(directory / name, artifact) for name, artifact in wanted.items()
     )
 
 
-def _is_intact(path: Path, artifact: Artifact) -> bool:
+def is_intact(path: Path, artifact: Artifact) -> bool:
+    """Whether the file at `path` has the bytes of `artifact`."""
     try:
         return durable.sha256_of(path, max_bytes=artifact.size) == artifact.sha256
     except OSError:
