@@ -200,12 +200,9 @@ class TaskGraph:
             elif batch.absent:
                 # A dry run builds what it can; the registry's version may be good enough.
                 names = few([on.name for on in sorted(batch.absent)])
-                for each in batch.packages:
-                    self._runs[
-                        each
-                    ].postponed = (
-                        f"not built in a dry run, as it can be only once the registry has {names}"
-                    )
+                why = f"not built in a dry run, as it can be only once the registry has {names}"
+                for package in batch.packages:
+                    self._runs[package].postponed = why
             tasks.append(Task(name=node, lane="build", after=frozenset(needs - {node})))
         return tasks
 
