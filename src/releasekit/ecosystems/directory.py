@@ -44,7 +44,6 @@ class Layout(Protocol):
 
     def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
         """Where a built file goes; None for one that no client would look for."""
-        ...
 
     def attestation(
         self, package: Package, filename: str, bundle: Bundle
@@ -52,7 +51,6 @@ class Layout(Protocol):
         """Where a client finds what says where a built file comes from, and in which words; None
         where no client looks for that.
         """
-        ...
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         """Everything to rewrite once the files of `package` are there, in this order.
@@ -60,11 +58,9 @@ class Layout(Protocol):
         Each page is asked for when the one before it is in place. A kill in between leaves what a
         later call completes: pages come from the files, not from what was added last.
         """
-        ...
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         """What a client sees, from the pages alone: None, or FileNotFoundError, for nothing."""
-        ...
 
 
 class DirectoryRegistry:

@@ -47,7 +47,7 @@ class DistFile:
     sha256: str = ""
 
 
-def collected(
+def collect_files(
     dist: Sequence[Dist], ecosystems: Mapping[str, EcosystemDeclaration]
 ) -> list[DistFile]:
     """Every package file, sorted by path; blocks.
@@ -92,23 +92,21 @@ def below(place: Dist) -> Iterator[Path]:
             count += 1
             if count > MAX_FILES:
                 raise dist_error(f"{place.label}: there are more than {MAX_FILES} files in it")
-            if path.is_symlink():
-                _refuse_outside(path, place)
-            else:
+            if not path.is_symlink():
                 yield path
-
-
-def _refuse_outside(link: Path, place: Dist) -> None:
-    """What a link inside leads to is there under its own name too."""
-    try:
-        led = link.resolve()
-    except RuntimeError as error:  # before Python 3.13
-        raise dist_error(f"{link} is a symbolic link that leads to itself; remove it") from error
-    if not led.is_relative_to(place.path):
-        raise dist_error(
-            f"{link} is a symbolic link that leads out of {place.path}",
-            "Copy the file there: only what lies in the directory is published.",
-        )
+                continue
+            # What a link inside leads to is there under its own name too.
+            try:
+                led = path.resolve()
+            except RuntimeError as error:  # before Python 3.13
+                raise dist_error(
+                    f"{path} is a symbolic link that leads to itself; remove it"
+                ) from error
+            if not led.is_relative_to(place.path):
+                raise dist_error(
+                    f"{path} is a symbolic link that leads out of {place.path}",
+                    "Copy the file there: only what lies in the directory is published.",
+                )
 
 
 def _find_ecosystem(path: Path, place: Dist, ecosystems: Mapping[str, EcosystemDeclaration]) -> str:

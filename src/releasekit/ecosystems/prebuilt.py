@@ -5,13 +5,12 @@ workspace, and put in the place of what would be built.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.dist_files import collected, dist_error, refuse_other_bytes
+from releasekit.ecosystems.dist_files import collect_files, dist_error, refuse_other_bytes
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError, PlanError, did_you_mean
 from releasekit.host import durable
@@ -53,7 +52,7 @@ def _with_prebuilt(
     ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> dict[str, Target]:
     files: defaultdict[str, list[DistFile]] = defaultdict(list)
-    for file in collected(dist, ecosystems):
+    for file in collect_files(dist, ecosystems):
         files[file.ecosystem].append(file)
     for place in dist:
         owner = PackageId.parse(place.owner)
@@ -145,10 +144,7 @@ class _Found:
 
     def _inspect(self, file: DistFile) -> tuple[Contained, Artifact]:
         try:
-            with (
-                durable.opened(file.path, os.O_RDONLY) as descriptor,
-                open(descriptor, "rb", closefd=False) as data,
-            ):
+            with durable.reading(file.path) as data:
                 contained = self.prebuilt.contained(data, file.path)
                 data.seek(0)
                 found = digests(data, *self.prebuilt.algorithms)
