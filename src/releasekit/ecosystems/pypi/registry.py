@@ -226,7 +226,6 @@ class PackageIndex:
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """The versions that pypi.org no longer takes files for. Raises PlanError for a version that
         it refuses.
-
         https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
         """
         if not self.is_pypi:
