@@ -52,48 +52,38 @@ class Approval(Protocol):
     @property
     def url(self) -> str:
         """For messages; never holds credentials."""
-        ...
 
     def check_credentials(self) -> None:
         """Raises MissingCredentials, or UnnamedRegistry; no network."""
-        ...
 
     async def waiting(self, recorded: Result) -> Waiting | None:
         """What waits under this version, recorded id or not; None when surely nothing does."""
-        ...
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
         """Its files, downloaded to `into`, a private directory, with the digests of these bytes,
         sha256 among them. What is recorded bounds how many bytes are taken.
         """
-        ...
 
     async def is_visible(self, recorded: Result, into: Path) -> bool:
         """Whether everybody can install it; raises DigestMismatch where that is other bytes. What
         has to be downloaded for that goes to `into`, as below.
         """
-        ...
 
     async def last_published(self, recorded: Result, into: Path) -> Contents | None:
         """The version before this one, for comparison; None where there is none, or none is told.
         Files that have to be downloaded for that go to `into`.
         """
-        ...
 
     def contents(self, recorded: Result, artifacts: Sequence[Artifact]) -> Contents:
         """Of what `files` brought; blocks. Raises PackageError for what cannot be read."""
-        ...
 
     async def approve(self, waiting: Waiting, code: str) -> None:
         """Raises CodeWanted for a code that is empty or not taken (any longer), where one is
         needed, and UnderReview. After anything else it is to be asked what became of it.
         """
-        ...
 
     async def reject(self, waiting: Waiting, code: str) -> None:
         """As `approve`; what is rejected is gone, with all that has its id."""
-        ...
 
     async def confirmed(self, wanted: CodeWanted) -> str:
         """Wait until a person has been at `wanted.page`, and return the code that comes of it."""
-        ...

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.aio import uncancellable
 from releasekit.config.values import Directory
-from releasekit.errors import PackageError, Rejected, Transient
+from releasekit.ecosystems.shared.artifacts import read_attestation
+from releasekit.ecosystems.shared.packages import not_a_package
+from releasekit.errors import Rejected, Transient
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.flock import try_lock
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path, PurePosixPath
 
+    from releasekit.errors import PackageError
     from releasekit.model import Artifact, Package, Published
     from releasekit.provenance.bundle import Bundle
 
@@ -41,7 +44,6 @@ class Layout(Protocol):
 
     def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
         """Where a built file goes; None for one that no client would look for."""
-        ...
 
     def attestation(
         self, package: Package, filename: str, bundle: Bundle
@@ -49,7 +51,6 @@ class Layout(Protocol):
         """Where a client finds what says where a built file comes from, and in which words; None
         where no client looks for that.
         """
-        ...
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         """Everything to rewrite once the files of `package` are there, in this order.
@@ -57,11 +58,9 @@ class Layout(Protocol):
         Each page is asked for when the one before it is in place. A kill in between leaves what a
         later call completes: pages come from the files, not from what was added last.
         """
-        ...
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         """What a client sees, from the pages alone: None, or FileNotFoundError, for nothing."""
-        ...
 
 
 class DirectoryRegistry:
@@ -126,11 +125,9 @@ class DirectoryRegistry:
         with open_artifact(artifact) as file:
             data = file.read()
         # Before the file, so that none is ever shown without; until then it belongs to no file.
-        if artifact.attestation is not None:
-            from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
-
-            bundle = read(artifact.attestation)
-            if attested := self._layout.attestation(package, artifact.filename, bundle):
+        if bundle := read_attestation(artifact):
+            attested = self._layout.attestation(package, artifact.filename, bundle)
+            if attested is not None:
                 _write(self._root / attested[0], attested[1])
         durable.replace(path, data)
 
@@ -149,9 +146,7 @@ class DirectoryRegistry:
 
 
 def misnamed(package: Package, filename: str) -> PackageError:
-    return PackageError(
-        f"{package}: {filename} is not the name of one of its files", problem=Problem.NOT_A_PACKAGE
-    )
+    return not_a_package(f"{package}: {filename} is not the name of one of its files")
 
 
 def read_page(path: Path) -> bytes | None:

@@ -47,7 +47,7 @@ class DistFile:
     sha256: str = ""
 
 
-def collected(
+def collect_files(
     dist: Sequence[Dist], ecosystems: Mapping[str, EcosystemDeclaration]
 ) -> list[DistFile]:
     """Every package file, sorted by path; blocks.
@@ -62,14 +62,13 @@ def collected(
         checksums = [path for path in kept if _SUMS.fullmatch(path.name)]
         kept = [path for path in kept if not _SUMS.fullmatch(path.name)]
         if not kept:
-            raise ConfigError(
+            raise dist_error(
                 f"{place.label}: there is no package file below {place.path}",
-                hint="Was the artifact downloaded there? Leave `dist` out to build everything.",
-                problem=Problem.DIST,
+                "Was the artifact downloaded there? Leave `dist` out to build everything.",
             )
-        sums = _checksums(checksums)
+        sums = _read_checksums(checksums)
         for path in kept:
-            ecosystem = _ecosystem_of(path, place, ecosystems)
+            ecosystem = _find_ecosystem(path, place, ecosystems)
             file = DistFile(path, ecosystem, place.owner, sums.get(path, ""))
             found[path, place.owner] = file
     return [found[key] for key in sorted(found)]
@@ -85,45 +84,32 @@ def below(place: Dist) -> Iterator[Path]:
             with Folder.reached(directory) as folder:
                 directories, others = folder.listed()
         except OSError as error:
-            raise ConfigError(
-                f"{place.label}: {directory}: {error.strerror}", problem=Problem.DIST
-            ) from error
+            raise dist_error(f"{place.label}: {directory}: {error.strerror}") from error
         if len(directory.parts) - len(place.path.parts) > durable.MAX_DEPTH:
-            raise ConfigError(
-                f"{place.label}: {clip(str(directory), 200)} is too deep in it",
-                problem=Problem.DIST,
-            )
+            raise dist_error(f"{place.label}: {clip(str(directory), 200)} is too deep in it")
         pending += [directory / name for name in directories if name[0] != "."]
         for path in (directory / name for name in others if name[0] != "."):
             count += 1
             if count > MAX_FILES:
-                raise ConfigError(
-                    f"{place.label}: there are more than {MAX_FILES} files in it",
-                    problem=Problem.DIST,
-                )
-            if path.is_symlink():
-                _refuse_outside(path, place)
-            else:
+                raise dist_error(f"{place.label}: there are more than {MAX_FILES} files in it")
+            if not path.is_symlink():
                 yield path
+                continue
+            # What a link inside leads to is there under its own name too.
+            try:
+                led = path.resolve()
+            except RuntimeError as error:  # before Python 3.13
+                raise dist_error(
+                    f"{path} is a symbolic link that leads to itself; remove it"
+                ) from error
+            if not led.is_relative_to(place.path):
+                raise dist_error(
+                    f"{path} is a symbolic link that leads out of {place.path}",
+                    "Copy the file there: only what lies in the directory is published.",
+                )
 
 
-def _refuse_outside(link: Path, place: Dist) -> None:
-    """What a link inside leads to is there under its own name too."""
-    try:
-        led = link.resolve()
-    except RuntimeError as error:  # before Python 3.13
-        raise ConfigError(
-            f"{link} is a symbolic link that leads to itself; remove it", problem=Problem.DIST
-        ) from error
-    if not led.is_relative_to(place.path):
-        raise ConfigError(
-            f"{link} is a symbolic link that leads out of {place.path}",
-            hint="Copy the file there: only what lies in the directory is published.",
-            problem=Problem.DIST,
-        )
-
-
-def _ecosystem_of(path: Path, place: Dist, ecosystems: Mapping[str, EcosystemDeclaration]) -> str:
+def _find_ecosystem(path: Path, place: Dist, ecosystems: Mapping[str, EcosystemDeclaration]) -> str:
     wanted = place.owner.partition(":")[0]
     for name, ecosystem in ecosystems.items():
         if path.name.endswith(ecosystem.suffixes) and wanted in {"", name}:
@@ -131,45 +117,43 @@ def _ecosystem_of(path: Path, place: Dist, ecosystems: Mapping[str, EcosystemDec
     among = [ecosystems[wanted]] if wanted else ecosystems.values()
     suffixes = ", ".join(f"*{suffix}" for each in among for suffix in each.suffixes)
     whose = f" of {wanted}" if wanted else ""
-    raise ConfigError(
+    raise dist_error(
         f"{path} is not a package file{whose}: "
         f"these are named {suffixes or 'by tags, not by files'}",
-        hint=f"Keep everything else out of {place.path}.",
-        problem=Problem.DIST,
+        f"Keep everything else out of {place.path}.",
     )
 
 
-def _checksums(files: Sequence[Path]) -> dict[Path, str]:
+def _read_checksums(files: Sequence[Path]) -> dict[Path, str]:
     """What these files say of others beside them, by path."""
     found: dict[Path, str] = {}
     for path in files:
-        for number, line in enumerate(
-            read_text(path, max_bytes=_MAX_SUMS_BYTES).splitlines(), start=1
-        ):
+        lines = read_text(path, max_bytes=_MAX_SUMS_BYTES).splitlines()
+        for number, line in enumerate(lines, start=1):
             match = _SUM.fullmatch(line.strip())
             if match is None:
                 if line.strip() and not line.startswith("#"):
-                    raise ConfigError(
+                    raise dist_error(
                         f"{path}: line {number} is not a sha256 and a filename",
-                        hint="Write it with `sha256sum FILE… > SHA256SUMS`.",
-                        problem=Problem.DIST,
+                        "Write it with `sha256sum FILE… > SHA256SUMS`.",
                     )
                 continue
             name = match["name"] or path.name.removesuffix(".sha256")
             digest = match["digest"].lower()
             if found.setdefault(path.parent / name, digest) != digest:
-                raise ConfigError(
-                    f"{path}: {name} has another sha256 in a file beside it", problem=Problem.DIST
-                )
+                raise dist_error(f"{path}: {name} has another sha256 in a file beside it")
     return found
 
 
 def refuse_other_bytes(file: DistFile, sha256: str) -> None:
     """Raises ConfigError where the file is not what a checksum beside it says."""
     if file.sha256 and file.sha256 != sha256:
-        raise ConfigError(
+        raise dist_error(
             f"{file.path} has sha256:{sha256}, and the checksums beside it say "
             f"sha256:{file.sha256}",
-            hint="It was damaged or replaced on the way: download it again, or build it again.",
-            problem=Problem.DIST,
+            "It was damaged or replaced on the way: download it again, or build it again.",
         )
+
+
+def dist_error(message: str, hint: str = "") -> ConfigError:
+    return ConfigError(message, hint=hint, problem=Problem.DIST)

@@ -78,7 +78,6 @@ class Workspace(Protocol):
         `dependencies` hold in-repo packages only. What is never published has edges too; nothing
         that they ask for raises an error.
         """
-        ...
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         """`manifest`, one of its packages', with requirements on in-repo packages pinned as the
@@ -88,13 +87,11 @@ class Workspace(Protocol):
         the same text comes back when nothing needs a pin. Raises PlanError where a requirement
         excludes the planned version, and the ecosystem's own tool would take no other.
         """
-        ...
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """`packages` split into what one `build` call should get: singly where each build stands
         alone, all at once where one tool invocation serves them all.
         """
-        ...
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         """Build one batch; `into` tells where the files of a package go, and where those are that
@@ -103,7 +100,6 @@ class Workspace(Protocol):
         Manifests are already pinned. In-repo build dependencies were built by earlier calls (or
         are on the registry). One entry per package: what was built, or why not.
         """
-        ...
 
 
 W = TypeVar("W", bound=Workspace)
@@ -119,7 +115,6 @@ class Ecosystem(Protocol[W_co]):
         """What there is below `root` (absolute, resolved). Raises ConfigError naming file, key and
         value.
         """
-        ...
 
 
 class Registry(Protocol):
@@ -130,26 +125,22 @@ class Registry(Protocol):
     @property
     def url(self) -> str:
         """For messages and the report; never holds credentials."""
-        ...
 
     def check_credentials(self) -> None:
         """Raises MissingCredentials when an upload could not be authenticated, and UnnamedRegistry
         when it must not be: no input names this registry. No network.
         """
-        ...
 
     async def lookup(self, package: Package) -> Published | None:
         """What a client of the registry sees now; None only when the version is surely absent.
 
         Retries by itself (`request_with_retry`); raises Transient, Denied or Rejected on doubt.
         """
-        ...
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         """Send these files; returns when all are accepted, "already exists" included (the caller
         compares bytes). One attempt: raises Transient (retry_after, ambiguous), Denied, Rejected.
         """
-        ...
 
 
 class Deployment(Protocol):
@@ -159,7 +150,6 @@ class Deployment(Protocol):
         """As `Registry.upload`, for all of them: they become visible together, so that none waits
         for another one. Called again after a failure, also by a later run, with what is missing.
         """
-        ...
 
 
 class Staging(Protocol):
@@ -170,7 +160,6 @@ class Staging(Protocol):
     @property
     def mode(self) -> StageMode:
         """With `auto`, `Registry.upload` raises StageOnly for an identity that may only stage."""
-        ...
 
     async def stage(
         self, release: Mapping[Package, Sequence[Artifact]]
@@ -179,14 +168,12 @@ class Staging(Protocol):
         any order, whatever depends on what. What waits there already counts as accepted. Raises
         DigestMismatch where that is known to be other bytes than these.
         """
-        ...
 
     async def staged(self, package: Package, artifacts: Sequence[Artifact]) -> Staged | None:
         """What waits under this version; None when surely nothing does, as after a rejection.
 
         Raises Denied for an identity that may stage and not look, DigestMismatch for other bytes.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,23 +193,19 @@ class Prebuilt(Protocol):
     @property
     def algorithms(self) -> Sequence[str]:
         """The digests that a registry may show, and sha256."""
-        ...
 
     def contained(self, file: IO[bytes], path: Path) -> Contained:
         """Of the file at `path`; blocks. Raises PlanError or PackageError, naming it, for one that
         is damaged, or that no client would look for under its name.
         """
-        ...
 
     def admits(self, requirement: str, version: str) -> bool:
         """Whether a version fits what a dependency asks for; raises ValueError for nonsense."""
-        ...
 
     async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         """As `Workspace.build`, for one batch: their prebuilt files, and what a release of each
         has besides, built as if there were nothing.
         """
-        ...
 
 
 class Attesting(Protocol):
@@ -232,15 +215,12 @@ class Attesting(Protocol):
 
     def obstacle(self, package: Package, job: Job) -> Obstacle | None:
         """Why it would refuse those of this package from this job; without asking anybody."""
-        ...
 
     def wish(self, package: Package) -> bool | None:
         """What the package itself says, as `publishConfig.provenance` does; None for nothing."""
-        ...
 
     def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:
         """What is to be signed about a built file; may read it, which blocks."""
-        ...
 
 
 class Target:

@@ -5,15 +5,14 @@ workspace, and put in the place of what would be built.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import defaultdict
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from releasekit.ecosystems.dist_files import collected, refuse_other_bytes
+from releasekit.ecosystems.dist_files import collect_files, dist_error, refuse_other_bytes
 from releasekit.ecosystems.shared.artifacts import digests
-from releasekit.errors import ConfigError, PackageError, PlanError, did_you_mean
+from releasekit.errors import PackageError, PlanError, did_you_mean
 from releasekit.host import durable
 from releasekit.model import Artifact, Dependency, Package, PackageId
 from releasekit.problems import Problem
@@ -26,14 +25,7 @@ if TYPE_CHECKING:
     from releasekit.config.package_filter import PackageFilter
     from releasekit.config.values import Dist
     from releasekit.ecosystems.dist_files import DistFile
-    from releasekit.ecosystems.interface import (
-        Built,
-        Contained,
-        Into,
-        Prebuilt,
-        Target,
-        Workspace,
-    )
+    from releasekit.ecosystems.interface import Built, Contained, Into, Prebuilt, Target, Workspace
 
 _HINT = "Build it again from these sources, or take it out of `dist`."
 
@@ -60,45 +52,34 @@ def _with_prebuilt(
     ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> dict[str, Target]:
     files: defaultdict[str, list[DistFile]] = defaultdict(list)
-    for file in collected(dist, ecosystems):
+    for file in collect_files(dist, ecosystems):
         files[file.ecosystem].append(file)
-    _refuse_unknown_owners(targets, dist)
-    return {
-        name: _with_files(name, target, files[name])
-        if files[name] and about.has_ecosystem(name)
-        else target
-        for name, target in targets.items()
-    }
-
-
-def _refuse_unknown_owners(targets: Mapping[str, Target], dist: Sequence[Dist]) -> None:
     for place in dist:
         owner = PackageId.parse(place.owner)
         if owner.name and owner.ecosystem in targets:
             names = [each.id.name for each in targets[owner.ecosystem].workspace.packages]
             if owner.name not in names:
-                raise ConfigError(
+                raise dist_error(
                     f"{place.label} is not a package here{did_you_mean(owner.name, names)}",
-                    hint=f"{spelled('plan')} lists them.",
-                    problem=Problem.DIST,
+                    f"{spelled('plan')} lists them.",
                 )
-
-
-def _with_files(ecosystem: str, target: Target, files: Sequence[DistFile]) -> Target:
-    if target.prebuilt is None:
-        raise ConfigError(
-            f"{files[0].path}: nothing is built for {ecosystem}, so there is no file to bring",
-            hint="Take it out of `dist`.",
-            problem=Problem.DIST,
+    completed = dict(targets)
+    for name, target in targets.items():
+        if not files[name] or not about.has_ecosystem(name):
+            continue
+        if target.prebuilt is None:
+            raise dist_error(
+                f"{files[name][0].path}: nothing is built for {name}, so there is no file to bring",
+                "Take it out of `dist`.",
+            )
+        workspace = target.workspace
+        found = _Found(name, target.prebuilt, workspace.packages)
+        for file in files[name]:
+            found.add(file)
+        completed[name] = copy(target)
+        completed[name].workspace = CompletedWorkspace(
+            tuple(map(found.complete, workspace.packages)), workspace, target.prebuilt
         )
-    found = _Found(ecosystem, target.prebuilt, target.workspace.packages)
-    for file in files:
-        found.add(file)
-    workspace = CompletedWorkspace(
-        tuple(map(found.completed, target.workspace.packages)), target.workspace, target.prebuilt
-    )
-    completed = copy(target)
-    completed.workspace = workspace
     return completed
 
 
@@ -137,7 +118,7 @@ class _Found:
     files: defaultdict[str, dict[str, Artifact]] = field(default_factory=lambda: defaultdict(dict))
     needs: defaultdict[str, list[Dependency]] = field(default_factory=lambda: defaultdict(list))
 
-    def completed(self, package: Package) -> Package:
+    def complete(self, package: Package) -> Package:
         """With its files, and with what these need beyond its manifest."""
         files = self.files.get(package.id.name, {})
         known = {need.on for need in (*package.dependencies, *package.elsewhere)} | {package.id}
@@ -149,69 +130,51 @@ class _Found:
         )
 
     def add(self, file: DistFile) -> None:
-        contained, artifact = self._inspected(file)
-        package = self._package(file, contained)
+        contained, artifact = self._inspect(file)
+        package = self._find_package(file, contained)
         refuse_other_bytes(file, artifact.sha256)
         self._refuse_conflict(file, contained, package)
         first = self.files[package.id.name].setdefault(artifact.filename, artifact)
         if first.sha256 != artifact.sha256:
-            raise PlanError(
+            raise _misfit(
                 f"{file.path} and {first.path} are two files of one name with different bytes",
-                hint="Keep the one that is to be published.",
-                problem=Problem.DIST_DOES_NOT_FIT,
+                "Keep the one that is to be published.",
             )
         self.needs[package.id.name] += contained.dependencies
 
-    def _inspected(self, file: DistFile) -> tuple[Contained, Artifact]:
+    def _inspect(self, file: DistFile) -> tuple[Contained, Artifact]:
         try:
-            with (
-                durable.opened(file.path, os.O_RDONLY) as descriptor,
-                open(descriptor, "rb", closefd=False) as data,
-            ):
+            with durable.reading(file.path) as data:
                 contained = self.prebuilt.contained(data, file.path)
                 data.seek(0)
                 found = digests(data, *self.prebuilt.algorithms)
                 size = data.tell()
         except OSError as error:
-            raise ConfigError(
-                f"{file.path}: cannot be read ({error.strerror})", problem=Problem.DIST
-            ) from error
+            raise dist_error(f"{file.path}: cannot be read ({error.strerror})") from error
         except PackageError as error:
-            raise PlanError(
-                str(error), hint=error.hint or _HINT, problem=Problem.DIST_DOES_NOT_FIT
-            ) from error
+            raise _misfit(str(error), error.hint or _HINT) from error
         return contained, Artifact(path=file.path, size=size, digests=found)
 
-    def _package(self, file: DistFile, contained: Contained) -> Package:
+    def _find_package(self, file: DistFile, contained: Contained) -> Package:
         """The one it is of; raises PlanError where that is not planned."""
         what = f"{file.path} is {self.ecosystem}:{contained.name} {contained.version}"
         by_name = {package.id.name: package for package in self.packages}
         package = by_name.get(contained.name)
         if package is None:
             near = did_you_mean(contained.name, by_name)
-            raise PlanError(
-                f"{what}, and no package here has that name{near}",
-                hint=_HINT,
-                problem=Problem.DIST_DOES_NOT_FIT,
-            )
+            raise _misfit(f"{what}, and no package here has that name{near}")
         if ":" in file.owner and file.owner != str(package.id):
-            raise PlanError(
+            raise _misfit(
                 f"{what}, and releasekit.toml says that its directory is for {file.owner}",
-                hint="Move it, or correct the entry in [dist].",
-                problem=Problem.DIST_DOES_NOT_FIT,
+                "Move it, or correct the entry in [dist].",
             )
         if package.unpublishable:
-            raise PlanError(
+            raise _misfit(
                 f"{what}, which is never published: {package.unpublishable}",
-                hint="Take it out of `dist`.",
-                problem=Problem.DIST_DOES_NOT_FIT,
+                "Take it out of `dist`.",
             )
         if package.version != contained.version:
-            raise PlanError(
-                f"{what}, but {package.version} is planned",
-                hint=_HINT,
-                problem=Problem.DIST_DOES_NOT_FIT,
-            )
+            raise _misfit(f"{what}, but {package.version} is planned")
         return package
 
     def _refuse_conflict(self, file: DistFile, contained: Contained, package: Package) -> None:
@@ -224,15 +187,13 @@ class _Found:
             try:
                 fits = version is None or self.prebuilt.admits(need.requirement, version)
             except ValueError as error:
-                raise PlanError(
-                    f"{file.path}: it requires {need.on.name}: {error}",
-                    hint=_HINT,
-                    problem=Problem.DIST_DOES_NOT_FIT,
-                ) from error
+                raise _misfit(f"{file.path}: it requires {need.on.name}: {error}") from error
             if not fits:
-                raise PlanError(
+                raise _misfit(
                     f"{file.path} requires {need.on.name} {need.requirement}, but the workspace "
-                    f"has {need.on.name} {version}",
-                    hint=_HINT,
-                    problem=Problem.DIST_DOES_NOT_FIT,
+                    f"has {need.on.name} {version}"
                 )
+
+
+def _misfit(message: str, hint: str = _HINT) -> PlanError:
+    return PlanError(message, hint=hint, problem=Problem.DIST_DOES_NOT_FIT)

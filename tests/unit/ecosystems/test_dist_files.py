@@ -7,7 +7,7 @@ import pytest
 
 from releasekit.config.values import Dist
 from releasekit.ecosystems import ECOSYSTEMS, dist_files
-from releasekit.ecosystems.dist_files import DistFile, collected, refuse_other_bytes
+from releasekit.ecosystems.dist_files import DistFile, collect_files, refuse_other_bytes
 from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def files(root: Path, *names: str) -> Path:
 
 
 def found(directory: Path, owner: str = "") -> list[DistFile]:
-    return collected([Dist(directory, "input dist", owner)], ECOSYSTEMS)
+    return collect_files([Dist(directory, "input dist", owner)], ECOSYSTEMS)
 
 
 def refusal(directory: Path, owner: str = "") -> str:

@@ -126,7 +126,7 @@ def test_a_plan_says_what_pins_add(tmp_path: Path, pins: PinMode) -> None:
         packages=packages, projects=projects, pins=pins, builder=nothing, wheels=nothing
     )
     made = fakes.plan(*packages, actions={"web": Action.KEEP})
-    told = workspace.note_of_pins(made.packages)
+    told = workspace.describe_pins(made.packages)
     assert told.partition(";")[0] == (
         "pinned in what is built: core==1.2 in app, web==1.0 in app" if pins == "auto" else ""
     )

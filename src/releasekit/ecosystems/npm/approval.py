@@ -113,19 +113,29 @@ class NpmApproval:
         self._first_pause_s = first_pause_s
 
     async def waiting(self, recorded: Result) -> Waiting | None:
-        _check_recorded(recorded)
+        package = recorded.package
+        try:
+            Version.parse(package.version)
+            usual = _NAME.fullmatch(package.id.name) and len(recorded.artifacts) == 1
+        except ValueError:
+            usual = None
+        if not usual:
+            raise Rejected(
+                f"{package}: not a name, a version and one tarball of npm's",
+                hint="Take results.json as the run that staged the release has written it.",
+                problem=Problem.CANNOT_APPROVE,
+            )
         wanted = recorded.staged.id if recorded.staged else ""
         if wanted and not _ID.fullmatch(wanted):
             raise Rejected(
-                f"{recorded.package}: {wanted[:80]!r} is not an id of npm",
-                problem=Problem.CANNOT_APPROVE,
+                f"{package}: {wanted[:80]!r} is not an id of npm", problem=Problem.CANNOT_APPROVE
             )
         if wanted:
             response = await self._ask(self._server.at(f"-/stage/{wanted}"))
             if response.status_code != httpx.codes.NOT_FOUND:
-                item = await self._server.document(response, f"{recorded.package}: {wanted}")
+                item = await self._server.document(response, f"{package}: {wanted}")
                 return _parse_waiting(item)
-        found = await find_staged(self._server, recorded.package, self._ask)
+        found = await find_staged(self._server, package, self._ask)
         return _parse_waiting(found) if found is not None else None
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
@@ -185,12 +195,7 @@ class NpmApproval:
         if not (_is_page(page) and ours and same_origin(ours, self._server.url)):
             page = done = ""
         asks = "does not take this one-time code (any longer)" if code else "asks for a code"
-        return CodeWanted(
-            f"{what}: npm {asks}",
-            page=page,
-            answer=done,
-            hint=_CODE,
-        )
+        return CodeWanted(f"{what}: npm {asks}", page=page, answer=done, hint=_CODE)
 
     async def confirmed(self, wanted: CodeWanted) -> str:
         """https://github.com/npm/npm-profile/blob/main/lib/index.js (webAuthCheckLogin)"""
@@ -226,21 +231,6 @@ class NpmApproval:
                 error.hint = _LOGIN
                 raise
         return response
-
-
-def _check_recorded(recorded: Result) -> None:
-    package = recorded.package
-    try:
-        Version.parse(package.version)
-        usual = _NAME.fullmatch(package.id.name) and len(recorded.artifacts) == 1
-    except ValueError:
-        usual = None
-    if not usual:
-        raise Rejected(
-            f"{package}: not a name, a version and one tarball of npm's",
-            hint="Take results.json as the run that staged the release has written it.",
-            problem=Problem.CANNOT_APPROVE,
-        )
 
 
 def _parse_url(text: str) -> httpx.URL | None:
@@ -320,14 +310,13 @@ class PublicVersions(NpmRegistry):
         response = await self._read(package, headers=ABBREVIATED)
         if response.status_code == httpx.codes.NOT_FOUND:
             return {}
+
+        def parse_dists() -> dict[str, Mapping[str, Any]]:
+            found = entries(response.content, {"versions"})
+            return {name: table_in(value, "dist") for _, name, value in found if name is not None}
+
         what = f"{package}: {response.request.url}"
-        self.server.explain(response, what)
-        try:
-            return await asyncio.to_thread(_parse_dists, response.content)
-        except ValueError as error:
-            raise Transient(
-                f"{what}: not a packument ({error})", problem=Problem.STRANGE_ANSWER
-            ) from error
+        return await self.server.parse(response, what, parse_dists, form="a packument")
 
     async def _fetch(
         self, package: Package, version: str, dists: Mapping[str, Mapping[str, Any]], into: Path
@@ -356,14 +345,6 @@ def read_contents(version: str, artifact: Artifact, what: str) -> Contents:
         names=found.names,
         scripts={name: str(scripts[name]) for name in _INSTALL_SCRIPTS if scripts.get(name)},
     )
-
-
-def _parse_dists(page: bytes) -> dict[str, Mapping[str, Any]]:
-    return {
-        name: table_in(value, "dist")
-        for _, name, value in entries(page, {"versions"})
-        if name is not None
-    }
 
 
 def _find_before(version: str, known: Iterable[str]) -> str:

@@ -57,9 +57,8 @@ class PackumentDirectory:
     ) -> tuple[PurePosixPath, bytes]:
         """https://github.com/npm/pacote/blob/main/lib/registry.js (verifyAttestations)"""
         attested = {"predicateType": bundle.predicate_type, "bundle": bundle.document}
-        return _find_attestations(package), json.dumps(
-            {"attestations": [attested]}
-        ).encode() + b"\n"
+        text = json.dumps({"attestations": [attested]})
+        return _find_attestations(package), text.encode() + b"\n"
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         known = _read_packument(root, package)
@@ -67,23 +66,25 @@ class PackumentDirectory:
         versions = dict(table_in(known, "versions"))
         tags = dict(table_in(known, "dist-tags"))
         if package.version not in versions:
-            versions[package.version] = entry = self._make_entry(root, package, path)
-            given = document.find_given_tag(self._tag, entry, where=str(path))
+            versions[package.version] = made = self._make_entry(root, package, path)
+            given = document.find_given_tag(self._tag, made, where=str(path))
             latest = str(tags.get(document.LATEST, ""))
             tags[given or document.choose_tag(package.version, latest=latest)] = package.version
         # npmjs does so with the first version of a package: clients need `latest` to install it.
         tags.setdefault(document.LATEST, package.version)
-        ordered = {
-            version: self._update_address(
-                replace(package, version=version), table_in(versions, version)
-            )
-            for version in sorted(versions, key=Version.parse)
-        }
-        page = {"_id": package.id.name, "name": package.id.name, "dist-tags": tags}
-        yield (
-            PurePosixPath(package.id.name),
-            json.dumps({**page, "versions": ordered}, indent=1).encode() + b"\n",
-        )
+        ordered = {}
+        for version in sorted(versions, key=Version.parse):
+            # The address of the directory may have changed since an earlier version.
+            each = replace(package, version=version)
+            entry = table_in(versions, version)
+            dist = {**table_in(entry, "dist"), "tarball": self._make_address(each)}
+            if attested := table_in(dist, "attestations"):
+                url = f"{self._url}/{_find_attestations(each)}"
+                dist["attestations"] = {**attested, "url": url}
+            ordered[version] = {**entry, "dist": dist}
+        name = package.id.name
+        page = {"_id": name, "name": name, "dist-tags": tags, "versions": ordered}
+        yield PurePosixPath(name), json.dumps(page, indent=1).encode() + b"\n"
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / package.id.name
@@ -102,22 +103,12 @@ class PackumentDirectory:
         entry = document.make_version_entry(package, contained, tarball=address, digests=shown)
         attested = _read_json(root / _find_attestations(package))
         bundles = attested.get("attestations") if isinstance(attested, dict) else None
-        kinds = (
-            [text_in(each, "predicateType") for each in bundles]
-            if isinstance(bundles, list)
-            else []
-        )
+        listed = bundles if isinstance(bundles, list) else []
+        kinds = (text_in(each, "predicateType") for each in listed)
         if kind := next(filter(None, kinds), ""):
             entry["dist"]["attestations"] = {"provenance": {"predicateType": kind}}
         # A packument is read whole for each install.
         return {key: value for key, value in entry.items() if not key.startswith("readme")}
-
-    def _update_address(self, package: Package, entry: Mapping[str, Any]) -> dict[str, Any]:
-        """The address of the directory may have changed since an earlier version."""
-        dist = {**table_in(entry, "dist"), "tarball": self._make_address(package)}
-        if attested := table_in(dist, "attestations"):
-            dist["attestations"] = {**attested, "url": f"{self._url}/{_find_attestations(package)}"}
-        return {**entry, "dist": dist}
 
     def _make_address(self, package: Package) -> str:
         return f"{self._url}/{_find_tarballs(package)}/{get_filename(package)}"

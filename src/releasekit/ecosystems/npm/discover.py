@@ -51,7 +51,6 @@ class Found:
 
 def find_catalog_spec(catalogs: Mapping[str, Mapping[str, str]], reference: Reference) -> str:
     """The entry of a catalog as it is spelled; empty when there is none.
-
     https://pnpm.io/catalogs
     """
     if reference.kind != "catalog":
@@ -64,8 +63,14 @@ def find_packages(root: Path, options: Options) -> Found:
 
     Raises ConfigError when two share a name, or a directory is outside the workspace.
     """
+    where = "releasekit.toml: npm.workspaces"
+    tops = named_roots(root, options.workspaces, roots.FILES, where=where)
+    # Last, as globs of the options may name members of another workspace.
+    if options.packages or any((root / name).is_file() for name in roots.FILES):
+        tops.append(root)
     homes: dict[Path, WorkspaceFiles] = {}
-    for files in _read_workspaces(root, options):
+    for top in tops:
+        files = roots.read_workspace_files(top)
         for directory in _find_directories(root, files, options):
             homes.setdefault(directory, files)
 
@@ -80,15 +85,6 @@ def find_packages(root: Path, options: Options) -> Found:
         private=lambda package: package.unpublishable,
     )
     return Found(by_name, twins, homes)
-
-
-def _read_workspaces(root: Path, options: Options) -> Iterator[WorkspaceFiles]:
-    """That of the root last: globs of the options may name members of another one."""
-    where = "releasekit.toml: npm.workspaces"
-    for top in named_roots(root, options.workspaces, roots.FILES, where=where):
-        yield roots.read_workspace_files(top)
-    if options.packages or any((root / name).is_file() for name in roots.FILES):
-        yield roots.read_workspace_files(root)
 
 
 def _find_directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:
@@ -147,16 +143,26 @@ def _find_edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[
         if needed is None or needed.name == project.name:
             continue
         reference = found.resolve(declared, project)
-        if is_ours(reference, needed.version) is inside:
-            kind = _find_kind(declared, project, needed)
-            yield Dependency(
-                on=PackageId(ECOSYSTEM, needed.name),
-                kind=kind,
-                requirement=declared.spec,
-                soft=kind in {DependencyKind.OPTIONAL, DependencyKind.PEER},
-                exact=declared.field == "peerDependencies" and is_exact(reference),
-                private="" if needed is found.by_name[needed.name] else needed.unpublishable,
-            )
+        if is_ours(reference, needed.version) is not inside:
+            continue
+        peer = declared.field == "peerDependencies"
+        if declared.field == "optionalDependencies" or (
+            peer and declared.key in project.optional_peers
+        ):
+            kind = DependencyKind.OPTIONAL
+        elif project.scripts and needed.scripts and not needed.unpublishable:
+            # Scripts compile against what the scripts of a dependency made.
+            kind = DependencyKind.BUILD
+        else:
+            kind = DependencyKind.PEER if peer else DependencyKind.RUNTIME
+        yield Dependency(
+            on=PackageId(ECOSYSTEM, needed.name),
+            kind=kind,
+            requirement=declared.spec,
+            soft=kind in {DependencyKind.OPTIONAL, DependencyKind.PEER},
+            exact=peer and is_exact(reference),
+            private="" if needed is found.by_name[needed.name] else needed.unpublishable,
+        )
 
 
 def is_exact(reference: Reference) -> bool:
@@ -169,7 +175,6 @@ def is_exact(reference: Reference) -> bool:
 def is_ours(reference: Reference, version: str) -> bool:
     """Whether a dependency leads to the `version` of this workspace: a range that excludes it makes
     npm, pnpm and yarn take the registry's.
-
     https://docs.npmjs.com/cli/using-npm/workspaces, https://pnpm.io/workspaces and
     https://yarnpkg.com/configuration/yarnrc#enableTransparentWorkspaces
     """
@@ -177,20 +182,6 @@ def is_ours(reference: Reference, version: str) -> bool:
         return True
     wanted = Range.parse(reference.wanted)
     return wanted.is_open or Version.parse(version) in wanted
-
-
-def _find_kind(
-    declared: DeclaredDependency, project: NpmPackage, needed: NpmPackage
-) -> DependencyKind:
-    peer = declared.field == "peerDependencies"
-    if declared.field == "optionalDependencies" or (
-        peer and declared.key in project.optional_peers
-    ):
-        return DependencyKind.OPTIONAL
-    # Scripts compile against what the scripts of a dependency made.
-    if project.scripts and needed.scripts and not needed.unpublishable:
-        return DependencyKind.BUILD
-    return DependencyKind.PEER if peer else DependencyKind.RUNTIME
 
 
 def find_needed(

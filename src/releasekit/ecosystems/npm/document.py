@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.npm.login import authorize
 from releasekit.ecosystems.npm.reference import is_range
+from releasekit.ecosystems.shared.artifacts import read_attestation
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT
@@ -117,11 +118,7 @@ async def build_request(
         access = wanted if wanted in {"public", "restricted"} else ""
 
     def make_body() -> bytes:
-        attested = None
-        if artifact.attestation is not None:
-            from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
-
-            attested = read(artifact.attestation)
+        attested = read_attestation(artifact)
         with open_artifact(artifact) as file:
             return make_request_body(
                 package, entry, file.read(), tag=tag, access=access, attested=attested
@@ -210,7 +207,6 @@ def make_request_body(
 
 def check_tag(tag: str, *, where: str) -> str:
     """Raises ConfigError for what npm would take for a version.
-
     https://docs.npmjs.com/cli/commands/npm-dist-tag#caveats
     """
     if tag and (is_range(tag) or any(not (letter.isalnum() or letter in "-._") for letter in tag)):

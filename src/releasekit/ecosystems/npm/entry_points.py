@@ -80,8 +80,10 @@ def find_missing_files(document: Mapping[str, Any], names: Collection[str]) -> l
     for key, extensions in _TRIED.items():
         path = document.get(key)
         # Packages of types alone have an empty one.
-        if isinstance(path, str) and path and not _is_there(path, extensions, names):
-            missing[f'{key} "{path}"'] = None
+        if isinstance(path, str) and path:
+            ends = ("", *extensions, *(f"/index{extension}" for extension in extensions))
+            if not any(posixpath.normpath(f"{path}{end}") in names for end in ends):
+                missing[f'{key} "{path}"'] = None
     for key, path in dict.fromkeys(_list_named(document)):
         wanted = posixpath.normpath(path)
         there = _matches(path, names) if _is_pattern(path) else wanted in names
@@ -108,11 +110,6 @@ def _list_in_vain(files: object, names: Collection[str]) -> list[str]:
     if takes_all or patterns.too_many_for(names) or any(patterns.names(n.lower()) for n in names):
         return []
     return listed
-
-
-def _is_there(path: str, extensions: Sequence[str], names: Collection[str]) -> bool:
-    ends = ("", *extensions, *(f"/index{extension}" for extension in extensions))
-    return any(posixpath.normpath(f"{path}{end}") in names for end in ends)
 
 
 def _list_named(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -142,7 +139,6 @@ def _is_pattern(path: str) -> bool:
 def _matches(pattern: str, names: Collection[str]) -> bool:
     """All its stars stand for the same text. A path that ends with a slash is a directory, which
     Node.js took up to version 16.
-
     https://nodejs.org/api/packages.html#subpath-patterns
     """
     text = posixpath.normpath(f"{pattern}*" if pattern.endswith("/") else pattern)

@@ -226,7 +226,6 @@ def _find_targets(
 ) -> set[str]:
     """The sources that an import leads to, by the paths that `package` tells TypeScript and the
     exports of `part`; nothing where git has none of them.
-
     https://www.typescriptlang.org/docs/handbook/modules/reference.html#paths
     """
     named = re.escape(f"{part.id.name}{subpath}").encode()

@@ -159,7 +159,6 @@ def _find_npmrc(credentials: Credentials) -> Path | None:
 
 def _find_token(text: str, url: httpx.URL) -> str:
     """The one of the longest address that `url` begins with, as npm chooses it; empty for none.
-
     https://github.com/npm/npm-registry-fetch/blob/main/lib/auth.js (regFromURI)
     """
     found = {}

@@ -123,19 +123,40 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         raise ManifestError(
             f"{path}: name is {name!r}", hint='Write a name like "acme-core" or "@acme/core".'
         )
-    unpublishable = _find_unpublishable(document)
+    # Private is everything that JavaScript takes for true, even the text "false".
+    # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
+    private, unpublishable = document.get("private"), ""
+    if private or isinstance(private, list | dict):
+        unpublishable = f"its package.json says private: {json.dumps(private)[:40]}"
+    elif "version" not in document:
+        unpublishable = "its package.json has no version"
     scripts = checked_table(document, "scripts", path=path)
+    version = str(document.get("version", ""))
+    is_version = False
+    with contextlib.suppress(ValueError):
+        parsed = Version.parse(version)
+        is_version = not parsed.build and max(parsed.release) <= _MAX_NUMBER
+    if not (is_version or unpublishable):
+        raise ManifestError(
+            f"{path}: version is {document.get('version', '')!r}",
+            hint='Write a version as semver has it, "1.2.3" or "2.0.0-beta.1"; npm drops build '
+            "metadata (+…).",
+        )
+    # https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies
+    bundled = document.get("bundleDependencies", document.get("bundledDependencies"))
+    if bundled is True:
+        bundled = list(table_in(document, "dependencies"))
     # https://napi.rs/docs/cli/napi-config
     napi = table_in(document, "napi")
     prefix = napi.get("packageName") or table_in(napi, "package").get("name") or name
     return NpmPackage(
         name=name,
-        version=_parse_version(document, path, required=not unpublishable),
+        version=version if is_version else "",
         manifest=path,
         declared=list_declared(document, path),
         scripts=frozenset(scripts) & frozenset(SCRIPTS),
         following=tuple(event for event in FOLLOWING if scripts.get(event)),
-        bundled=_find_bundled(document),
+        bundled=frozenset(map(str, bundled) if isinstance(bundled, list) else ()),
         optional_peers=frozenset(
             peer
             for peer, meta in checked_table(document, "peerDependenciesMeta", path=path).items()
@@ -165,40 +186,6 @@ def list_declared(document: Mapping[str, object], path: Path) -> tuple[DeclaredD
                 )
             found.append(DeclaredDependency(key, name, spec))
     return tuple(found)
-
-
-def _find_unpublishable(document: Mapping[str, object]) -> str:
-    # Private is everything that JavaScript takes for true, even the text "false".
-    # https://github.com/npm/cli/blob/latest/lib/commands/publish.js
-    private = document.get("private")
-    if private or isinstance(private, list | dict):
-        return f"its package.json says private: {json.dumps(private)[:40]}"
-    if "version" not in document:
-        return "its package.json has no version"
-    return ""
-
-
-def _parse_version(document: Mapping[str, object], path: Path, *, required: bool) -> str:
-    version = document.get("version", "")
-    with contextlib.suppress(ValueError):
-        parsed = Version.parse(str(version))
-        if not parsed.build and max(parsed.release) <= _MAX_NUMBER:
-            return str(version)
-    if not required:
-        return ""
-    raise ManifestError(
-        f"{path}: version is {version!r}",
-        hint='Write a version as semver has it, "1.2.3" or "2.0.0-beta.1"; npm drops build '
-        "metadata (+…).",
-    )
-
-
-def _find_bundled(document: Mapping[str, object]) -> frozenset[str]:
-    """https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies"""
-    value = document.get("bundleDependencies", document.get("bundledDependencies"))
-    if value is True:
-        return frozenset(table_in(document, "dependencies"))
-    return frozenset(map(str, value)) if isinstance(value, list) else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +224,6 @@ class Hosted:
 
 def normalize_repository(repository: object) -> object:
     """`repository` of a manifest as npm publishes it.
-
     https://github.com/npm/package-json/blob/main/lib/normalize.js (fixRepositoryField) and
     https://github.com/npm/hosted-git-info
     """

@@ -87,22 +87,18 @@ class Packer:
         if self._group.is_open:
             self._early = self._group.start(start())
 
-    async def pack(self, request: Mapping[str, object]) -> tuple[str, str]:
-        """Name and version of what was packed; raises BuildFailed.
+    async def pack(self, request: Mapping[str, object]) -> dict[str, Any]:
+        """The `name` and `version` of what was packed. For a request without a `log` it may be
+        `takesLog`: the package runs scripts, or cannot be packed.
 
-        A caller that is cancelled ends the process, and the scripts that it runs.
+        Raises BuildFailed. A caller that is cancelled ends the process, and the scripts that it
+        runs.
         """
-        answer = await self._ask_twice(request)
-        return str(answer.get("name")), str(answer.get("version"))
-
-    async def pack_quietly(self, request: Mapping[str, object]) -> tuple[str, str] | None:
-        """As `pack`, without a log to write to; None for a package that takes one, because it runs
-        scripts or cannot be packed.
-        """
-        answer = await self._ask_twice(request)
-        if answer.get("takesLog"):
-            return None
-        return str(answer.get("name")), str(answer.get("version"))
+        try:
+            return await self._ask(request)
+        except Ended:
+            # Another package was cancelled, or the process crashed: try once more in a new one.
+            return await self._ask(request)
 
     async def follow_up(self, request: Mapping[str, object]) -> None:
         """Run the scripts named in `events`, once: one that fails may have had its effect.
@@ -110,13 +106,6 @@ class Packer:
         Raises BuildFailed. A caller that is cancelled ends the process.
         """
         await self._ask(request)
-
-    async def _ask_twice(self, request: Mapping[str, object]) -> dict[str, Any]:
-        try:
-            return await self._ask(request)
-        except Ended:
-            # Another package was cancelled, or the process crashed: try once more in a new one.
-            return await self._ask(request)
 
     async def _ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         process = await self._start()

@@ -49,11 +49,7 @@ _PNPM: Final = _YARN | {
     "cpu", "engines", "es2015", "esnext", "libc", "os", "types", "typesVersions", "typings",
     "umd:main", "unpkg",
 }  # fmt: skip
-_FIELDS: Final[Mapping[Tool, frozenset[str]]] = {
-    "npm": frozenset(),
-    "pnpm": _PNPM,
-    "yarn": _YARN,
-}
+_FIELDS: Final[Mapping[Tool, frozenset[str]]] = {"npm": frozenset(), "pnpm": _PNPM, "yarn": _YARN}
 _INDENT: Final = re.compile(r"\{\r?\n(?P<indent>[ \t]+)")
 
 

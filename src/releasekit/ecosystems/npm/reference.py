@@ -66,7 +66,6 @@ def _parse_comparator(text: str) -> Comparator:
 
 def _skips(comparator: Comparator, prerelease: Version) -> bool:
     """`>=1.2` begins with 1.2.0, even where prereleases of that are asked for beside it.
-
     https://github.com/npm/node-semver/blob/main/classes/range.js (replaceXRange)
     """
     low = comparator.low
@@ -98,7 +97,14 @@ class Reference:
         if spec.startswith("catalog:"):
             return cls("catalog", key, spec.removeprefix("catalog:").strip() or "default")
         if spec.startswith("workspace:"):
-            return cls._parse_workspace(key, spec.removeprefix("workspace:").strip())
+            wanted = spec.removeprefix("workspace:").strip()
+            if _RELATIVE.fullmatch(wanted):
+                return cls("path", "", wanted)
+            name, wanted = _split_alias(key, wanted, bare=False)
+            # Yarn takes anything else for a path from the root, and publishes the version there:
+            # https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/index.ts
+            known = wanted in {"^", "~"} or (wanted != "" and is_range(wanted))
+            return cls("workspace", name, wanted if known else "*")
         if path := _PATH.fullmatch(spec):
             return cls("path", "", path["path"])
         if spec.startswith("npm:"):
@@ -108,17 +114,6 @@ class Reference:
             return cls("range", key, spec)
         # A dist-tag of this package, or the URL or the repository of any package.
         return cls("elsewhere", "" if re.search(r"[:/]", spec) else key, spec)
-
-    @classmethod
-    def _parse_workspace(cls, key: str, wanted: str) -> Reference:
-        if _RELATIVE.fullmatch(wanted):
-            return cls("path", "", wanted)
-        name, wanted = _split_alias(key, wanted, bare=False)
-        wanted = wanted or "*"
-        # Yarn takes anything else for a path from the root, and publishes the version there:
-        # https://github.com/yarnpkg/berry/blob/master/packages/plugin-pack/sources/index.ts
-        known = wanted in {"^", "~"} or is_range(wanted)
-        return cls("workspace", name, wanted if known else "*")
 
 
 def is_range(text: str) -> bool:

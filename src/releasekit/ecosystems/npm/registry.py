@@ -6,11 +6,12 @@ https://github.com/npm/registry/blob/main/docs/REGISTRY-API.md
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.aio import uncancellable
+from releasekit.attested import Obstacle
 from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
@@ -24,6 +25,7 @@ from releasekit.ecosystems.npm.answers import (
 )
 from releasekit.ecosystems.npm.document import REUSED_FOR_S, Packument, escape, is_aged
 from releasekit.ecosystems.npm.login import authorize
+from releasekit.ecosystems.npm.manifest import Hosted
 from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
 from releasekit.ecosystems.shared.documents import table_in
@@ -33,6 +35,7 @@ from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
 from releasekit.model import Published
 from releasekit.problems import Problem
+from releasekit.text.escape import bare_urls, clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,10 +43,12 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.npm.discover import Found
     from releasekit.ecosystems.npm.document import Command
     from releasekit.ecosystems.npm.staging import HiddenVersion
     from releasekit.ecosystems.shared.login import Login
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
+    from releasekit.provenance.job import Job
 
 NPMJS: Final = f"https://{NPMJS_HOST}/"
 # A document cached on the way would hide a version that is there.
@@ -54,6 +59,7 @@ ABBREVIATED: Final = {
     "Cache-Control": "no-cache",
     "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8",
 }
+_MAX_SHOWN: Final = 100
 
 
 class NpmRegistry:
@@ -124,8 +130,12 @@ class NpmRegistry:
                 f"{package}: {self.url} shows it without a digest, so its bytes cannot be compared",
                 problem=Problem.STRANGE_ANSWER,
             )
-        found = Published(files={get_filename(package): digest}, url=self._make_page_url(package))
-        tag = self._refused_tags.get(package.id.name)
+        name = package.id.name
+        url = f"https://www.npmjs.com/package/{name}/v/{package.version}"
+        if not self.is_npmjs:
+            url = str(self.server.at(name))
+        found = Published(files={get_filename(package): digest}, url=url)
+        tag = self._refused_tags.get(name)
         return replace(found, lacks=await self._find_lack(package, tag)) if tag else found
 
     async def _find_lack(self, package: Package, tag: str) -> str:
@@ -176,8 +186,11 @@ class NpmRegistry:
             with maybe_stored():
                 await self._resolve_hidden(package, artifact, words)
         elif response.status_code == 409:
+            # It does not prove that the version exists: npmjs answers so while it saves something
+            # else of the package, and verdaccio where a refused upload left its tarball behind.
             with maybe_stored():
-                await self._resolve_conflict(package, words)
+                if await self.lookup(package) is None:
+                    raise Transient(f"{package}: HTTP 409 {words}")
         else:
             try:
                 self.server.accept(response, str(package))
@@ -220,6 +233,19 @@ class NpmRegistry:
             )
         return await find_hidden(self.server, token, package)
 
+    async def check_hidden(self, package: Package, artifact: Artifact) -> HiddenVersion | None:
+        """As `find_hidden`; None where this run may not ask. Raises Rejected and DigestMismatch
+        where it never becomes this file.
+        """
+        try:
+            found = await self.find_hidden(package)
+        except Denied:
+            return None
+        if found is not None:
+            found.refuse_dropped(package, self.url)
+            found.check_digest(package, [artifact])
+        return found
+
     def _make_stage_only(
         self, package: Package, response: httpx.Response, error: Denied
     ) -> StageOnly:
@@ -239,16 +265,10 @@ class NpmRegistry:
         """
         if await self.lookup(package) is not None:
             return
-        try:
-            found = await self.find_hidden(package)
-        except Denied:
-            found = None
-        if found is not None:
-            found.refuse_dropped(package, self.url)
-            found.check_digest(package, [artifact])
-            if found.status == "staged":
-                raise StageOnly(f"{package}: {words}", hint=WAITS)
-        elif self._gate == "accepted":
+        found = await self.check_hidden(package, artifact)
+        if found is not None and found.status == "staged":
+            raise StageOnly(f"{package}: {words}", hint=WAITS)
+        if found is None and self._gate == "accepted":
             raise Transient(f"{package}: {words}")
 
     async def _choose_tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
@@ -267,13 +287,6 @@ class NpmRegistry:
                 raise
         return document.choose_tag(package.version, latest=known.latest)
 
-    async def _resolve_conflict(self, package: Package, words: str) -> None:
-        """409 does not prove that the version exists: npmjs answers so while it saves something
-        else of the package, and verdaccio where a refused upload has left its tarball behind.
-        """
-        if await self.lookup(package) is None:
-            raise Transient(f"{package}: HTTP 409 {words}")
-
     async def _read_packument(self, package: Package, known: Packument | None = None) -> Packument:
         """Where `known` is still current, the registry answers in fewer bytes."""
         asked_s = asyncio.get_running_loop().time()
@@ -285,14 +298,8 @@ class NpmRegistry:
             found = Packument(asked_s=asked_s, aged=is_aged(response))
         else:
             what = f"{package}: {response.request.url}"
-            self.server.explain(response, what)
             parse = partial(Packument.from_response, response, package.version, asked_s=asked_s)
-            try:
-                found = await asyncio.to_thread(parse)
-            except ValueError as error:
-                raise Transient(
-                    f"{what}: not a packument ({error})", problem=Problem.STRANGE_ANSWER
-                ) from error
+            found = await self.server.parse(response, what, parse, form="a packument")
         self._packuments[package.id.name] = found
         return found
 
@@ -303,7 +310,80 @@ class NpmRegistry:
         url = self.server.at("/".join([escape(package.id.name), *path]))
         return await self.server.read(url, sent, max_bytes=MAX_PAGE_BYTES)
 
-    def _make_page_url(self, package: Package) -> str:
-        if self.is_npmjs:
-            return f"https://www.npmjs.com/package/{package.id.name}/v/{package.version}"
-        return str(self.server.at(package.id.name))
+
+@dataclass(frozen=True, slots=True)
+class NpmAttesting:
+    """Implements `interface.Attesting`; without a `registry`, for a directory. `private` says that
+    the user's own Sigstore instance signs. https://docs.npmjs.com/generating-provenance-statements
+    """
+
+    found: Found
+    registry: NpmRegistry | None = None
+    private: bool = False
+
+    def obstacle(self, package: Package, job: Job) -> Obstacle | None:
+        # What registries other than npmjs.com ask for is unknown.
+        if self.registry is None or not self.registry.is_npmjs:
+            return None
+        if self.private:
+            return Obstacle(
+                condition="npm takes provenance of Sigstore's public instance only, and "
+                "`trust-config` names another one",
+                cure="Leave out `trust-config`, or set `attestations: off`.",
+            )
+        if job.runner_environment != "github-hosted":
+            return Obstacle(
+                condition="npm takes provenance from GitHub-hosted runners only, and this job runs "
+                "on another one",
+                cure="Move the job that publishes to one of those, as `runs-on: ubuntu-latest` is.",
+            )
+        if job.visibility != "public":
+            return Obstacle(
+                condition="npm takes provenance from public repositories only, and this one is "
+                f"{clip(visible(job.visibility), _MAX_SHOWN)}",
+                cure="Publish from a public repository, or set `attestations: off`.",
+            )
+        own = self.found.by_name[package.id.name]
+        said = own.publish_config.get("access")
+        access = self.registry.access or (said if isinstance(said, str) else "")
+        if access == "restricted":
+            return Obstacle(
+                condition="npm takes provenance of public packages only, and its access is "
+                "`restricted`",
+                cure="Set `npm-access: public`, or publishConfig.access in its package.json, where "
+                "everybody may see it; or `attestations: off`.",
+            )
+        # A package without a scope is always public, and so is one that everybody can see. npm
+        # asks the registry about others, and takes a new one for private:
+        # https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/publish.js
+        scoped = package.id.name.startswith("@")
+        if access != "public" and scoped and not self.registry.is_shown_to_all(package.id):
+            return Obstacle(
+                condition="npm takes provenance of public packages only, and nothing says that it "
+                "is public",
+                cure='Set `npm-access: public`, or publishConfig.access to "public" in its '
+                "package.json.",
+            )
+        hosted = Hosted.parse(own.repository)
+        # Capitals count, though not for GitHub: https://github.com/npm/documentation/pull/1123
+        if hosted is not None and hosted.page == job.repository_url:
+            return None
+        shown = clip(visible(bare_urls(own.repository)), _MAX_SHOWN)
+        found = f"is {shown!r}, not this repository" if own.repository else "is missing"
+        return Obstacle(
+            condition=f"`repository.url` in its package.json {found}",
+            cure=f'Set it to "git+{job.repository_url}.git", which npm compares with where the job '
+            "runs, capitals included.",
+        )
+
+    def wish(self, package: Package) -> bool | None:
+        """https://docs.npmjs.com/cli/using-npm/config#provenance"""
+        wish = self.found.by_name[package.id.name].publish_config.get("provenance")
+        return wish if isinstance(wish, bool) else None
+
+    def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:
+        from releasekit.provenance.statement import Subject, slsa  # noqa: PLC0415 - only to sign
+
+        # As npm's clients expect it: https://github.com/npm/npm-package-arg (toPurl)
+        name = f"pkg:npm/{package.id.name.replace('@', '%40')}@{package.version}"
+        return slsa((Subject(name=name, digests={"sha512": artifact.digests["sha512"]}),), job)

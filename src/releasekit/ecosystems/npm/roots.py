@@ -93,8 +93,14 @@ def publishable_at(directory: Path) -> bool:
 
 def read_workspace_files(root: Path) -> WorkspaceFiles:
     """Raises ConfigError naming file and key."""
-    if (root / PNPM).is_file():
-        return _read_pnpm(root)
+    path = root / PNPM
+    if path.is_file():  # https://pnpm.io/pnpm-workspace_yaml
+        settings = _read_yaml(path)
+        found = _parse_patterns(settings.get("packages", []), where=f"{path}: packages")
+        # What pnpm excludes stays excluded, wherever it stands.
+        ordered = sorted(found, key=lambda glob: glob.negated)
+        catalogs = _find_catalogs(settings, path)
+        return WorkspaceFiles(root, "pnpm", tuple(ordered), catalogs, list_licenses(root))
     top = root / MANIFEST
     document = manifest.read_manifest(top) if top.is_file() else {}
     patterns = document.get("workspaces", [])
@@ -129,21 +135,8 @@ def find_directories(root: Path, members: Sequence[Glob], *, where: str) -> list
     return list(filter(is_chosen, _SEARCH.directories(root, positive, where=where)))
 
 
-def _read_pnpm(root: Path) -> WorkspaceFiles:
-    """https://pnpm.io/pnpm-workspace_yaml"""
-    path = root / PNPM
-    document = _read_yaml(path)
-    found = _parse_patterns(document.get("packages", []), where=f"{path}: packages")
-    # What pnpm excludes stays excluded, wherever it stands.
-    ordered = sorted(found, key=lambda glob: glob.negated)
-    return WorkspaceFiles(
-        root, "pnpm", tuple(ordered), _find_catalogs(document, path), list_licenses(root)
-    )
-
-
 def list_licenses(directory: Path) -> tuple[str, ...]:
     """Files only: links might lead anywhere.
-
     https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/commands/src/publish/pack.ts,
     https://github.com/lerna/lerna/blob/main/libs/commands/publish/src/lib/create-temp-licenses.ts
     """

@@ -11,16 +11,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm.answers import (
-    FIRST_VERSION,
-    NO_STAGING,
-    STAGE_ANSWERS,
-    maybe_stored,
-)
+from releasekit.ecosystems.npm.answers import FIRST_VERSION, NO_STAGING, STAGE_ANSWERS, maybe_stored
 from releasekit.ecosystems.npm.document import escape
 from releasekit.ecosystems.npm.login import authorize
 from releasekit.ecosystems.shared.documents import known_digest, text_in
-from releasekit.errors import Denied, DigestMismatch, Rejected, Transient
+from releasekit.errors import DigestMismatch, Rejected, Transient
 from releasekit.model import Action, Staged
 from releasekit.problems import Problem
 from releasekit.text.commands import spelled
@@ -197,7 +192,11 @@ class NpmStaging:
         try:
             accepted = STAGE_ANSWERS.accept(response, str(package), redact=server.redact)
         except Rejected as error:
-            error.hint = self._advise(package, response) or error.hint
+            # A 404 has several causes.
+            if response.status_code in {404, 405} and self._registry.is_new(package.id):
+                error.hint = FIRST_VERSION
+            elif response.status_code in {404, 405} and not self._registry.is_npmjs:
+                error.hint = NO_STAGING
             raise
         if not accepted:
             with maybe_stored():
@@ -223,26 +222,13 @@ class NpmStaging:
         if await self._registry.lookup(package) is not None:
             # Approved meanwhile, or never staged: the comparison of digests decides.
             raise Transient(f"{package}: {words}")
-        try:
-            found = await self._registry.find_hidden(package)
-        except Denied:
-            found = None
+        found = await self._registry.check_hidden(package, artifact)
         if found is not None:
-            found.refuse_dropped(package, self._registry.url)
-            found.check_digest(package, [artifact])
             return self._describe(found, tag)
         if response.status_code == 409 and "previously" not in words.lower():
             # Something else of the package was being saved.
             raise Transient(f"{package}: {words}")
         return Staged(url=self._make_page_url(""), tag=tag)
-
-    def _advise(self, package: Package, response: httpx.Response) -> str:
-        """The hint for a 404, which has several causes; empty where there is nothing to add."""
-        if response.status_code not in {404, 405}:
-            return ""
-        if self._registry.is_new(package.id):
-            return FIRST_VERSION
-        return "" if self._registry.is_npmjs else NO_STAGING
 
     def _describe(self, found: HiddenVersion, tag: str = "") -> Staged:
         return Staged(id=found.id, url=self._make_page_url(found.id), tag=found.tag or tag)

@@ -17,12 +17,11 @@ from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
 from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import PackageError
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.model import Dependency, DependencyKind, PackageId
-from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -46,7 +45,6 @@ _KINDS: Final = {
 
 def make_filename(name: str, version: str) -> str:
     """As `npm pack` does. Registries do not show it, but everybody knows it.
-
     https://docs.npmjs.com/cli/commands/npm-pack
     """
     return f"{name.removeprefix('@').replace('/', '-')}-{version}.tgz"
@@ -91,15 +89,10 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
                 elif not readme and _README.fullmatch(name):
                     readme, readme_filename = member.read(_MAX_README_BYTES), name
         if text is None:
-            raise PackageError(
-                f"{what}: there is no package.json in it", problem=Problem.NOT_A_PACKAGE
-            )
+            raise not_a_package(f"{what}: there is no package.json in it")
         document = manifest.parse_manifest(_decode(text))
     except (ValueError, RecursionError) as error:
-        raise PackageError(
-            f"{what}: it is not a tarball of an npm package ({error})",
-            problem=Problem.NOT_A_PACKAGE,
-        ) from error
+        raise not_a_package(f"{what}: it is not a tarball of an npm package ({error})") from error
     normalized = _normalize(document, {name for name in names if "/" not in name})
     return Tarball(normalized, _decode(readme), readme_filename, frozenset(names))
 
@@ -110,7 +103,6 @@ def _decode(data: bytes) -> str:
 
 def _normalize(document: Mapping[str, Any], top: Collection[str]) -> dict[str, Any]:
     """Spelled in the one way that every client reads. `top` are the files beside it.
-
     https://github.com/npm/package-json/blob/main/lib/normalize.js
     """
     found = dict(document)
@@ -142,10 +134,7 @@ def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
             if not _rewrite(packed, partial, change):
                 return
     except BadArchive as error:
-        raise PackageError(
-            f"{path}: it is not a tarball of an npm package ({error})",
-            problem=Problem.NOT_A_PACKAGE,
-        ) from error
+        raise not_a_package(f"{path}: it is not a tarball of an npm package ({error})") from error
     durable.rename(partial, path)
 
 
@@ -188,10 +177,9 @@ class PrebuiltTarballs:
         name, version = str(document.get("name", "")), str(document.get("version", ""))
         filename = make_filename(name, version)
         if path.name != filename:
-            raise PackageError(
+            raise not_a_package(
                 f"{path} is npm:{name} {version}, which is published as {filename}",
-                hint="Name it so, as `npm pack` does.",
-                problem=Problem.NOT_A_PACKAGE,
+                "Name it so, as `npm pack` does.",
             )
         needs = tuple(self._find_needs(document, path))
         return Contained(name=name, version=version, dependencies=needs)
@@ -212,12 +200,11 @@ class PrebuiltTarballs:
             if entry.field == "devDependencies":
                 continue
             if reference.kind in {"workspace", "catalog", "path"}:
-                raise PackageError(
+                raise not_a_package(
                     f"{path}: {entry.field}.{entry.key} is {entry.spec!r}, which users "
                     "cannot install",
-                    hint="Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, "
-                    "which writes the version there.",
-                    problem=Problem.NOT_A_PACKAGE,
+                    "Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, which "
+                    "writes the version there.",
                 )
             if reference.kind == "range" and reference.name in self._names:
                 kind = _KINDS[entry.field]

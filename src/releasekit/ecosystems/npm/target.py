@@ -13,7 +13,6 @@ from releasekit.aio import Resource
 from releasekit.ecosystems.interface import Discovery, Services, Target, list_warnings
 from releasekit.ecosystems.npm import Inputs, discover, document, pin, tarball
 from releasekit.ecosystems.npm.answers import NPMJS_HOST
-from releasekit.ecosystems.npm.attesting import NpmAttesting
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.entry_points import find_warnings
 from releasekit.ecosystems.npm.history import (
@@ -26,7 +25,7 @@ from releasekit.ecosystems.npm.history import (
 )
 from releasekit.ecosystems.npm.login import make_login
 from releasekit.ecosystems.npm.packing import Packer, find_missing_tool
-from releasekit.ecosystems.npm.registry import NPMJS, NpmRegistry
+from releasekit.ecosystems.npm.registry import NPMJS, NpmAttesting, NpmRegistry
 from releasekit.ecosystems.npm.roots import list_licenses
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
@@ -282,8 +281,7 @@ class NpmWorkspace:
             "let the workflow run `napi prepublish -t npm --skip-optional-publish "
             "--no-gh-release`, which writes them, before this action"
         )
-        config = self.npm.config
-        if config.is_uploading:
+        if self.npm.config.is_uploading:
             raise PlanError(
                 f"{own.manifest}: {package.id.name} {what}",
                 hint=f"{todo[0].upper()}{todo[1:]}.",
@@ -312,7 +310,6 @@ class NpmWorkspace:
 
     def _list_scripts(self, package: Package) -> tuple[str, ...]:
         """Those that run once the package is published; npm runs none of them for a tarball.
-
         https://github.com/npm/cli/blob/latest/lib/commands/publish.js
         """
         if self.npm.options.ignore_scripts or package.prebuilt:
@@ -321,26 +318,26 @@ class NpmWorkspace:
 
     async def _build(self, package: Package, into: Path) -> Built:
         log: Log | None = None
-        name = get_filename(package)
+        filename = get_filename(package)
         try:
-            async with staged_aside(into) as partial_directory:
-                request = self._make_request(package, partial_directory / name)
-                packed = await self.npm.packer.pack_quietly(request)
-                if packed is None:
+            async with staged_aside(into) as directory:
+                request = self._make_request(package, directory / filename)
+                packed = await self.npm.packer.pack(request)
+                if packed.get("takesLog"):
                     log = self.npm.logs.fresh("build", package.id)
                     async with log.piped() as pipe:
                         packed = await self.npm.packer.pack({**request, "log": str(pipe)})
-                if packed != (package.id.name, package.version):
+                name, version = packed.get("name"), packed.get("version")
+                if (name, version) != (package.id.name, package.version):
                     raise BuildFailed(
-                        f"its scripts made it {'@'.join(packed)}, but {package.version} was "
-                        "planned",
+                        f"its scripts made it {name}@{version}, but {package.version} was planned",
                         problem=Problem.BUILT_OTHERWISE,
                     )
                 if self.contents[package.id.name]:
                     # A manifest that the build makes exists only now, so it is not pinned yet.
                     await asyncio.to_thread(
                         tarball.rewrite_manifest,
-                        partial_directory / name,
+                        directory / filename,
                         lambda text: self.pin(text, {}),
                     )
         except (PackageError, PlanError) as error:
@@ -349,7 +346,7 @@ class NpmWorkspace:
                 lines = error.log if isinstance(error, BuildFailed) else ()
                 return BuildFailed(message, log=lines, hint=error.hint, problem=error.problem)
             return log.failure(message, error)
-        return (await asyncio.to_thread(digested, into / name, *DIGESTS),)
+        return (await asyncio.to_thread(digested, into / filename, *DIGESTS),)
 
     def _make_request(self, package: Package, into: Path) -> Mapping[str, object]:
         places = self.found.places

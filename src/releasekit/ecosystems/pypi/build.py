@@ -177,7 +177,6 @@ class Builder:
 def _keep_version(project: PyProject) -> dict[str, str]:
     """Variables that keep the planned version, although pinned manifests make the tree differ from
     its commit: both backends drop GIT_INDEX_FILE, as all variables that begin with GIT_.
-
     https://setuptools-scm.readthedocs.io/en/latest/overrides/
     https://backend.pdm-project.org/metadata/#dynamic-version-from-scm
     """

@@ -26,7 +26,7 @@ from releasekit.host import durable
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from releasekit.model import Package, Published
@@ -76,8 +76,7 @@ class SimpleDirectory:
     ) -> tuple[PurePosixPath, bytes]:
         """https://packaging.python.org/en/latest/specifications/index-hosted-attestations/"""
         attested = {"publisher": bundle.publisher(), "attestations": [bundle.pep740()]}
-        document = {"version": 1, "attestation_bundles": [attested]}
-        text = json.dumps(document)
+        text = json.dumps({"version": 1, "attestation_bundles": [attested]})
         return _files_of(package) / f"{filename}{_PROVENANCE}", text.encode() + b"\n"
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
@@ -96,7 +95,12 @@ class SimpleDirectory:
                 entry, metadata = _describe(path, is_wheel=release[2] == "bdist_wheel")
                 if "core-metadata" in entry:
                     yield _files_of(package) / f"{path.name}.metadata", metadata
-            entries.append(self._with_provenance(package, entry, there))
+            # The address of the directory may have changed since the page was written.
+            entry.pop("provenance", None)
+            provenance = f"{path.name}{_PROVENANCE}"
+            if self._url and provenance in there:
+                entry["provenance"] = f"{self._url}/{_files_of(package)}/{quote(provenance)}"
+            entries.append(entry)
             versions.add(str(release[1]))
         document = {"name": name, "versions": sorted(versions), "files": entries}
         yield simple / name / "index.json", _make_json(document)
@@ -106,16 +110,6 @@ class SimpleDirectory:
         yield simple / "index.json", _make_json({"projects": [{"name": each} for each in projects]})
         tops = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
         yield simple / "index.html", _make_page("Simple index", tops)
-
-    def _with_provenance(
-        self, package: Package, entry: FileEntry, there: Collection[str]
-    ) -> FileEntry:
-        """The address of the directory may have changed since the page was written."""
-        name = f"{entry['filename']}{_PROVENANCE}"
-        entry = {key: value for key, value in entry.items() if key != "provenance"}
-        if not self._url or name not in there:
-            return entry
-        return {**entry, "provenance": f"{self._url}/{_files_of(package)}/{quote(name)}"}
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"

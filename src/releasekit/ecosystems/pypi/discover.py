@@ -64,7 +64,6 @@ def read_projects(root: Path, options: Options) -> tuple[dict[str, PyProject], l
 def _read_limits(root: Path, directory: Path) -> BuildLimits:
     """As uv finds them: in the root of a workspace, else in the nearest directory. A uv.toml hides
     the `tool.uv` of a pyproject.toml beside it.
-
     https://docs.astral.sh/uv/concepts/configuration-files/
     """
     for each in (directory, *directory.parents):
@@ -160,7 +159,6 @@ def mark_between_tags(
 ) -> list[PyProject]:
     """Mark the projects whose version a build computes for a commit between two tags, where others
     of this run have a tag here: they belong to other releases, as a -SNAPSHOT of Maven does.
-
     https://setuptools-scm.readthedocs.io/en/latest/usage/#default-versioning-scheme
     """
     public = [project for project in projects if not project.unpublishable]

@@ -6,7 +6,6 @@ https://packaging.python.org/en/latest/specifications/core-metadata/
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from itertools import islice
@@ -33,12 +32,12 @@ from releasekit.ecosystems.shared.archives import (
     opened_entry,
     opened_zip,
 )
+from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.errors import PackageError
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
-from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,24 +85,18 @@ def make_form(contents: ArtifactReader) -> Form:
     filename = contents.artifact.filename
     release = parse_filename(filename)
     if release is None:
-        raise PackageError(
-            f"{filename}: neither a wheel nor a source distribution (.tar.gz)",
-            problem=Problem.NOT_A_PACKAGE,
-        )
+        raise not_a_package(f"{filename}: neither a wheel nor a source distribution (.tar.gz)")
     filetype = release[2]
     blake2 = contents.digest("blake2_256")
     with contents.raw() as file:
         text = read_metadata(file, filename)
     raw, _ = parse_email(text)
     if not (raw.get("metadata_version") and raw.get("name") and raw.get("version")):
-        raise PackageError(
-            f"{filename}: its metadata has no Metadata-Version, Name or Version",
-            problem=Problem.NOT_A_PACKAGE,
-        )
+        raise not_a_package(f"{filename}: its metadata has no Metadata-Version, Name or Version")
     return {
         ":action": "file_upload",
         "protocol_version": "1",
-        **_metadata_fields(raw),
+        **_make_fields(raw),
         "filetype": filetype,
         # Of a wheel, the first part of the compatibility tag in its name: "py2.py3", "cp312".
         "pyversion": filename.split("-")[-3] if filetype == "bdist_wheel" else "source",
@@ -113,9 +106,7 @@ def make_form(contents: ArtifactReader) -> Form:
 
 
 def _unreadable(filename: str, error: Exception) -> PackageError:
-    return PackageError(
-        f"{filename}: not a readable archive ({error})", problem=Problem.NOT_A_PACKAGE
-    )
+    return not_a_package(f"{filename}: not a readable archive ({error})")
 
 
 def read_metadata(file: IO[bytes], filename: str) -> bytes:
@@ -129,15 +120,11 @@ def read_metadata(file: IO[bytes], filename: str) -> bytes:
     except _UNREADABLE as error:
         raise _unreadable(filename, error) from error
     if text is None:
-        raise PackageError(
-            f"{filename}: an archive without core metadata", problem=Problem.NOT_A_PACKAGE
-        )
+        raise not_a_package(f"{filename}: an archive without core metadata")
     if len(text) > MAX_METADATA_BYTES:
-        raise PackageError(
-            f"{filename}: metadata over {MAX_METADATA_BYTES} bytes", problem=Problem.NOT_A_PACKAGE
-        )
+        raise not_a_package(f"{filename}: metadata over {MAX_METADATA_BYTES} bytes")
     if reason := explain_unparsable(text):
-        raise PackageError(f"{filename}: its metadata {reason}", problem=Problem.NOT_A_PACKAGE)
+        raise not_a_package(f"{filename}: its metadata {reason}")
     return text
 
 
@@ -160,10 +147,7 @@ def read_dist_metadata(dist: Sequence[Dist], wanted: AbstractSet[str]) -> dict[s
         name, *_ = parse_filename(path.name) or ("",)
         if name in wanted:
             with suppress(OSError, PackageError, ValueError):
-                with (
-                    durable.opened(path, os.O_RDONLY) as descriptor,
-                    open(descriptor, "rb", closefd=False) as file,
-                ):
+                with durable.reading(path) as file:
                     text = read_metadata(file, str(path))
                 raw, _ = parse_email(text)
                 dynamic = {each.lower() for each in raw.get("dynamic", [])}
@@ -204,7 +188,7 @@ def explain_unparsable(text: bytes) -> str:
     return ""
 
 
-def _metadata_fields(raw: RawMetadata) -> Form:
+def _make_fields(raw: RawMetadata) -> Form:
     fields: Form = {}
     values: Mapping[str, object] = dict(raw)
     for name, value in values.items():
@@ -272,9 +256,33 @@ def find_warnings(
     that cannot be read, or belongs to another package.
     """
     for artifact in artifacts:
-        if artifact.filename.endswith(".whl"):
-            yield from _check_tags(artifact, on_pypi=on_pypi)
-            yield from _check_contents(package, artifact)
+        if not artifact.filename.endswith(".whl"):
+            continue
+        tags = artifact.filename.removesuffix(".whl").split("-")[-1].split(".")
+        plain = next(filter(_PLAIN_LINUX.fullmatch, tags), None)
+        if plain is not None:
+            consequence = (
+                "PyPI refuses it" if on_pypi else "it works only where the libraries are the same"
+            )
+            yield PackageWarning(
+                name=WarningName.PLATFORM_TAG,
+                message=f"{artifact.filename} has the platform tag {plain}, and {consequence}: "
+                "build it with cibuildwheel, or repair it with auditwheel",
+                error=on_pypi,
+            )
+        # A wheel without modules is intended where its sources have none either.
+        with open_artifact(artifact) as opened, opened.raw() as file:
+            try:
+                with opened_zip(file) as archive:
+                    names = archive.namelist()
+            except _UNREADABLE as error:
+                raise _unreadable(artifact.filename, error) from error
+        if all(".dist-info/" in name for name in names) and _has_modules(package):
+            yield PackageWarning(
+                name=WarningName.EMPTY_PACKAGE,
+                message=f"{artifact.filename} holds no modules, and {package.directory.name}/ "
+                "does: tell the build backend which packages to include",
+            )
     texts = [_open_metadata(artifact) for artifact in artifacts]
     for artifact, text in zip(artifacts, texts, strict=True):
         _check_name(package, artifact, text)
@@ -318,42 +326,10 @@ def _check_name(package: Package, artifact: Artifact, text: bytes) -> None:
     except ValueError:
         same = False
     if not same:
-        raise PackageError(
+        raise not_a_package(
             f"{artifact.filename}: its metadata is that of {one_line(f'{name} {version}', 100)!r}, "
             f"not of {package.id.name} {package.version}",
-            hint="Have the build backend take name and version from one place.",
-            problem=Problem.NOT_A_PACKAGE,
-        )
-
-
-def _check_tags(artifact: Artifact, *, on_pypi: bool) -> Iterator[PackageWarning]:
-    tags = artifact.filename.removesuffix(".whl").split("-")[-1].split(".")
-    plain = [tag for tag in tags if _PLAIN_LINUX.fullmatch(tag)]
-    if plain:
-        consequence = (
-            "PyPI refuses it" if on_pypi else "it works only where the libraries are the same"
-        )
-        yield PackageWarning(
-            name=WarningName.PLATFORM_TAG,
-            message=f"{artifact.filename} has the platform tag {plain[0]}, and {consequence}: "
-            "build it with cibuildwheel, or repair it with auditwheel",
-            error=on_pypi,
-        )
-
-
-def _check_contents(package: Package, artifact: Artifact) -> Iterator[PackageWarning]:
-    """A wheel without modules is intended where its sources have none either."""
-    with open_artifact(artifact) as opened, opened.raw() as file:
-        try:
-            with opened_zip(file) as archive:
-                names = archive.namelist()
-        except _UNREADABLE as error:
-            raise _unreadable(artifact.filename, error) from error
-    if all(".dist-info/" in name for name in names) and _has_modules(package):
-        yield PackageWarning(
-            name=WarningName.EMPTY_PACKAGE,
-            message=f"{artifact.filename} holds no modules, and {package.directory.name}/ does: "
-            "tell the build backend which packages to include",
+            "Have the build backend take name and version from one place.",
         )
 
 

@@ -232,10 +232,10 @@ class Environments(Resource):
                     )
                     raise self._broken[key] from error
             if key not in self._workers or self._workers[key].ended:
-                self._workers[key] = await self.group.enter(self._started(directory))
+                self._workers[key] = await self.group.enter(self._start_worker(directory))
             return self._workers[key]
 
-    def _started(self, directory: Path) -> AbstractAsyncContextManager[Conversation]:
+    def _start_worker(self, directory: Path) -> AbstractAsyncContextManager[Conversation]:
         path = self._processes.environment.get("PATH", "")
         return conversation(
             "its build worker ended",
@@ -271,16 +271,12 @@ class Environments(Resource):
         await run(create)
         if not wanted.lines():
             return
-        named = (
-            _resolve_places(environment.get("UV_BUILD_CONSTRAINT", ""))
-            if self._installer.uv
-            else []
-        )
+        named = environment.get("UV_BUILD_CONSTRAINT", "") if self._installer.uv else ""
         install += limits.newest
         with ExitStack() as files:
             given = []
             for option in ("--constraints", "--build-constraints"):
-                install += [f"{option}={place}" for place in named]
+                install += [f"{option}={place}" for place in _resolve_places(named)]
                 if limits.constraints:
                     # They have no names, so that no build can replace them either.
                     file = files.enter_context(tempfile.TemporaryFile("w+"))

@@ -88,7 +88,6 @@ def _read_dynamic_version(
 ) -> str:
     """The version in the file that setuptools or hatchling takes it from, if it is a literal there;
     no Python runs.
-
     https://setuptools.pypa.io/en/latest/userguide/pyproject_config.html#dynamic-metadata
     """
     tool = table_in(document, "tool")
@@ -113,7 +112,6 @@ def _read_dynamic_version(
 
 def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
     """See `interface.Target`: without the groups that only its developers install.
-
     https://packaging.python.org/en/latest/specifications/dependency-groups/
     """
     try:

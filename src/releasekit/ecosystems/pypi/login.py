@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _AUDIENCES: Final = {"upload.pypi.org": "pypi", "test.pypi.org": "testpypi"}
 # The user name that says "the password is an API token".
 # https://pypi.org/help/#apitoken
-_TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
+TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
 LIFETIME_S: Final = 900.0
 
 _REUSABLE: Final = (
@@ -52,19 +52,13 @@ def make_login(wish: TrustedPublishing, services: Services, registry: Url) -> lo
     """auto: the token if there is one, else this job's identity, for PyPI."""
     upload = httpx.URL(registry.text)
     trusting = login.is_trusting(wish, known=upload.host in _AUDIENCES)
-    exchange = IndexExchange(upload, services)
     wanted = login.TokenInput(
         ecosystem="pypi",
         registry=registry,
         kind="an API token, or to the password of the user that `pypi-username` names",
     )
-    trusted = login.OidcAuth(exchange) if trusting else None
+    trusted = login.OidcAuth(IndexExchange(upload, services)) if trusting else None
     return login.choose_login(wish, services, wanted, trusted=trusted)
-
-
-def choose_user(username: str, chosen: login.Login) -> str:
-    """The user name that goes with the token."""
-    return username if isinstance(chosen, login.TokenAuth) else _TOKEN_USER
 
 
 class IndexExchange(login.TokenExchange):

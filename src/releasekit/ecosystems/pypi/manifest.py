@@ -187,9 +187,17 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
         ) from error
     dynamic = frozenset(read_strings(metadata, "dynamic", path=path, where="project.dynamic"))
     unpublishable = _explain_unpublishable(document, path)
+    version = metadata.get("version")
+    if isinstance(version, str):
+        version = normalize_version(version, path=path)
+    elif version is not None or not ("version" in dynamic or unpublishable):
+        raise ManifestError(
+            f"{path}: project.version is {'missing' if version is None else repr(version)}",
+            hint='Write version = "1.2.3", or list it in project.dynamic.',
+        )
     return PyProject(
         name=name,
-        version=_read_version(metadata, dynamic, path, required=not unpublishable),
+        version=version or "",
         manifest=path,
         build_system=read_build_system(document, path),
         requirements=_read_requirements(document, path, lenient=bool(unpublishable)),
@@ -212,7 +220,6 @@ def read_uv_sources(document: Mapping[str, object], path: Path) -> Sources:
 
 def with_computed_fields(project: PyProject, metadata: str) -> PyProject:
     """The project with its dynamic fields filled in from the METADATA of its wheel.
-
     https://packaging.python.org/en/latest/specifications/core-metadata/
     """
     path, fields = project.manifest, HeaderParser().parsestr(metadata)
@@ -292,20 +299,6 @@ def normalize_version(text: str, *, path: Path) -> str:
         ) from error
 
 
-def _read_version(
-    metadata: Mapping[str, object], dynamic: frozenset[str], path: Path, *, required: bool
-) -> str:
-    version = metadata.get("version")
-    if isinstance(version, str):
-        return normalize_version(version, path=path)
-    if version is None and ("version" in dynamic or not required):
-        return ""
-    raise ManifestError(
-        f"{path}: project.version is {'missing' if version is None else repr(version)}",
-        hint='Write version = "1.2.3", or list it in project.dynamic.',
-    )
-
-
 def _read_requirements(
     document: Mapping[str, object], path: Path, *, lenient: bool
 ) -> tuple[DeclaredRequirement, ...]:
@@ -341,7 +334,6 @@ def _read_requirements(
 
 def parse_limits(settings: Mapping[str, object], path: Path, where: str) -> BuildLimits:
     """`settings` are a uv.toml, or `tool.uv`, which is `where` then.
-
     https://docs.astral.sh/uv/reference/settings/#build-constraint-dependencies
     """
     key = f"{where}build-constraint-dependencies"

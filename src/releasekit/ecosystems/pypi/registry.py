@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import IO, TYPE_CHECKING, Final, cast
 
 import httpx
@@ -25,14 +26,15 @@ from releasekit.ecosystems.shared.answers import (
     hints_by_status,
     most_telling,
 )
-from releasekit.ecosystems.shared.login import OidcAuth, pair
+from releasekit.ecosystems.shared.artifacts import read_attestation
+from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, pair
 from releasekit.ecosystems.shared.server import (
     MAX_PAGE_BYTES,
     UPLOAD_TIMEOUT,
     RegistryClient,
     below,
 )
-from releasekit.errors import Denied, PackageError, PlanError, Rejected, Transient
+from releasekit.errors import Denied, PackageError, PlanError, Rejected
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import message_of
 from releasekit.http.origins import require_safe, same_origin
@@ -41,7 +43,7 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Services
@@ -172,22 +174,6 @@ ANSWERS: Final = ResponseRules(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEndpoints:
-    """`index_given` is False for an index derived from the upload URL."""
-
-    upload: httpx.URL
-    index: httpx.URL
-    index_given: bool
-
-    @classmethod
-    def of(cls, registry: str, index: str, insecure: Collection[str]) -> IndexEndpoints:
-        """Raises ConfigError for a URL that cannot be used."""
-        upload = require_safe(registry, name="pypi-registry", insecure=insecure)
-        read = index or derive_index(registry)
-        return cls(upload, require_safe(read, name="pypi-index", insecure=insecure), bool(index))
-
-
 def derive_index(registry: str) -> str:
     """The simple index that belongs to an upload URL."""
     address = registry.rstrip("/") + "/"
@@ -206,14 +192,17 @@ class PackageIndex:
         trusted_publishing: TrustedPublishing,
         concurrency: int,
     ) -> None:
-        endpoints = IndexEndpoints.of(goes_to.text, inputs.index, services.insecure)
-        self._endpoints = endpoints
-        self.url = str(endpoints.upload)
-        self._server = RegistryClient(endpoints.upload, ANSWERS, services)
-        self._index = RegistryClient(endpoints.index, ANSWERS, services)
+        insecure, index = services.insecure, inputs.index or derive_index(goes_to.text)
+        self._upload_url = require_safe(goes_to.text, name="pypi-registry", insecure=insecure)
+        self._index_url = require_safe(index, name="pypi-index", insecure=insecure)
+        self._is_index_derived = not inputs.index
+        self.url = str(self._upload_url)
+        self._server = RegistryClient(self._upload_url, ANSWERS, services)
+        self._index = RegistryClient(self._index_url, ANSWERS, services)
         self._login = login.make_login(trusted_publishing, services, goes_to)
         self.check_credentials = self._login.check
-        self._user = login.choose_user(inputs.username, self._login)
+        has_token = isinstance(self._login, TokenAuth)
+        self._user = inputs.username if has_token else login.TOKEN_USER
         # A package takes one upload slot, and its files go out side by side; a concurrency of 1
         # means one request at a time.
         self._one_by_one = concurrency == 1
@@ -237,7 +226,6 @@ class PackageIndex:
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """The versions that pypi.org no longer takes files for. Raises PlanError for a version that
         it refuses.
-
         https://packaging.python.org/en/latest/specifications/version-specifiers/#local-version-identifiers
         """
         if not self.is_pypi:
@@ -265,33 +253,33 @@ class PackageIndex:
         )
 
     async def lookup(self, package: Package) -> Published | None:
-        asked = self._endpoints
-        response = await self._get_page(package, asked.index)
+        is_derived = self._is_index_derived  # when it is asked; another lookup may change it
+        response = await self._get_page(package)
         is_devpi = "X-DEVPI-API-VERSION" in response.headers
-        if response.status_code == 404 and is_devpi and not asked.index_given:
+        if response.status_code == 404 and is_devpi and is_derived:
             # It has its index at another path: https://devpi.net/docs/
-            index = below(asked.upload, "+simple/")
-            self._endpoints = replace(asked, index=index, index_given=True)
-            response = await self._get_page(package, index)
-        if response.status_code == 404 or self._is_elsewhere(response):
-            self._unknown.add(package.id.name)
+            self._index_url = below(self._upload_url, "+simple/")
+            self._is_index_derived = False
+            response = await self._get_page(package)
+        index, name = self._index_url, package.id.name
+        # Private indexes redirect to pypi.org for packages that they do not have.
+        # https://docs.gitlab.com/user/packages/pypi_repository/#forward-requests-to-pypiorg
+        is_elsewhere = response.url.host in _PUBLIC and index.host not in _PUBLIC
+        if response.status_code == 404 or is_elsewhere:
+            self._unknown.add(name)
             return None
-        self._unknown.discard(package.id.name)
-        what = f"{package}: {response.request.url}"
-        self._index.explain(response, what)
-        kind, url = response.headers.get("Content-Type", ""), self._project_url(package)
+        self._unknown.discard(name)
+        url = str(below(index, f"{name}/"))
+        if index.host in _PUBLIC:
+            url = f"https://{index.host}/project/{name}/{package.version}/"
 
         def read() -> Published | None:
+            kind = response.headers.get("Content-Type", "")
             listed = simple_index.parse_page(response.content, kind)
             return simple_index.find_published(listed, package, url=url)
 
-        try:
-            # Beside the loop: there are pages of a hundred thousand files.
-            return await asyncio.to_thread(read)
-        except ValueError as error:
-            raise Transient(
-                f"{what}: not a page of a simple index ({error})", problem=Problem.STRANGE_ANSWER
-            ) from error
+        what = f"{package}: {response.request.url}"
+        return await self._index.parse(response, what, read, form="a page of a simple index")
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         token = await self._login.get(package)
@@ -303,7 +291,7 @@ class PackageIndex:
                 await uncancellable(asyncio.to_thread(make_attested_form, file)) for file in files
             ]
             sends = [
-                self._make_send(package, file, form, token)
+                partial(self._send, package, file, form, token)
                 for file, form in zip(files, forms, strict=True)
             ]
             if self.is_pypi or self._one_by_one:
@@ -311,61 +299,40 @@ class PackageIndex:
             else:
                 await send_side_by_side(sends)
 
-    def _make_send(self, package: Package, file: ArtifactReader, form: Form, token: Secret) -> Send:
-        what = f"{package}: {file.artifact.filename}"
-
-        async def store() -> bool:
-            response = await self._post(file, form, token)
-            if is_token_stale(response) and self._login.renew(token):
-                response = await self._post(file, form, await self._login.get(package))
-            return self._server.accept(response, what)
-
-        return store
+    async def _send(
+        self, package: Package, file: ArtifactReader, form: Form, token: Secret
+    ) -> bool:
+        response = await self._post(file, form, token)
+        if is_token_stale(response) and self._login.renew(token):
+            response = await self._post(file, form, await self._login.get(package))
+        return self._server.accept(response, f"{package}: {file.artifact.filename}")
 
     async def _post(self, file: ArtifactReader, form: Form, token: Secret) -> httpx.Response:
+        filename = file.artifact.filename
         request = self._server.http.build_request(
             "POST",
-            self._endpoints.upload,
+            self._upload_url,
             data=form,
-            files={
-                "content": (
-                    file.artifact.filename,
-                    cast("IO[bytes]", file),
-                    "application/octet-stream",
-                )
-            },
-            headers={"Authorization": self._basic(token)},
+            files={"content": (filename, cast("IO[bytes]", file), "application/octet-stream")},
+            headers={"Authorization": self._make_basic(token)},
             timeout=UPLOAD_TIMEOUT,
         )
         request.stream = BatchedStream(request.stream)
         async with self._slots:
             return await self._server.send(request)
 
-    async def _get_page(self, package: Package, index: httpx.URL) -> httpx.Response:
-        headers = dict(simple_index.HEADERS)
+    async def _get_page(self, package: Package) -> httpx.Response:
+        index, headers = self._index_url, dict(simple_index.HEADERS)
         # The index may be private too; but only the server of the uploads gets the credentials:
         # the index of pypi.org does not.
         token = self._login.for_reading()
-        if token is not None and same_origin(index, self._endpoints.upload):
-            headers["Authorization"] = self._basic(token)
+        if token is not None and same_origin(index, self._upload_url):
+            headers["Authorization"] = self._make_basic(token)
         url = below(index, f"{package.id.name}/")
         return await self._index.read(url, headers, max_bytes=MAX_PAGE_BYTES)
 
-    def _basic(self, token: Secret) -> str:
+    def _make_basic(self, token: Secret) -> str:
         return f"Basic {pair(self._user, token)}"
-
-    def _is_elsewhere(self, response: httpx.Response) -> bool:
-        """Private indexes redirect to pypi.org for packages that they do not have.
-
-        https://docs.gitlab.com/user/packages/pypi_repository/#forward-requests-to-pypiorg
-        """
-        return response.url.host in _PUBLIC and self._endpoints.index.host not in _PUBLIC
-
-    def _project_url(self, package: Package) -> str:
-        index = self._endpoints.index
-        if index.host in _PUBLIC:
-            return f"https://{index.host}/project/{package.id.name}/{package.version}/"
-        return str(below(index, f"{package.id.name}/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,19 +386,14 @@ def is_token_stale(response: httpx.Response) -> bool:
     if response.status_code != 403:
         return response.status_code == 401
     words = message_of(response)
-    return any(
-        text in words for text in ("Invalid or non-existent authentication", "token is expired")
-    )
+    return "Invalid or non-existent authentication" in words or "token is expired" in words
 
 
 def make_attested_form(contents: ArtifactReader) -> Form:
     """`make_form`, with the attestation of the file if there is one."""
     form = make_form(contents)
-    attestation = contents.artifact.attestation
-    if attestation is not None:
-        from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
-
-        form["attestations"] = json.dumps([read(attestation).pep740()])
+    if bundle := read_attestation(contents.artifact):
+        form["attestations"] = json.dumps([bundle.pep740()])
     return form
 
 

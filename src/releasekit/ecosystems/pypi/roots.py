@@ -34,21 +34,18 @@ def workspace_at(directory: Path) -> Membership | None:
     document = manifest.read_pyproject(path) if path.is_file() else {}
     if "workspace" not in checked_table(document, "tool", "uv", path=path):
         return None
-    return make_membership(directory, *read_globs(document, path))
-
-
-def make_membership(top: Path, patterns: Sequence[str], exclude: Sequence[str]) -> Membership:
-    """What these globs in the pyproject.toml of `top` say of a directory, without looking there."""
-    where = f"{top / MANIFEST}: tool.uv.workspace.members"
+    patterns, exclude = read_globs(document, path)
+    where = f"{path}: tool.uv.workspace.members"
     parsed = [Glob.parse(pattern, where=where) for pattern in patterns]
     excluded = _compile_exclusions(exclude)
 
     def find_standing(below: Path) -> Standing:
-        if not below.is_relative_to(top):
+        """What the globs say of a directory, without looking there."""
+        if not below.is_relative_to(directory):
             return ""
-        if _is_excluded(below, top, excluded):
+        if _is_excluded(below, directory, excluded):
             return "excluded"
-        parts = below.relative_to(top).parts
+        parts = below.relative_to(directory).parts
         return "member" if any(glob.matches(parts) for glob in parsed) else ""
 
     return find_standing

@@ -18,13 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
-from releasekit.ecosystems.interface import (
-    Contained,
-    Discovery,
-    Services,
-    Target,
-    list_warnings,
-)
+from releasekit.ecosystems.interface import Contained, Discovery, Services, Target, list_warnings
 from releasekit.ecosystems.pypi import Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
@@ -40,9 +34,9 @@ from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
 from releasekit.ecosystems.pypi.registry import PYPI, IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
-from releasekit.errors import BuildFailed, CommandFailed, PackageError
+from releasekit.ecosystems.shared.packages import not_a_package
+from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.model import Action, Dependency, DependencyKind, PackageId
-from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
@@ -96,7 +90,7 @@ class PyPITarget(Target):
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         of_index = self._index.plan_notes(planned) if self._index else ""
-        return ". ".join(filter(None, [of_index, self._found.note_of_pins(planned)]))
+        return ". ".join(filter(None, [of_index, self._found.describe_pins(planned)]))
 
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
@@ -219,7 +213,6 @@ class PyPI(Resource):
 
     async def _find_source_date_epoch(self) -> str:
         """The last commit's time in seconds; empty where the user set it, or without a commit.
-
         https://reproducible-builds.org/specs/source-date-epoch/
         """
         if "SOURCE_DATE_EPOCH" in self._processes.environment:
@@ -247,7 +240,7 @@ class PyPIWorkspace:
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         return pin(manifest, versions, self.pins)
 
-    def note_of_pins(self, planned: Sequence[PlannedPackage]) -> str:
+    def describe_pins(self, planned: Sequence[PlannedPackage]) -> str:
         """What `auto` adds to requirements without a version, which the user did not ask for."""
         if self.pins != "auto":
             return ""
@@ -284,15 +277,13 @@ class PyPIWorkspace:
         # Read again: discovery saw it before it was pinned.
         document = manifest.read_pyproject(package.manifest)
         found = self.projects[package.id.name]
-        project = discover.with_elsewhere(
-            replace(
-                manifest.parse_project(document, package.manifest),
-                version=package.version,
-                sources=found.sources,
-                limits=found.limits,
-            ),
-            self.projects,
+        pinned = replace(
+            manifest.parse_project(document, package.manifest),
+            version=package.version,
+            sources=found.sources,
+            limits=found.limits,
         )
+        project = discover.with_elsewhere(pinned, self.projects)
         by_name = {each.id.name: each for each in self.packages}
         try:
             builder = await self.builder()
@@ -316,7 +307,6 @@ class PyPIWorkspace:
 class PythonFiles:
     """Wheels and source distributions that were built elsewhere. Implements `interface.Prebuilt`: a
     release has an sdist, and a wheel at least.
-
     https://packaging.python.org/en/latest/specifications/binary-distribution-format/
     """
 
@@ -328,10 +318,7 @@ class PythonFiles:
     def contained(self, file: IO[bytes], path: Path) -> Contained:
         release = parse_filename(path.name)
         if release is None:
-            raise PackageError(
-                f"{path}: this is not the name of a wheel or an sdist",
-                problem=Problem.NOT_A_PACKAGE,
-            )
+            raise not_a_package(f"{path}: this is not the name of a wheel or an sdist")
         try:
             raw, _ = parse_email(read_metadata(file, str(path)))
             name, version = canonicalize_name(raw.get("name", "")), Version(raw.get("version", ""))
@@ -339,13 +326,10 @@ class PythonFiles:
         except ValueError as error:  # of packaging, and for numbers of thousands of digits
             # Of a requirement, two more lines say where it is wrong.
             reason = str(error).splitlines()[0]
-            raise PackageError(
-                f"{path}: its metadata cannot be used: {reason}", problem=Problem.NOT_A_PACKAGE
-            ) from error
+            raise not_a_package(f"{path}: its metadata cannot be used: {reason}") from error
         if (name, version) != release[:2]:
-            raise PackageError(
-                f"{path}: its metadata says {name} {version}, its name {release[0]} {release[1]}",
-                problem=Problem.NOT_A_PACKAGE,
+            raise not_a_package(
+                f"{path}: its metadata says {name} {version}, its name {release[0]} {release[1]}"
             )
         return Contained(name=name, version=self._spell(name, version), dependencies=needs)
 
@@ -353,15 +337,18 @@ class PythonFiles:
         return SpecifierSet(requirement).contains(version, prereleases=True)
 
     async def complete(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
-        return {package.id: await self._complete(package, into) for package in packages}
-
-    async def _complete(self, package: Package, into: Into) -> Built:
-        wheels = [each for each in package.prebuilt if each.filename.endswith(".whl")]
-        if not wheels or len(wheels) == len(package.prebuilt):
-            return (await self._workspace.build([package], into))[package.id]
-        built = await asyncio.to_thread(artifacts.copied, package.prebuilt, into(package), *DIGESTS)
-        if not isinstance(built, BuildFailed):
-            self._workspace.add_wheels(package, built)
+        built: dict[PackageId, Built] = {}
+        for package in packages:
+            wheels = [each for each in package.prebuilt if each.filename.endswith(".whl")]
+            if not wheels or len(wheels) == len(package.prebuilt):
+                built |= await self._workspace.build([package], into)
+                continue
+            files = await asyncio.to_thread(
+                artifacts.copied, package.prebuilt, into(package), *DIGESTS
+            )
+            if not isinstance(files, BuildFailed):
+                self._workspace.add_wheels(package, files)
+            built[package.id] = files
         return built
 
     def _spell(self, name: str, version: Version) -> str:

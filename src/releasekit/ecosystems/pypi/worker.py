@@ -220,7 +220,6 @@ def _warm_up(names: Sequence[str]) -> None:
 
 class Hooks:
     """The PEP 517 hooks of one source tree; the current directory is the tree.
-
     https://peps.python.org/pep-0517/#build-backend-interface
     """
 

@@ -46,7 +46,11 @@ class ResponseRules:
         """
         own_words = one_line(redact(self.said(response)))
         words = own_words or message_of(response, redact=redact)
-        if not is_contended(response) and self._stored_before(response, words):
+        is_stored = response.status_code in self.taken or any(
+            status in {0, response.status_code} and text.lower() in words.lower()
+            for status, text in self.exists
+        )
+        if is_stored and not is_contended(response):
             return False
         if response.has_redirect_location:
             target = one_line(redact(response.headers["Location"]))
@@ -60,12 +64,6 @@ class ResponseRules:
             hint = self._hint(response, own_words) or remedy(400)
             raise Rejected(f"{what}: {own_words}", hint=hint)
         return True
-
-    def _stored_before(self, response: httpx.Response, words: str) -> bool:
-        return response.status_code in self.taken or any(
-            status in {0, response.status_code} and text.lower() in words.lower()
-            for status, text in self.exists
-        )
 
     def explain(
         self,

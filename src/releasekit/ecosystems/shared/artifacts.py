@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.interface import Built
+    from releasekit.provenance.bundle import Bundle
 
 _CHUNK: Final = 1024 * 1024
 # Four times what Maven Central takes, the most generous of all. A sparse file only seems so long.
@@ -164,6 +165,15 @@ def copied(given: Sequence[Artifact], into: Path, *algorithms: str) -> Built:
     except BuildFailed as error:
         return error
     return tuple(digested(into / name, *algorithms) for name in names)
+
+
+def read_attestation(artifact: Artifact) -> Bundle | None:
+    """What was signed about a file; None for nothing. Blocks."""
+    if artifact.attestation is None:
+        return None
+    from releasekit.provenance.bundle import read  # noqa: PLC0415 - only what is signed
+
+    return read(artifact.attestation)
 
 
 def digested(path: Path, *algorithms: str) -> Artifact:

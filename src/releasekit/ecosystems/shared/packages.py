@@ -1,11 +1,11 @@
-"""Packages of a workspace: unique names, batches, and conflicts of versions."""
+"""Packages of a workspace: unique names, batches, conflicts of versions, and what is no package."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from releasekit.errors import ConfigError, PlanError
+from releasekit.errors import ConfigError, PackageError, PlanError
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -89,6 +89,10 @@ def batched(
     for package in packages:
         batches.setdefault(together(package), []).append(package)
     return list(batches.values())
+
+
+def not_a_package(message: str, hint: str = "") -> PackageError:
+    return PackageError(message, hint=hint, problem=Problem.NOT_A_PACKAGE)
 
 
 def conflict(owner: str, requirement: str, name: str, version: str) -> PlanError:

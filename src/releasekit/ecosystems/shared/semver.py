@@ -154,7 +154,6 @@ def satisfied(
 ) -> bool:
     """Whether all of them hold it. A prerelease fits if one of them names a prerelease of the same
     release, and none `skips` it.
-
     https://github.com/npm/node-semver#prerelease-tags and
     https://docs.rs/semver/latest/semver/struct.VersionReq.html#method.matches
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import httpx
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.shared.answers import ResponseRules
     from releasekit.model import Artifact
+
+T = TypeVar("T")
 
 # A server may unpack, check and scan a large file before it answers.
 UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=300.0, pool=None)
@@ -108,16 +110,25 @@ class RegistryClient:
 
     async def document(self, response: httpx.Response, what: str) -> dict[str, Any]:
         """The JSON object of a successful answer; raises Transient for anything else in one."""
-        self.explain(response, what)
-        try:
-            found = await asyncio.to_thread(parse_json, response.content, max_bytes=MAX_ENTRY_BYTES)
-        except ValueError as error:
-            raise Transient(
-                f"{what}: not JSON ({error})", problem=Problem.STRANGE_ANSWER
-            ) from error
+        parse = partial(parse_json, response.content, max_bytes=MAX_ENTRY_BYTES)
+        found = await self.parse(response, what, parse, form="JSON")
         if not isinstance(found, dict):
             raise Transient(f"{what}: not a JSON object", problem=Problem.STRANGE_ANSWER)
         return found
+
+    async def parse(
+        self, response: httpx.Response, what: str, parse: Callable[[], T], *, form: str
+    ) -> T:
+        """A successful answer, parsed beside the loop: there are pages of a hundred thousand files.
+        Raises Transient where `parse` raises ValueError.
+        """
+        self.explain(response, what)
+        try:
+            return await asyncio.to_thread(parse)
+        except ValueError as error:
+            raise Transient(
+                f"{what}: not {form} ({error})", problem=Problem.STRANGE_ANSWER
+            ) from error
 
 
 def below(url: httpx.URL, path: str) -> httpx.URL:
