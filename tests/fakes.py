@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import virtual_time
 from releasekit.config import values
 from releasekit.config.config import Config
 from releasekit.config.inputs import Declared
@@ -53,7 +54,6 @@ URL = "https://registry.example/"
 SEAL = Seal(b"the same in every run")
 DECLARED = Declared.for_ecosystems(ECOSYSTEMS)
 TOOL_VARIABLES = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.values())
-AT_ONCE = Polling(first_pause_s=0.0, ambiguity_window_s=0.02)
 
 
 def package_id(name: str) -> PackageId:
@@ -381,7 +381,7 @@ def released(
             journal=journal,
             watch=lambda _: None,
             sources=Sources(there, None),
-            polling=AT_ONCE,
+            polling=Polling(),
         )
         during(release)
         await release.run()
@@ -389,4 +389,4 @@ def released(
         return {result.package.id.name: result for result in release.results()}
 
     there = placed(made, root)
-    return asyncio.run(main())
+    return virtual_time.run(main())

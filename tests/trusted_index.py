@@ -13,11 +13,10 @@ import re
 import threading
 import time
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from integration.http_server import HangUp, serving
+from harness.http_server import Handler, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,30 +108,20 @@ def served(index: TrustedIndex) -> Iterator[str]:
     """On loopback, one request at a time. Yields the origin."""
     lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Asked(Handler):
         def do_GET(self) -> None:
-            size = int(self.headers.get("Content-Length", 0))
-            body = self.rfile.read(size)
-            if len(body) < size:
-                raise HangUp  # whoever asked was killed between the two
+            if (received := self.received()) is None:
+                return
+            headers, body = received
             with lock:
                 status, answer, kind = index.answer(
-                    self.command, self.path, self.headers.get("Authorization", ""), body
+                    self.command, self.path, headers.get("authorization", ""), body
                 )
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            self.send(status, [("Content-Type", kind)], answer)
 
-        do_POST = do_GET  # noqa: N815
+        do_POST = do_GET
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with serving(Handler) as origin:
+    with serving(Asked) as origin:
         yield origin
 
 

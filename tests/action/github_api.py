@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from integration.http_server import serving
+from harness.http_server import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +159,7 @@ def _served(state: State, headers: dict[str, str]) -> Iterator[None]:
             self.end_headers()
             self.wfile.write(data)
 
-        do_POST = do_PATCH = do_GET  # noqa: N815 (as the library calls them)
+        do_POST = do_PATCH = do_GET
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name)
             pass

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from forge.world import NOT_ALLOWED, REPOSITORY, TOKEN, World, serving_all
-from integration.http_server import HangUp
+from harness.http_server import HangUp
 from releasekit.announce.forge import Draft, ForgeRelease, Upload
 from releasekit.announce.github import GitHubReleases
 from releasekit.announce.releases import announce, with_marker

@@ -11,7 +11,7 @@ import pytest
 
 from forge.monorepo import GO, NODE, NOTES, PACKAGES, PYTHON, TAGS, monorepo
 from forge.world import serving_all
-from integration.http_server import HangUp
+from harness.http_server import HangUp
 from integration.tools import require_tool
 from workspaces import Program, git, kill
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from integration.git_server import http_backend
-from integration.http_server import Handler, HangUp, serving
+from harness.git_server import http_backend
+from harness.http_server import Handler, HangUp, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -252,7 +252,7 @@ def _invalid(name: str, code: str, message: str = "") -> Answer:
 class _GitHub(Handler):
     world: World
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         received = self.received()
         if received is None:
             return
@@ -267,9 +267,9 @@ class _GitHub(Handler):
             except HangUp:
                 self.hang_up()
                 return
-        self._send(*answered)
+        self.send(*answered)
 
-    do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815
+    do_POST = do_PATCH = do_DELETE = do_GET
 
     def _answered(
         self, headers: dict[str, str], body: bytes
@@ -299,15 +299,6 @@ class _GitHub(Handler):
         root = self.world.bare.parents[1]
         return http_backend(root, self.command, self.path, headers, body, "x-access-token")
 
-    def _send(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        if status != 204:
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
 
 @contextlib.contextmanager
 def serving_all(directory: Path) -> Iterator[World]:
@@ -316,10 +307,5 @@ def serving_all(directory: Path) -> Iterator[World]:
     bare.mkdir(parents=True)
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", bare], check=True)
     world = World(bare)
-
-    class Served(_GitHub):
-        pass
-
-    Served.world = world
-    with serving(Served) as world.origin:
+    with serving(_GitHub, world=world) as world.origin:
         yield world

@@ -23,9 +23,9 @@ import pytest
 
 import releasekit
 from forge.world import REPOSITORY, serving_all
+from harness.http_server import HangUp
 from hostile.traced import STRACE, fold, judge, read_calls
 from integration import reactor
-from integration.http_server import HangUp
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_landlock, require_tool
 from processes import PATIENCE_S

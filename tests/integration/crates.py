@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.server
 import io
 import itertools
 import json
@@ -24,7 +23,7 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from integration.http_server import serving
+from harness.http_server import Handler, serving
 from integration.servers import recorded
 from processes import PATIENCE_S
 
@@ -212,21 +211,12 @@ def write_config(home: Path, index: str, *, replace: bool) -> None:
 @contextlib.contextmanager
 def crate_server(crates: Crates | None = None) -> Iterator[CrateServer]:
     held = crates or Crates()
-
-    class Handler(_Handler):
-        crates = held
-
-    with serving(Handler) as origin, recorded(origin) as seen:
+    with serving(_Handler, crates=held) as origin, recorded(origin) as seen:
         yield CrateServer(index_url=f"{seen.url}/index/", crates=held, recorder=seen)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _Handler(Handler):
     crates: Crates
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
 
     def do_GET(self) -> None:
         self._answered(self._get)
@@ -288,13 +278,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _send(self, status: int, answer: object, **headers: str) -> None:
         data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(data)
+        more = [(name.replace("_", "-"), value) for name, value in headers.items()]
+        self.send(status, [("Content-Type", "application/json"), *more], data)
 
 
 def _taken_apart(body: bytes) -> tuple[dict[str, Any], bytes]:

@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.git_server import git_server
 from integration import crates, reactor
-from integration.git_server import git_server
 from integration.servers import PASSWORD, USERNAME, recorded
 from integration.test_cargo_publish import toolchain
 from processes import wait_until

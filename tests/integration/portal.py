@@ -13,12 +13,11 @@ import json
 import uuid
 import zipfile
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from integration.http_server import serving
+from harness.http_server import Handler, serving
 from integration.servers import PASSWORD, USERNAME, recorded
 
 if TYPE_CHECKING:
@@ -142,13 +141,8 @@ class PortalServer:
         return errors
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     portal: PortalServer
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
 
     def do_GET(self) -> None:
         path = unquote(self.path)
@@ -172,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
         if what == "upload":
             automatic = query["publishingType"] == "AUTOMATIC"
             taken = self.portal.take(query["name"], self._bundle(body), automatic=automatic)
-            self._answer(201, taken.encode())
+            self.send(201, body=taken.encode())
         elif what == "status" and query["id"] in self.portal.deployments:
             found = self.portal.look(query["id"])
             purls = self.portal.purls(query["id"])
@@ -182,24 +176,24 @@ class _Handler(BaseHTTPRequestHandler):
                 "errors": found.errors,
                 "purls": purls,
             }
-            self._answer(200, json.dumps(answer).encode())
+            self.send(200, body=json.dumps(answer).encode())
         elif what.startswith("deployment/") and what[11:] in self.portal.deployments:
             act = self.portal.drop if self.command == "DELETE" else self.portal.publish
-            self._answer(204 if act(what[11:]) else 400, b"")
+            self.send(204 if act(what[11:]) else 400)
         else:
-            self._answer(404, b"")
+            self.send(404)
 
-    do_DELETE = do_POST  # noqa: N815
+    do_DELETE = do_POST
 
     def _known(self) -> bool:
         pair = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
         known = self.headers.get("Authorization") == f"Bearer {pair}"
         if not known:
-            self._answer(401, b"who are you?")
+            self.send(401, body=b"who are you?")
         return known
 
     def _file(self, data: bytes | None) -> None:
-        self._answer(404 if data is None else 200, data or b"")
+        self.send(404 if data is None else 200, body=data or b"")
 
     def _bundle(self, body: bytes) -> bytes:
         boundary = self.headers["Content-Type"].partition("boundary=")[2].encode()
@@ -210,23 +204,11 @@ class _Handler(BaseHTTPRequestHandler):
         assert end.strip() == b"--"
         return data
 
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        if status != 204:
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
 
 @contextlib.contextmanager
 def portal_server() -> Iterator[PortalServer]:
     portal = PortalServer()
-
-    class Handler(_Handler):
-        pass
-
-    Handler.portal = portal
-    with serving(Handler) as origin, recorded(origin) as seen:
+    with serving(_Handler, portal=portal) as origin, recorded(origin) as seen:
         portal.url, portal.repository = seen.url, f"{seen.url}/maven2/"
         portal.recorder = seen
         yield portal

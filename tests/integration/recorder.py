@@ -8,18 +8,15 @@ from __future__ import annotations
 import http.client
 import json
 import re
-import socket
-import struct
 import threading
 import time
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
-from integration.http_server import Server
+from harness.http_server import Handler, Server
 from processes import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -194,19 +191,13 @@ class _Server(Server):
         """A client that hangs up is what these tests are about."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     recorder: Recorder
-    protocol_version = "HTTP/1.1"
-    # Answers are small: without this each waits 40 ms for the acknowledgement of the one before.
-    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         self._handle()
 
-    do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_GET  # noqa: N815
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
+    do_POST = do_PUT = do_DELETE = do_PATCH = do_HEAD = do_GET
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -229,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
             )
         # Only now: what a client does next must not be seen beside what it has the answer of.
         if answer is None:
-            self._hang_up()
+            self.hang_up()
         else:
             self._reply(answer)
 
@@ -277,9 +268,3 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer.body)
-
-    def _hang_up(self) -> None:
-        """A reset instead of an orderly end."""
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.connection.close()
-        self.close_connection = True

@@ -12,7 +12,7 @@ import pytest
 
 import fakes
 from go_workspaces import REMOTE, Forge, built, deploy, forge, go_workspace, short
-from integration.git_server import git_server
+from harness.git_server import git_server
 from integration.recorder import Fault, Recorder
 from integration.servers import PASSWORD, USERNAME, free_port, recorded
 from releasekit.aio import Group

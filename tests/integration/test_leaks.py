@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 
-from integration.http_server import serving
+from harness.http_server import Handler, serving
 from workspaces import Program, git
 
 if TYPE_CHECKING:
@@ -71,10 +70,10 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
 """
 
 
-def echoing(status: int, kind: str) -> type[BaseHTTPRequestHandler]:
+def echoing(status: int, kind: str) -> type[Handler]:
     """Every answer to an upload shows the request's headers, and what they hold."""
 
-    class Echo(BaseHTTPRequestHandler):
+    class Echo(Handler):
         def do_GET(self) -> None:
             self._answer(404)
 
@@ -95,9 +94,6 @@ def echoing(status: int, kind: str) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             if kind != "none":
                 self.wfile.write(body.encode())
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
 
     return Echo
 

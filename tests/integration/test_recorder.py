@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
-from integration.http_server import serving
+from harness.http_server import Handler, serving
 from integration.servers import recorded
 
 if TYPE_CHECKING:
@@ -21,18 +20,12 @@ LARGE = 64 << 20
 def talkative() -> Iterator[str]:
     """A server that takes every PUT and has a lot to say about it."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Talker(Handler):
         def do_PUT(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(201)
-            self.send_header("Content-Length", str(LARGE))
-            self.end_headers()
-            self.wfile.write(bytes(LARGE))
+            self.send(201, body=bytes(LARGE))
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with serving(Handler) as origin:
+    with serving(Talker) as origin:
         yield origin
 
 

@@ -22,8 +22,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from integration import http_server
-from integration.http_server import HangUp
+from harness import http_server
+from harness.http_server import HangUp
 from provenance.authority import Authority, BadRequest, public_bytes
 from provenance.oidc import ISSUER, RUNNER_TOKEN, BadToken, Issuer, claims_of
 from provenance.transparency import ENTRIES, BadEntry, Log
@@ -288,28 +288,17 @@ class Sigstore:
 def serving(directory: Path, *, port: int = 0) -> Iterator[Sigstore]:
     """An instance of its own, whose log is empty; `directory` is for what it writes."""
     sigstore = Sigstore(directory)
-
-    class Handler(_Handler):
-        pass
-
-    Handler.sigstore = sigstore
-    with http_server.CheckedServer(("127.0.0.1", port), Handler) as server:
-        sigstore.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
+    with http_server.serving(_Handler, port=port, checked=True, sigstore=sigstore) as sigstore.url:
         try:
             yield sigstore
         finally:
             sigstore.closing.set()
-            server.shutdown()
-            thread.join()
-    assert not server.defects, "".join(server.defects)
 
 
 class _Handler(http_server.Handler):
     sigstore: Sigstore
 
-    def do_GET(self) -> None:  # noqa: N802 (as the library calls it)
+    def do_GET(self) -> None:
         if (received := self.received()) is None:
             return
         headers, body = received
@@ -319,14 +308,10 @@ class _Handler(http_server.Handler):
         except HangUp:
             self.hang_up()
             return
-        self.send_response(answer.status)
-        for name, value in (("Content-Type", "application/json"), *answer.headers):
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(answer.body)))
-        self.end_headers()
-        self.wfile.write(answer.body)
+        kind = ("Content-Type", "application/json")
+        self.send(answer.status, [kind, *answer.headers], answer.body)
 
-    do_POST = do_GET  # noqa: N815
+    do_POST = do_GET
 
 
 def _service(target: str) -> Service | Literal["other"]:

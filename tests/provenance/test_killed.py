@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.http_server import HangUp
+from harness.http_server import HangUp
 from integration.tools import require_tool
 from provenance.github import FILES, NODE, PYTHON, serving_all, workspace
 from releasekit.provenance.release_statement import stored_bundles

@@ -10,12 +10,11 @@ import hashlib
 import json
 import os
 import subprocess
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from integration.http_server import serving
+from harness.http_server import Handler, serving
 from integration.tools import require_tool
 from provenance import official, signing, tuf
 from provenance.authority import Authority
@@ -90,14 +89,10 @@ def registry(bundle: Bundle, tarball: bytes = TARBALL) -> Iterator[str]:
     attested = "/-/npm/v1/attestations/@acme%2fwidgets@1.0.0"
     integrity = f"sha512-{base64.b64encode(hashlib.sha512(tarball).digest()).decode()}"
 
-    class Handler(BaseHTTPRequestHandler):
+    class Registry(Handler):
         def do_GET(self) -> None:
             body = json.dumps(self._document()).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.send(200, [("Content-Type", "application/json")], body)
 
         def _document(self) -> dict[str, Any]:
             if self.path == attested:
@@ -118,10 +113,7 @@ def registry(bundle: Bundle, tarball: bytes = TARBALL) -> Iterator[str]:
                 "versions": {"1.0.0": version},
             }
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with serving(Handler) as url:
+    with serving(Registry) as url:
         yield url
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
-import threading
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from integration.http_server import Server
+from harness.http_server import Handler, serving
 from integration.servers import static_server
 from provenance import sigstore_double
 from provenance.signing import SERVER, WHEEL, about, signed
@@ -536,28 +533,15 @@ class Served:
 def registry() -> Iterator[Served]:
     served = Served()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Files(Handler):
         def do_GET(self) -> None:
             headers = {name.lower(): value for name, value in self.headers.items()}
             served.asked.append((self.path, headers))
             page = served.pages.get(self.path, 404)
             status, body = (200, page) if isinstance(page, bytes) else (page, b"no")
-            self.send_response(status)
-            body = b"" if status == 204 else body
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.send(status, body=b"" if status == 204 else body)
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    with contextlib.ExitStack() as stack:
-        server = stack.enter_context(Server(("127.0.0.1", 0), Handler))
-        served.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        stack.callback(thread.join)
-        stack.callback(server.shutdown)
+    with serving(Files) as served.url:
         yield served
 
 

@@ -8,8 +8,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from integration import http_server
-from integration.http_server import HangUp
+from harness import http_server
+from harness.http_server import Handler, HangUp
 from staging.documents import Request
 from staging.npmjs import Npmjs
 
@@ -81,27 +81,14 @@ class Registry:
 def serving(npm: Npmjs | None = None) -> Iterator[Registry]:
     """An empty one, unless `npm` says otherwise."""
     registry = Registry(npm or Npmjs())
-
-    class Handler(_Handler):
-        pass
-
-    Handler.registry = registry
-    with http_server.CheckedServer(("127.0.0.1", 0), Handler) as server:
-        registry.npm.origin = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        try:
-            yield registry
-        finally:
-            server.shutdown()
-            thread.join()
-    assert not server.defects, "".join(server.defects)
+    with http_server.serving(_Handler, checked=True, registry=registry) as registry.npm.origin:
+        yield registry
 
 
-class _Handler(http_server.Handler):
+class _Handler(Handler):
     registry: Registry
 
-    def do_GET(self) -> None:  # noqa: N802 (as the library calls it)
+    def do_GET(self) -> None:
         if (received := self.received()) is None:
             return
         headers, body = received
@@ -110,12 +97,6 @@ class _Handler(http_server.Handler):
         except HangUp:
             self.hang_up()
             return
-        self.send_response(answer.status)
-        for name, value in answer.headers:
-            self.send_header(name, value)
-        if answer.status != 204:
-            self.send_header("Content-Length", str(len(answer.body)))
-        self.end_headers()
-        self.wfile.write(answer.body)
+        self.send(answer.status, answer.headers, answer.body)
 
-    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815
+    do_POST = do_PUT = do_DELETE = do_GET

@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from integration.http_server import HangUp
+from harness.http_server import HangUp
 from staging.documents import Answer, error
 from staging.held_release import LEVELS, NAMES, VERSION, held_release, name_of, needs_of, tarball
 from staging.registry import serving

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import javascript
-from integration.http_server import HangUp
+from harness.http_server import HangUp
 from staging.client import Client
 from staging.documents import Answer, Request, error, pack
 

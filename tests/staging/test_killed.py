@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.http_server import HangUp
+from harness.http_server import HangUp
 from integration.tools import require_tool
 from staging.documents import pack
 from workspaces import Program, kill, npm_workspace

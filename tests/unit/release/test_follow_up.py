@@ -46,7 +46,7 @@ class Scripts:
         self.on_start()
         try:
             while not self.until():  # noqa: ASYNC110
-                await asyncio.sleep(0)
+                await asyncio.sleep(1)
             await asyncio.sleep(0)
         finally:
             self.running -= 1
@@ -121,9 +121,9 @@ def test_a_failure_leaves_the_package_published_and_is_told(tmp_path: Path) -> N
 def test_it_has_a_limit_of_time(tmp_path: Path) -> None:
     """R40"""
     scripts = Scripts(FakeRegistry(), declared=("core",), until=lambda: False)
-    results = run(tmp_path, scripts, plan(CORE), task_timeout=0.2)
+    results = run(tmp_path, scripts, plan(CORE), task_timeout=60.0)
     assert outcomes(results) == {"core": Outcome.PUBLISHED}
-    assert "its postpublish script did not end within 0.2 s" in results["core"].reason
+    assert "its postpublish script did not end within 60 s" in results["core"].reason
 
 
 def test_what_an_earlier_run_published_is_not_followed_again(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 import virtual_time
 from fakes import (
-    AT_ONCE,
     SEAL,
     FakeRegistry,
     FakeStaging,
@@ -45,7 +44,7 @@ from releasekit.model import (
 )
 from releasekit.release.events import Events
 from releasekit.release.package_run import PackageRun, outcome_of, results_of
-from releasekit.release.polling import POLLING, Lookups
+from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.view import awaiting_approval
@@ -119,7 +118,7 @@ class Bench:
         during: Callable[[ReleaseRun], None] = lambda release: None,
         **changes: object,
     ) -> dict[str, Result]:
-        return asyncio.run(self.release(made or plan(*packages), during, **changes))
+        return virtual_time.run(self.release(made or plan(*packages), during, **changes))
 
     async def release(
         self, made: Plan, during: Callable[[ReleaseRun], None], **changes: object
@@ -139,7 +138,7 @@ class Bench:
             journal=journal,
             watch=lambda _: None,
             sources=Sources(placed, None),
-            polling=replace(AT_ONCE, approval_pause_s=0.0),
+            polling=Polling(),
         )
         during(release)
         await release.run()
@@ -497,7 +496,7 @@ def test_what_may_not_be_staged_waits_for_what_is(tmp_path: Path) -> None:
     def look(name: str) -> None:
         nonlocal looks
         looks += "app" in bench.workspace.built
-        if looks == 3000:
+        if looks == 30:
             bench.staging.approve("core")
 
     bench.registry.on_lookup = look

@@ -9,10 +9,9 @@ import base64
 import contextlib
 import os
 import subprocess
-from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
-from integration.http_server import serving
+from harness.http_server import Handler, serving
 from integration.servers import PASSWORD, USERNAME
 
 if TYPE_CHECKING:
@@ -52,39 +51,22 @@ def http_backend(
     return int(status), [(name, value) for name, value in lines if name != "Status"], content
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Handler):
     root: Path
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.headers.get("Authorization") != f"Basic {_ACCOUNT}":
-            self._answer(401, [("WWW-Authenticate", 'Basic realm="git"')], b"")
+            self.send(401, [("WWW-Authenticate", 'Basic realm="git"')], b"")
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self._answer(*http_backend(self.root, self.command, self.path, headers, body, USERNAME))
+        self.send(*http_backend(self.root, self.command, self.path, headers, body, USERNAME))
 
-    do_POST = do_GET  # noqa: N815
-
-    def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
-        self.send_response(status)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        pass
+    do_POST = do_GET
 
 
 @contextlib.contextmanager
 def git_server(root: Path) -> Iterator[str]:
     """The repositories in `root`, for USERNAME with PASSWORD only. Yields the origin."""
-
-    class Handler(_Handler):
-        pass
-
-    Handler.root = root
-    with serving(Handler) as origin:
+    with serving(_Handler, root=root) as origin:
         yield origin
