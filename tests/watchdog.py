@@ -1,12 +1,13 @@
-"""The longest that the thread of an event loop was busy between two turns, and how long a call
-takes, in CPU time of that thread. What others do on a busy machine does not count, but for the
-caches that they take: so the least of several tries is what counts.
+"""The longest that the thread of an event loop was busy in one turn, and how long a call takes, in
+CPU time of that thread. What others do on a busy machine does not count, but for the caches that
+they take: so the least of several tries is what counts, at the speed of a quick machine.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import time
 from typing import TYPE_CHECKING
 
@@ -17,49 +18,43 @@ TRIES = 5
 
 # R51
 LONGEST_STALL_S = 0.2
-_BEAT_S = 0.01
 
 
+@dataclasses.dataclass(slots=True)
 class Watchdog:
-    """`longest_s` is the longest stall so far. Beats come from the loop that it watches."""
+    """`longest_s` is the longest turn of the loop so far."""
 
-    def __init__(self) -> None:
-        self.longest_s = 0.0
-        self.beats = 0
-        self._last = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def start(self) -> None:
-        """In the thread of the loop, which is running."""
-        self._last = time.thread_time()
-        self._timer = asyncio.get_running_loop().call_later(_BEAT_S, self._beat)
-
-    def stop(self) -> None:
-        self._measure()
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _beat(self) -> None:
-        self._measure()
-        self.beats += 1
-        self._timer = asyncio.get_running_loop().call_later(_BEAT_S, self._beat)
-
-    def _measure(self) -> None:
-        now = time.thread_time()
-        # Between two beats the loop may have had many short turns; all of them are counted, so
-        # what is found is never less than the longest of them.
-        self.longest_s, self._last = max(self.longest_s, now - self._last), now
+    longest_s: float = 0.0
 
 
 @contextlib.asynccontextmanager
 async def watched() -> AsyncIterator[Watchdog]:
-    """Watches the running loop for as long as the block lasts."""
-    dog = Watchdog()
-    dog.start()
+    """Watches the running loop for as long as the block lasts, by a callback in each turn: a timer
+    that is due in the turn after a long one would count both.
+    """
+    dog, loop, last_s = Watchdog(), asyncio.get_running_loop(), time.thread_time()
+
+    def measure() -> None:
+        nonlocal last_s, handle
+        now_s = time.thread_time()
+        dog.longest_s, last_s = max(dog.longest_s, now_s - last_s), now_s
+        handle = loop.call_soon(measure)
+
+    handle = loop.call_soon(measure)
     try:
         yield dog
     finally:
-        dog.stop()
+        measure()
+        handle.cancel()
+
+
+def slowness() -> float:
+    """How many times slower than a quick machine this one is now, at a fixed piece of work."""
+    began = time.thread_time()
+    total = 0
+    for number in range(300_000):
+        total += number % 7
+    return max(1.0, (time.thread_time() - began) / 0.02)
 
 
 def least_s(call: Callable[[], object], soon_s: float = 0.0) -> float:

@@ -37,6 +37,7 @@ import releasekit
 from hostile.workspaces_of import CRATES, GO, MAVEN, NPM, PNPM_WORKSPACE, PYPI
 from releasekit.__main__ import main
 from releasekit.text.output import ignore_write_errors
+from watchdog import slowness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -89,7 +90,7 @@ def serve(descriptor: int) -> None:
     _warm_up()
     gc.collect()
     gc.freeze()
-    pickle.dump(_speed(), answers)
+    pickle.dump(slowness(), answers)
     answers.flush()
     while True:
         try:
@@ -120,15 +121,6 @@ def _warm_up() -> None:
             sys.stdout = sys.stderr = said
             main(["plan", f"{directory}/w", "--registry", f"dir:{directory}/registry"])
             sys.stdout, sys.stderr = streams
-
-
-def _speed() -> float:
-    """How many times slower than a quick machine this one is, at a fixed piece of work."""
-    began = time.process_time()
-    total = 0
-    for number in range(300_000):
-        total += number % 7
-    return max(1.0, (time.process_time() - began) / 0.02)
 
 
 def _awaited(pid: int, request: Request) -> Answer:
