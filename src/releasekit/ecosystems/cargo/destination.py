@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import httpx
 
 from releasekit.config.values import Directory, Url
+from releasekit.ecosystems.cargo.roots import read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, did_you_mean
-from releasekit.host.files import is_in_checkout, read_parsed
+from releasekit.host.files import is_in_checkout
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.problems import Problem
-from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,10 +34,7 @@ CRATES_IO_NAME: Final = "crates-io"
 # https://doc.rust-lang.org/cargo/reference/registry-index.html (dependencies: registry)
 CRATES_IO: Final = "https://github.com/rust-lang/crates.io-index"
 SPARSE: Final = "sparse+"
-# Of a workspace.
-_PLACE: Final = ".cargo/config.toml"
 _INDEX: Final = re.compile("CARGO_REGISTRIES_.+_INDEX")
-_MAX_BYTES: Final = 1024 * 1024
 _MAX_HOPS: Final = 16
 CRATES_IO_INDEX: Final = "https://index.crates.io/"
 # Index to API, which people also write as the address, where config.json need not be read.
@@ -79,9 +76,7 @@ class CargoConfig:
         own, home = [*variables.values()], cargo_home(environment)
         default = environment.get("CARGO_REGISTRY_DEFAULT", "")
         for path in _find_files(root, environment):
-            document = read_parsed(
-                path, parse_toml, complaint="is not valid TOML", max_bytes=_MAX_BYTES
-            )
+            document = read_toml(path)
             is_own = path.parent == home and not (
                 is_in_checkout(path, root) or sandbox.can_change(path)
             )
@@ -122,10 +117,7 @@ def _follow_replacements(
     """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
     name = CRATES_IO_NAME
     for _ in range(_MAX_HOPS):
-        instead = text_in(sources.get(name), "replace-with")
-        if not instead:
-            break
-        name = instead
+        name = text_in(sources.get(name), "replace-with") or name
     if name == CRATES_IO_NAME:
         return ""
     return text_in(sources.get(name), "registry") or registries.get(name, "")
@@ -192,7 +184,7 @@ def find_destination(
             name = options.registry or cargo.default_registry or CRATES_IO_NAME
             found = _find_named(cargo, name if given is None else given.text)
             # A name leads where cargo's configuration says, whichever input gives it.
-            where = f"{_PLACE}: registries.{found.name}"
+            where = f".cargo/config.toml: registries.{found.name}"
     require_safe(found.index, name="cargo-registry", insecure=services.insecure)
     stands_in = found.is_crates_io or with_slash(cargo.stand_in) == found.index
     known = (CRATES_IO_INDEX, *cargo.of_the_user)

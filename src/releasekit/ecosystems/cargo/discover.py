@@ -124,7 +124,37 @@ def parse_metadata(text: str) -> list[Crate]:
     """The packages of `cargo metadata --no-deps`."""
     document = parse_json(text, max_bytes=None)
     workspace = Path(document["workspace_root"])
-    return [_parse_crate(package, workspace) for package in document["packages"]]
+    crates = []
+    for package in document["packages"]:
+        publish = package["publish"]
+        lacks = [] if package["description"] else ["description"]
+        if not (package["license"] or package["license_file"]):
+            lacks.append("license")
+        # https://doc.rust-lang.org/reference/linkage.html
+        kinds = {kind for target in package.get("targets", ()) for kind in target["kind"]}
+        crate = Crate(
+            name=package["name"],
+            version=package["version"],
+            manifest=Path(package["manifest_path"]),
+            workspace=workspace,
+            publish=None if publish is None else tuple(publish),
+            needs=tuple(map(_parse_need, package["dependencies"])),
+            lacks=tuple(lacks),
+            is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
+        )
+        crates.append(crate)
+    return crates
+
+
+def _parse_need(dependency: dict[str, Any]) -> Need:
+    path = dependency.get("path")
+    return Need(
+        name=dependency["name"],
+        path=Path(path) if path else None,
+        requirement=dependency["req"],
+        kind=dependency["kind"] or "normal",
+        registry=dependency["registry"] or "",
+    )
 
 
 def complaint(log: tuple[str, ...]) -> str:
@@ -134,34 +164,6 @@ def complaint(log: tuple[str, ...]) -> str:
         return one_line(f"{placed['place']}: {placed['what']}")
     words = text.rpartition("\nerror: ")[2].replace("\nCaused by:\n", ": ")
     return one_line(words) or "it says nothing"
-
-
-def _parse_crate(package: dict[str, Any], workspace: Path) -> Crate:
-    publish = package["publish"]
-    lacks = [] if package["description"] else ["description"]
-    if not (package["license"] or package["license_file"]):
-        lacks.append("license")
-    # https://doc.rust-lang.org/reference/linkage.html
-    kinds = {kind for target in package.get("targets", ()) for kind in target["kind"]}
-    return Crate(
-        name=package["name"],
-        version=package["version"],
-        manifest=Path(package["manifest_path"]),
-        workspace=workspace,
-        publish=None if publish is None else tuple(publish),
-        needs=tuple(
-            Need(
-                name=dependency["name"],
-                path=Path(dependency["path"]) if dependency.get("path") else None,
-                requirement=dependency["req"],
-                kind=dependency["kind"] or "normal",
-                registry=dependency["registry"] or "",
-            )
-            for dependency in package["dependencies"]
-        ),
-        lacks=tuple(lacks),
-        is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
-    )
 
 
 def find_directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
@@ -188,21 +190,9 @@ def merge_crates(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundCrates:
-    """Cargo packages each of those named in `alone` in a separate call, once the registry has all
-    of its dependencies.
-    """
-
-    packages: tuple[Package, ...]
-    alone: frozenset[str]
-
-
 def make_packages(
-    crates: Mapping[str, Crate],
-    destination: Destination,
-    twins: Sequence[Crate] = (),
-) -> FoundCrates:
+    crates: Mapping[str, Crate], destination: Destination, twins: Sequence[Crate] = ()
+) -> tuple[Package, ...]:
     """All crates with their edges; those that may not go to `destination` say why."""
     known = (*crates.values(), *twins)
     members = Members(
@@ -213,25 +203,43 @@ def make_packages(
     edges = _soften_rings(
         {name: members.find_dependencies(crate) for name, crate in crates.items()}, crates
     )
-    alone = frozenset(_find_alone(edges))
-    return FoundCrates(
-        packages=tuple(
-            Package(
-                id=PackageId(ECOSYSTEM, crate.name),
-                version=crate.version,
-                directory=crate.manifest.parent.resolve(),
-                manifest=crate.manifest.resolve(),
-                dependencies=tuple(
-                    replace(edge, visible_first=crate.name in alone) for edge in edges[crate.name]
-                ),
-                unpublishable=explain_unpublishable(crate, destination),
-                doubt=_explain_doubt(crate),
-                inherits=_find_inherited(crate),
-            )
-            for crate in crates.values()
-        ),
-        alone=alone,
-    )
+    # Of the crates that cargo packages in one call, one may need another if that has a path and can
+    # go first. Cargo does not find a dependency with a version only, or in a cycle: its dependents,
+    # direct and indirect, have to wait for the registry.
+    # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (do_package)
+    needs = {name: {edge.on.name for edge in found} for name, found in edges.items()}
+    for name, found in edges.items():
+        if any(edge.visible_first for edge in found):
+            needs[name].add(name)
+    alone = stuck(needs)
+    packages = []
+    for crate in crates.values():
+        manifest = crate.manifest.resolve()
+        # The manifest of its workspace may declare its dependencies.
+        shared = (crate.workspace / MANIFEST).resolve()
+        package = Package(
+            id=PackageId(ECOSYSTEM, crate.name),
+            version=crate.version,
+            directory=crate.manifest.parent.resolve(),
+            manifest=manifest,
+            dependencies=tuple(
+                replace(edge, visible_first=crate.name in alone) for edge in edges[crate.name]
+            ),
+            unpublishable=explain_unpublishable(crate, destination),
+            doubt=_explain_doubt(crate),
+            inherits=() if shared == manifest else (shared,),
+        )
+        packages.append(package)
+    return tuple(packages)
+
+
+def find_alone(packages: Iterable[Package]) -> set[str]:
+    """Those that cargo packages in a separate call, once the registry has all that each needs."""
+    return {
+        package.id.name
+        for package in packages
+        if any(dependency.visible_first for dependency in package.dependencies)
+    }
 
 
 def _explain_doubt(crate: Crate) -> str:
@@ -319,26 +327,6 @@ def _soften_rings(
         return replace(edge, kind=DependencyKind.ORDER, soft=True)
 
     return {name: tuple(soften(name, edge) for edge in found) for name, found in edges.items()}
-
-
-def _find_alone(edges: Mapping[str, tuple[Dependency, ...]]) -> set[str]:
-    """Of the crates that cargo packages in one call, one may need another if that has a path and
-    can go first. Cargo does not find a dependency with a version only, or in a cycle: its
-    dependents, direct and indirect, have to wait for the registry.
-
-    https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (do_package)
-    """
-    needs = {name: {edge.on.name for edge in found} for name, found in edges.items()}
-    for name, found in edges.items():
-        if any(edge.visible_first for edge in found):
-            needs[name].add(name)
-    return stuck(needs)
-
-
-def _find_inherited(crate: Crate) -> tuple[Path, ...]:
-    """The manifest of its workspace, which may declare its dependencies."""
-    root = (crate.workspace / MANIFEST).resolve()
-    return () if root == crate.manifest.resolve() else (root,)
 
 
 def explain_unpublishable(crate: Crate, destination: Destination) -> str:

@@ -43,14 +43,7 @@ from releasekit.http.origins import require_safe
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Collection,
-        Iterable,
-        Mapping,
-    )
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
     from pathlib import Path
     from typing import Self
 
@@ -76,8 +69,6 @@ _MOST_AT_ONCE: Final = 8
 HOST: Final = "127.0.0.1"
 _MAX_HEAD_BYTES: Final = 16 * 1024
 _REASONS: Final = {200: "OK", 304: "Not Modified", 404: "Not Found", 502: "Bad Gateway"}
-# Clients are on this machine, and send a request at once.
-_HEAD_END: Final = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,8 +284,7 @@ class Mirror(Resource):
         document = parse_json(body, max_bytes=MAX_ENTRY_BYTES)
         if not isinstance(document, dict) or document.get("auth-required"):
             raise ValueError("the index is not for everybody")
-        marked: dict[str, Any] = {**document, _MARK: self._mark}
-        return json.dumps(marked).encode()
+        return json.dumps({**document, _MARK: self._mark}).encode()
 
     @contextlib.asynccontextmanager
     async def _clean_up(self) -> AsyncIterator[None]:
@@ -311,9 +301,8 @@ class Mirror(Resource):
                 continue
             with contextlib.suppress(OSError):
                 config = registry / "index" / name / _CONFIG
-                if self._mark.encode() not in durable.read_file(
-                    config, max_bytes=_MAX_CONFIG_BYTES
-                ):
+                data = durable.read_file(config, max_bytes=_MAX_CONFIG_BYTES)
+                if self._mark.encode() not in data:
                     continue
                 for kept in _KEPT:
                     with contextlib.suppress(OSError):
@@ -383,7 +372,7 @@ class Loopback(Resource):
 async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str] | None:
     """The path, and the ETag that the client has; None where no further GET comes."""
     try:
-        head = await reader.readuntil(_HEAD_END)
+        head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return None
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
