@@ -73,11 +73,11 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
     for name, file in files.items():
         if (
             _is_vendored(name, go)
-            or nested.intersection(_levels(name)[:-1])
+            or nested.intersection(_list_levels(name)[:-1])
             or name == ".hg_archival.txt"
         ):
             continue
-        trouble = paths.trouble_with_file(name) or _collision(name, folded)
+        trouble = paths.trouble_with_file(name) or _find_collision(name, folded)
         if not trouble and name != "go.mod" and name.lower() == "go.mod":
             trouble = "go.mod files must have lowercase names"
         if trouble:
@@ -102,7 +102,7 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
     return chosen
 
 
-def _levels(name: str) -> list[str]:
+def _list_levels(name: str) -> list[str]:
     """A path and the directories above it, from the top."""
     parts = name.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
@@ -126,9 +126,9 @@ def _is_vendored(name: str, go: str) -> bool:
     return "/" in rest
 
 
-def _collision(name: str, folded: dict[str, str]) -> str:
+def _find_collision(name: str, folded: dict[str, str]) -> str:
     """Why a file system that ignores case cannot hold it, or a directory above it."""
-    for path in _levels(name):
+    for path in _list_levels(name):
         other = folded.setdefault(_fold(path), path)
         if other != path:
             return f"differs from {other} in case only"

@@ -88,7 +88,10 @@ class TagRegistry(Resource):
         if self._proxy is None:
             return Published(files=dict.fromkeys(names, f"git:{tag.object}"))
         files = {names[0]: f"git:{tag.object}"} | await self._proxy.digests_of(package)
-        return Published(files=files, complete=len(files) == len(names), url=self._page(package))
+        url = self._proxy.address(package, names[1])
+        if self._proxy.url == OFFICIAL:
+            url = f"https://pkg.go.dev/{package.id.name}@{package.version}"
+        return Published(files=files, complete=len(files) == len(names), url=url)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         await self.deploy({package: artifacts})
@@ -177,12 +180,6 @@ class TagRegistry(Resource):
                 problem=Problem.TAG_REFUSED,
             )
         return path_in_repository(package.directory, self._top)
-
-    def _page(self, package: Package) -> str:
-        if self._proxy is None or self._proxy.url != OFFICIAL:
-            names = filenames(package.version)
-            return self._proxy.address(package, names[1]) if self._proxy else ""
-        return f"https://pkg.go.dev/{package.id.name}@{package.version}"
 
 
 def _read_bundle(artifact: Artifact, package: Package) -> TagBundle:

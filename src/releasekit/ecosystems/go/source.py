@@ -93,7 +93,11 @@ async def open_sources(
     head = await _read_head(git)
     wanted = {path_in_repository(directory, top) for directory in directories}
     trees = await _read_trees(git, head, wanted)
-    changed = await _find_changed(git)
+    status = await git(
+        *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
+        *("--", "*.go", "*go.mod", "*go.sum"),
+    )
+    changed = [line[3:] for line in status.split("\0") if line]
     async with scratch(processes.environment) as directory:
         # Builds can write there, but cannot replace a file without a name.
         with durable.unnamed(directory) as tar:
@@ -187,14 +191,6 @@ async def _read_head(git: _Git) -> SourceHead:
     by = Signature(name, email, int(time_s))
     directory = (top / objects.rstrip("\n")).resolve()
     return SourceHead(commit=commit, tree=tree, by=by, objects=directory)
-
-
-async def _find_changed(git: _Git) -> list[str]:
-    status = await git(
-        *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
-        *("--", "*.go", "*go.mod", "*go.sum"),
-    )
-    return [line[3:] for line in status.split("\0") if line]
 
 
 async def _read_trees(

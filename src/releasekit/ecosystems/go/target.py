@@ -65,10 +65,7 @@ class GoTarget(Target):
 
 
 class Go:
-    """Implements `interface.Ecosystem`.
-
-    `lookup` finds the hashes of published modules.
-    """
+    """Implements `interface.Ecosystem`. `lookup` finds the hashes of published modules."""
 
     def __init__(
         self, options: Options, services: Services, lookup: Lookup, *, edits: bool
@@ -108,8 +105,7 @@ class GoWorkspace:
 
         Raises PlanError for requirements and replacements that cannot be published.
         """
-        path = gomod.parse_mod(manifest, "go.mod").module
-        discover.check_module(self.modules[path], manifest, versions, self.modules)
+        discover.check_module(gomod.parse_mod(manifest, "go.mod"), versions, self.modules)
         return manifest
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
@@ -132,7 +128,11 @@ class GoWorkspace:
                     edits=self.edits,
                     lookup=self.lookup,
                     into=into,
-                    stored=stored,
+                    stored={
+                        path: bundle.tag
+                        for path, bundle in stored.items()
+                        if bundle.prerequisite == sources.head.commit
+                    },
                 )
                 return await batch.build(packages)
         except BuildFailed as error:
