@@ -12,9 +12,8 @@ import re
 from typing import TYPE_CHECKING, Final, Never
 
 from releasekit.ecosystems.approval import Contents, Waiting
-from releasekit.ecosystems.maven import Inputs, layout, versions
-from releasekit.ecosystems.maven.deployments import Deployments, is_deployment_id
-from releasekit.ecosystems.maven.portal import CENTRAL, MAX_BYTES, open_public_reader
+from releasekit.ecosystems.maven import layout, versions
+from releasekit.ecosystems.maven.portal import MAX_BYTES, is_deployment_id, open_portal
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.ecosystems.shared.documents import known_digest
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.config.values import Url
     from releasekit.ecosystems.approval import Approval
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.deployments import DeploymentStatus
+    from releasekit.ecosystems.maven.portal import Deployments, DeploymentStatus
+    from releasekit.ecosystems.maven.repository import RepositoryReader
     from releasekit.errors import CodeWanted
     from releasekit.model import Artifact, Package, Result
 
@@ -47,31 +46,17 @@ _SLACK_BYTES: Final = 64 * 1024
 
 def approval(config: Config, options: Options, services: Services) -> Approval:
     """Raises ConfigError for an address that cannot be used."""
-    return PortalApproval(
-        config.registry_url("maven", default=CENTRAL),
-        options,
-        services,
-        username=config.own(Inputs).username,
-        state_directory=config.state_directory,
-    )
+    return PortalApproval(*open_portal(config, options, services))
 
 
 class PortalApproval:
     """Implements `approval.Approval`."""
 
-    def __init__(
-        self,
-        registry: Url,
-        options: Options,
-        services: Services,
-        *,
-        username: str,
-        state_directory: Path,
-    ) -> None:
-        self._deployments = Deployments(registry, username, services)
+    def __init__(self, deployments: Deployments, reader: RepositoryReader) -> None:
+        self._deployments = deployments
         self.url = self._deployments.url
         self.check_credentials = self._deployments.login.check
-        self._reader = open_public_reader(options, state_directory, services)
+        self._reader = reader
         # The versions whose files are as recorded, by deployment. One that holds others, too, is
         # not approved: the portal would publish all of it.
         self._same: dict[str, set[tuple[str, str]]] = {}

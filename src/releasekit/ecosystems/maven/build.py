@@ -86,8 +86,15 @@ class ReactorBuilder:
     async def run(self, packages: Sequence[Package], log: Log) -> CommandFailed | None:
         """Run mvn on a copy of the sources; a failing mvn may have deployed some packages."""
         copy = self.work / "sources" / self.top.relative_to(self.root)
-        processes = self.services.processes
-        command = [self._find_command(packages[0], copy), *self._make_arguments(packages)]
+        processes, name = self.services.processes, self.options.command
+        program = str(copy / name) if "/" in name else processes.which(name)
+        if program is None:
+            raise BuildFailed(
+                f"{packages[0].id}: {name} is not installed",
+                hint=INSTALL,
+                problem=Problem.BUILD_TOOL,
+            )
+        command = [program, *self._make_arguments(packages)]
         env = processes.passing(self.options.pass_env)
         limit_s = self.config.task_timeout
         try:
@@ -144,19 +151,6 @@ class ReactorBuilder:
                     raise CommandFailed(f"{error.filename}: {error.strerror}") from error
                 except (ManifestError, ValueError) as error:  # changed since, or by a build
                     raise CommandFailed(f"{path}: not the POM that was planned: {error}") from error
-
-    def _find_command(self, package: Package, copy: Path) -> str:
-        command = self.options.command
-        if "/" in command:
-            return str(copy / command)
-        found = self.services.processes.which(command)
-        if found is None:
-            raise BuildFailed(
-                f"{package.id}: {command} is not installed",
-                hint=INSTALL,
-                problem=Problem.BUILD_TOOL,
-            )
-        return found
 
     def _make_arguments(self, packages: Sequence[Package]) -> list[str]:
         options = self.options

@@ -273,19 +273,19 @@ def make_packages(
                     by_name,
                     twins,
                     home=lambda each: each.top,
-                    private=unpublishable,
+                    private=explain_unpublishable,
                 )
                 for edge in find_dependencies(project, by_name)
             ),
             elsewhere=find_other_versions(project, by_name),
-            unpublishable=unpublishable(project),
+            unpublishable=explain_unpublishable(project),
             packaging=project.packaging,
         )
         for project in by_name.values()
     ]
 
 
-def unpublishable(project: PomProject) -> str:
+def explain_unpublishable(project: PomProject) -> str:
     """Why a project is not published; empty for one that is."""
     if versions.is_snapshot(project.version):
         return f"its version {project.version} is a snapshot, not a release"

@@ -419,14 +419,47 @@ class Repository:
             if response.status_code == HTTPStatus.CONFLICT and await self._reader.is_absent(path):
                 # No file is in the way: a WebDAV server wants the directory first.
                 # https://www.rfc-editor.org/rfc/rfc4918#section-9.7.1
-                if await _make_collections(
-                    self._server, path.parent, headers=self._login.header(), what=what
-                ):
+                if await self._make_collections(path.parent, what):
                     response = await self._server.send_paced(make_request)
                 if response.status_code == HTTPStatus.CONFLICT:
                     words = self._server.words(response)
                     raise Transient(f"{what}: HTTP 409 {words}", ambiguous=True)
         return self._server.accept(response, what)
+
+    async def _make_collections(self, directory: PurePosixPath, what: str) -> bool:
+        """Make the collections of WebDAV that `directory` lacks, below the address of the server.
+
+        Whether it may exist now: False for a server without WebDAV. Raises Transient, Denied or
+        Rejected.
+        """
+
+        async def status_of(collection: PurePosixPath, *, orphaned: bool) -> int:
+            # Some servers take a name without the slash for a file.
+            url = self._server.at(f"{collection}/")
+            headers = self._login.header()
+            request = self._server.http.build_request("MKCOL", url, headers=headers)
+            response = await self._server.send(request)
+            # 409: the collection above is missing too.
+            known = {*_EXISTING, *_NO_WEBDAV} | ({HTTPStatus.CONFLICT} if orphaned else set())
+            if response.status_code not in known:
+                self._server.explain(response, f"{what}: MKCOL {url}")
+            return response.status_code
+
+        *above, top = [directory, *directory.parents][: len(directory.parts)]
+        missing = []
+        for collection in above:
+            status = await status_of(collection, orphaned=True)
+            if status in _NO_WEBDAV:
+                return False
+            if status in _EXISTING:
+                break
+            missing.append(collection)
+        else:
+            missing.append(top)
+        for collection in reversed(missing):
+            if await status_of(collection, orphaned=False) in _NO_WEBDAV:
+                return False
+        return True
 
     def _request(
         self, path: PurePosixPath, body: ArtifactReader | bytes, *, replace: bool
@@ -444,42 +477,6 @@ class Repository:
             },
             timeout=UPLOAD_TIMEOUT,
         )
-
-
-async def _make_collections(
-    server: RegistryClient, directory: PurePosixPath, *, headers: Mapping[str, str], what: str
-) -> bool:
-    """Make the collections of WebDAV that `directory` lacks, below the address of the server.
-
-    Whether it may exist now: False for a server without WebDAV. Raises Transient, Denied or
-    Rejected.
-    """
-
-    async def status_of(collection: PurePosixPath, *, orphaned: bool) -> int:
-        # Some servers take a name without the slash for a file.
-        url = server.at(f"{collection}/")
-        response = await server.send(server.http.build_request("MKCOL", url, headers=headers))
-        # 409: the collection above is missing too.
-        known = {*_EXISTING, *_NO_WEBDAV} | ({HTTPStatus.CONFLICT} if orphaned else set())
-        if response.status_code not in known:
-            server.explain(response, f"{what}: MKCOL {url}")
-        return response.status_code
-
-    *above, top = [directory, *directory.parents][: len(directory.parts)]
-    missing = []
-    for collection in above:
-        status = await status_of(collection, orphaned=True)
-        if status in _NO_WEBDAV:
-            return False
-        if status in _EXISTING:
-            break
-        missing.append(collection)
-    else:
-        missing.append(top)
-    for collection in reversed(missing):
-        if await status_of(collection, orphaned=False) in _NO_WEBDAV:
-            return False
-    return True
 
 
 async def _chunks(file: ArtifactReader) -> AsyncIterator[bytes]:
