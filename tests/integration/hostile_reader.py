@@ -76,7 +76,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
         ).lookup(package)
         return
     if ecosystem == "go":
-        await ModuleProxy(url, services).digests_of(package)
+        await ModuleProxy(url, services).read_digests(package)
         return
     if ecosystem == "maven":
         await listed(package, url, config, services)

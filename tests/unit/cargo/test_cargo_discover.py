@@ -238,7 +238,7 @@ def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
     ],
 )
 def test_cargo_complains_in_one_line(log: tuple[str, ...], words: str) -> None:
-    assert discover.complaint(log) == words
+    assert discover.extract_error(log) == words
 
 
 @pytest.mark.parametrize(

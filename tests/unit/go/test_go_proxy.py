@@ -54,7 +54,7 @@ def read(
                 credentials=Credentials(taken, mask=lambda _: None),
                 logs=fakes.logs(config.state_directory),
             )
-            return await ModuleProxy(url, services).digests_of(PACKAGE)
+            return await ModuleProxy(url, services).read_digests(PACKAGE)
 
     return asyncio.run(main())
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.destination import CRATES_IO
-from releasekit.ecosystems.cargo.discover import INSTALL, complaint
+from releasekit.ecosystems.cargo.discover import INSTALL, extract_error
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
@@ -253,9 +253,7 @@ class Packager:
         )
 
     def _learn(self, batch: CrateBatch, log: Log) -> None:
-        """Changes the batch for the next call: without the crate that broke this one, or with the
-        crates that were missing.
-        """
+        """Takes out of the batch what broke this call, or takes in the crates that it lacked."""
         tail = last_lines(log.path, most=_READ_LINES, max_bytes=_READ_BYTES)
         text = "\n".join(tail)
         members = {*batch.left, *batch.beside}
@@ -264,7 +262,7 @@ class Packager:
                 batch.beside |= {name, *self._closure(name)} - set(batch.left)
             return
         culprit = self._find_culprit(text)
-        words = complaint(tail)
+        words = extract_error(tail)
         # After so many calls that each lost another crate, no single crate is to blame.
         if culprit not in members or batch.calls >= MAX_CALLS:
             for name in batch.left:

@@ -83,9 +83,7 @@ def find_differences(ours: IO[bytes], theirs: IO[bytes]) -> list[str]:
 
 
 def _read_manifest(file: IO[bytes], name: str, version: str) -> Mapping[str, Any]:
-    """The last one in the archive, which unpacking would leave. Raises ValueError for that of
-    another package.
-    """
+    """The last one in it, as unpacking leaves it. Raises ValueError for that of another package."""
     found, path = None, f"{name}-{version}/Cargo.toml"
     with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
         for member in members:

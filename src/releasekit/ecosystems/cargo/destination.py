@@ -167,9 +167,8 @@ class Destination:
 def find_destination(
     root: Path, goes_to: Directory | Url | Name | None, options: Options, services: Services
 ) -> Destination:
-    """What inputs, releasekit.toml and cargo's configuration say, in this order.
-
-    Raises ConfigError for an unknown name, and for an index that is not sparse.
+    """What inputs, releasekit.toml and cargo's configuration say, in this order. Raises ConfigError
+    for an unknown name, and for an index that is not sparse.
     """
     cargo = CargoConfig.from_files(root, services.environment, services.processes.sandbox)
     match goes_to:

@@ -186,9 +186,7 @@ class SparseRegistry(Resource):
             ) from error
 
     async def differing(self, package: Package, artifact: Artifact) -> list[str]:
-        """The files in which ours differs from the published crate; none where the index is
-        private, or the comparison fails.
-        """
+        """As in `interface.Target`; empty too where the index is private."""
         with contextlib.suppress(PackageError, ConfigError, OSError, ValueError, httpx.InvalidURL):
             if (await self._find_endpoints(str(package))).private:
                 return []

@@ -142,8 +142,7 @@ def _find_path_dependencies(
     document: Mapping[str, Any], shared: Collection[str]
 ) -> Iterator[PathDependency]:
     places: list[tuple[object, tuple[str, ...]]] = [(document, ())]
-    for condition, tables in table_in(document, "target").items():
-        places.append((tables, ("target", condition)))
+    places += [(each, ("target", name)) for name, each in table_in(document, "target").items()]
     for tables, where in places:
         for name in (*_NORMAL, *_DEV):
             yield from _read_table(tables, where, name)

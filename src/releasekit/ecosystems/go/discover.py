@@ -212,14 +212,12 @@ def _find_replacements(
     for module in found.values():
         requires = module.mod.requires
         wanted = {each.path for each in requires if each.is_placeholder} - found.keys()
-        places = [(module.directory, each) for each in module.mod.replaces if each.path in wanted]
-        places += [(root, each) for each in of_work if each.path in wanted]
-        for base, replace in places:
-            directory = (base / replace.target).resolve()
-            if gomod.is_directory(replace.target) and _holds(
-                root, directory, replace.path, options
-            ):
-                replaced[replace.path] = directory
+        places = [(module.directory, each) for each in module.mod.replaces]
+        for base, replace in (*places, *((root, each) for each in of_work)):
+            if replace.path in wanted and gomod.is_directory(replace.target):
+                directory = (base / replace.target).resolve()
+                if _holds(root, directory, replace.path, options):
+                    replaced[replace.path] = directory
     return replaced
 
 

@@ -301,9 +301,8 @@ def edit_sum(text: str, sums: Mapping[tuple[str, str], Sums | None]) -> str:
         if len(words) != 3 or (words[0], words[1].removesuffix("/go.mod")) not in sums:
             kept.append(line)
     for (path, version), hashes in sums.items():
-        if hashes is None:
-            continue
-        kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
+        if hashes is not None:
+            kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
     return "".join(f"{line}\n" for line in sorted(kept, key=_sort_key))
 
 

@@ -71,11 +71,9 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
     troubles: list[str] = []
     folded: dict[str, str] = {}
     for name, file in files.items():
-        if (
-            _is_vendored(name, go)
-            or nested.intersection(_list_levels(name)[:-1])
-            or name == ".hg_archival.txt"
-        ):
+        if name == ".hg_archival.txt" or _is_vendored(name, go):
+            continue
+        if nested.intersection(_list_levels(name)[:-1]):
             continue
         trouble = paths.trouble_with_file(name) or _find_collision(name, folded)
         if not trouble and name != "go.mod" and name.lower() == "go.mod":
@@ -160,11 +158,10 @@ def hash_of_zip(data: bytes) -> str:
     """The `h1:` hash of a module zip; raises ValueError for an invalid or too large file."""
     try:
         with opened_zip(io.BytesIO(data)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MAX_ZIP_BYTES:
+            entries = archive.infolist()
+            if sum(entry.file_size for entry in entries) > MAX_ZIP_BYTES:
                 raise ValueError("its files are larger than a module may be")
-            return _sum_up(
-                {entry.filename: _digest(archive, entry) for entry in archive.infolist()}
-            )
+            return _sum_up({entry.filename: _digest(archive, entry) for entry in entries})
     except BAD_ZIP as error:
         raise ValueError(f"not a zip file ({error})") from error
 

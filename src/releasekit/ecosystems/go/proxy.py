@@ -60,7 +60,7 @@ class ModuleProxy:
         where = require_safe(self.url, name="go-proxy", insecure=services.insecure)
         self._server = RegistryClient(where, ANSWERS, services)
 
-    async def digests_of(self, package: Package) -> dict[str, str]:
+    async def read_digests(self, package: Package) -> dict[str, str]:
         """Digests of its files by name; the first request makes the proxy fetch the version."""
         _, info, mod, zipped = release.filenames(package.version)
         answer = await self._get(self.address(package, info), package)
@@ -75,7 +75,7 @@ class ModuleProxy:
             ) from error
         found = {info: f"version:{version}"}
         if self.url == OFFICIAL:
-            return found | await self._from_sum_db(package)
+            return found | await self._read_sum_db(package)
         mod_data, zip_data = await gather_all(
             (
                 self._get(self.address(package, mod), package),
@@ -95,7 +95,7 @@ class ModuleProxy:
         path = paths.escape(package.id.name)
         return f"{self.url}{path}/@v/{paths.escape(filename)}"
 
-    async def _from_sum_db(self, package: Package) -> dict[str, str]:
+    async def _read_sum_db(self, package: Package) -> dict[str, str]:
         version = package.version
         url = f"{SUM_DB}lookup/{paths.escape(package.id.name)}@{paths.escape(version)}"
         answer = await self._get(url, package, max_bytes=_MAX_SUMS_BYTES)

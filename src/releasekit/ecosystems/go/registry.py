@@ -87,7 +87,7 @@ class TagRegistry(Resource):
         names = filenames(package.version)
         if self._proxy is None:
             return Published(files=dict.fromkeys(names, f"git:{tag.object}"))
-        files = {names[0]: f"git:{tag.object}"} | await self._proxy.digests_of(package)
+        files = {names[0]: f"git:{tag.object}"} | await self._proxy.read_digests(package)
         url = self._proxy.address(package, names[1])
         if self._proxy.url == OFFICIAL:
             url = f"https://pkg.go.dev/{package.id.name}@{package.version}"
@@ -125,9 +125,9 @@ class TagRegistry(Resource):
             size = self._at_a_time or len(missing)
             for start in range(0, len(missing), size):
                 await self._push(missing[start : start + size], what=str(package))
-            self._looks = {each.id: self.group.start(self._first_look(each)) for each in release}
+            self._looks = {each.id: self.group.start(self._try_to_look(each)) for each in release}
 
-    async def _first_look(self, package: Package) -> Published | None:
+    async def _try_to_look(self, package: Package) -> Published | None:
         """None also after a failure: `lookup` then asks again."""
         with contextlib.suppress(PackageError):
             return await self._look(package)

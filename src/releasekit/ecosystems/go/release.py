@@ -310,9 +310,7 @@ class ModuleBatch:
         return self._needs[path]
 
     async def _find_manifests(self, path: str) -> Mapping[str, bytes] | None:
-        """Those of a module of this release as they are published, or, for a later module of a
-        cycle, as they are committed.
-        """
+        """As they are published; of a later module of a cycle, as they are committed."""
         if path in self._left:
             return await asyncio.to_thread(self._read_committed, self.modules[path])
         built = self._built.get(path)

@@ -74,9 +74,7 @@ class ModuleSources:
 async def open_sources(
     root: Path, directories: Iterable[Path], processes: Processes
 ) -> AsyncIterator[ModuleSources]:
-    """What the modules in these directories are published from. Raises BuildFailed, also where
-    nothing is committed that a tag could point to.
-    """
+    """What the modules in these directories are published from. Raises BuildFailed."""
     if processes.which("git") is None:
         raise BuildFailed(
             "git is not installed; Go modules are published from a commit",
@@ -117,7 +115,7 @@ class Archive:
 
     def __init__(self, data: BinaryIO) -> None:
         data.seek(0)
-        with _tar_errors("the repository"):
+        with _convert_tar_errors("the repository"):
             self._tar = Tar.open(fileobj=data, mode="r:", errors="surrogateescape")
             members = self._tar.getmembers()
         self._members = {member.name: member for member in members if not member.isdir()}
@@ -141,13 +139,13 @@ class Archive:
                 f"{name} has {member.size} bytes, {MAX_ZIP_BYTES} are allowed",
                 problem=Problem.NOT_A_PACKAGE,
             )
-        with _tar_errors(name):
+        with _convert_tar_errors(name):
             file = self._tar.extractfile(member)
             return None if file is None else file.read()
 
 
 @contextlib.contextmanager
-def _tar_errors(what: str) -> Iterator[None]:
+def _convert_tar_errors(what: str) -> Iterator[None]:
     """Turns what tarfile raises into a BuildFailed."""
     try:
         yield

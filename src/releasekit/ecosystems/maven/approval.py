@@ -107,7 +107,7 @@ class PortalApproval:
     async def is_visible(self, recorded: Result, into: Path) -> bool:  # noqa: ARG002 (kept nowhere)
         package = _require_coordinates(recorded.package)
         for artifact in recorded.artifacts:
-            theirs = await self._published_digest(package, artifact)
+            theirs = await self._read_published_digest(package, artifact)
             if not theirs:
                 return False
             if theirs != artifact.sha256:
@@ -130,7 +130,7 @@ class PortalApproval:
             return None
         there = layout.artifact_directory(package) / version
         paths = []
-        for rest in _main_endings(recorded):
+        for rest in _find_main_endings(recorded):
             name = f"{layout.group_and_artifact(package)[1]}-{version}{rest}"
             data = await self._reader.get(package, there / name, max_bytes=MAX_FILE_BYTES)
             if data is not None:
@@ -140,7 +140,9 @@ class PortalApproval:
 
     def contents(self, recorded: Result, artifacts: Sequence[Artifact]) -> Contents:
         """Of the POM and the main artifact, which users get."""
-        names = {f"{layout.prefix(recorded.package)}{rest}" for rest in _main_endings(recorded)}
+        names = {
+            f"{layout.prefix(recorded.package)}{rest}" for rest in _find_main_endings(recorded)
+        }
         paths = [artifact.path for artifact in artifacts if artifact.filename in names]
         return _read_contents(recorded.package, recorded.package.version, paths)
 
@@ -197,7 +199,7 @@ class PortalApproval:
         if status.state in {"PENDING", "VALIDATING"}:
             raise UnderReview(f"deployment {waiting.id}: the portal is still checking it")
 
-    async def _published_digest(self, package: Package, artifact: Artifact) -> str:
+    async def _read_published_digest(self, package: Package, artifact: Artifact) -> str:
         """The sha256 of a file in the repository; empty where it is not there."""
         path = layout.path_for(package, artifact.filename)
         page = await self._reader.get(package, path.with_name(f"{path.name}.sha256"))
@@ -219,7 +221,7 @@ def _require_coordinates(package: Package) -> Package:
     return package
 
 
-def _main_endings(recorded: Result) -> Iterator[str]:
+def _find_main_endings(recorded: Result) -> Iterator[str]:
     """The endings of the POM and the main artifact, without attached files and signatures."""
     prefix = layout.prefix(recorded.package)
     for artifact in recorded.artifacts:

@@ -77,9 +77,7 @@ class ReactorBuilder:
         log = self.services.logs.fresh("build", packages[0].id)
         try:
             failure = await self.run(packages, log)
-            return {
-                package.id: await self.take(package, into, failure, log) for package in packages
-            }
+            return {each.id: await self.take(each, into, failure, log) for each in packages}
         finally:
             await self.clear()
 
@@ -126,9 +124,8 @@ class ReactorBuilder:
         await uncancellable(asyncio.to_thread(_clear, self.work))
 
     async def _copy_sources(self, copy: Path, log: Log) -> None:
-        """Copy the reactor, with POMs that are complete. Raises CommandFailed.
-
-        The copy has no `target` of an earlier build, and this build leaves none in the tree.
+        """Copy the reactor, with POMs that are complete; raises CommandFailed. The copy has no
+        `target` of an earlier build, and this build leaves none in the tree.
         """
         await asyncio.to_thread(_make_empty, self.work, copy.parent)
         # In the sandbox, because other builds may put links into the tree meanwhile.
@@ -140,17 +137,18 @@ class ReactorBuilder:
 
     def _fill_in(self, copy: Path) -> None:
         for project in self.projects.values():
-            if project.top == self.top and project.pom.path.is_relative_to(self.top):
-                path = copy / project.pom.path.relative_to(self.top)
-                try:
-                    data = durable.read_file(path, max_bytes=MAX_BYTES)
-                    filled = fill_in_pom(data, project)
-                    if filled != data:
-                        durable.replace(path, filled)
-                except OSError as error:
-                    raise CommandFailed(f"{error.filename}: {error.strerror}") from error
-                except (ManifestError, ValueError) as error:  # changed since, or by a build
-                    raise CommandFailed(f"{path}: not the POM that was planned: {error}") from error
+            if project.top != self.top or not project.pom.path.is_relative_to(self.top):
+                continue
+            path = copy / project.pom.path.relative_to(self.top)
+            try:
+                data = durable.read_file(path, max_bytes=MAX_BYTES)
+                filled = fill_in_pom(data, project)
+                if filled != data:
+                    durable.replace(path, filled)
+            except OSError as error:
+                raise CommandFailed(f"{error.filename}: {error.strerror}") from error
+            except (ManifestError, ValueError) as error:  # changed since, or by a build
+                raise CommandFailed(f"{path}: not the POM that was planned: {error}") from error
 
     def _make_arguments(self, packages: Sequence[Package]) -> list[str]:
         options = self.options
@@ -165,12 +163,9 @@ class ReactorBuilder:
         arguments += options.goals
         arguments += [SOURCES] if options.sources else []
         arguments += [JAVADOC] if options.javadoc else []
-        return [
-            *arguments,
-            DEPLOY,
-            f"-DaltDeploymentRepository=releasekit::{self.staging.as_uri()}",
-            "-DdeployAtEnd=false",  # beats a property of the POM, but not a configuration
-        ]
+        arguments += [DEPLOY, f"-DaltDeploymentRepository=releasekit::{self.staging.as_uri()}"]
+        # It beats a property of the POM, but not a configuration.
+        return [*arguments, "-DdeployAtEnd=false"]
 
 
 class RunningBuild:

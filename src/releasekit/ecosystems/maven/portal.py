@@ -140,7 +140,7 @@ class Deployments:
             case None:
                 return None
             case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
-                said = _error_text(answer.get("errors"))
+                said = _join_errors(answer.get("errors"))
                 return DeploymentStatus(
                     state=state,
                     name=str(answer.get("deploymentName")),
@@ -191,7 +191,7 @@ def is_deployment_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def _error_text(errors: object) -> str:
+def _join_errors(errors: object) -> str:
     found = errors.items() if isinstance(errors, dict) else ()
     return "; ".join(
         f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
@@ -363,7 +363,7 @@ class Portal:
             file.seek(0)
             identifier = await self.deployments.upload(
                 file,
-                _deployment_name(digest),
+                _name_deployment(digest),
                 automatic=automatic,
                 what=f"the deployment of {one_line(names, 200)}",
             )
@@ -406,7 +406,7 @@ class Portal:
         if status is None or len(status.elsewhere) != 1:
             return None
         (identifier,) = status.elsewhere
-        twin, name = await self.deployments.status(identifier), _deployment_name(failed.release)
+        twin, name = await self.deployments.status(identifier), _name_deployment(failed.release)
         if twin is None or twin.state == "FAILED" or twin.name != name:
             return None
         return replace(failed, id=identifier)
@@ -427,7 +427,7 @@ class Portal:
         )
 
 
-def _deployment_name(release: str) -> str:
+def _name_deployment(release: str) -> str:
     """The name of a deployment at the portal, the same for the same files."""
     return f"releasekit-{release[:16]}"
 
@@ -452,12 +452,15 @@ def write_bundle(into: IO[bytes], release: Mapping[Package, Sequence[Artifact]])
     # Jars are compressed already.
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED) as bundle:
         for location, artifact in _sort_files(release):
-            with open_artifact(artifact) as file, bundle.open(_make_entry(location), "w") as entry:
+            with (
+                open_artifact(artifact) as file,
+                bundle.open(_make_zip_entry(location), "w") as entry,
+            ):
                 while chunk := file.read(_CHUNK):
                     entry.write(chunk)
             for algorithm in CHECKSUMS if layout.has_checksums(location.name) else ():
                 beside = location.with_name(f"{location.name}.{algorithm}")
-                bundle.writestr(_make_entry(beside), artifact.digests[algorithm])
+                bundle.writestr(_make_zip_entry(beside), artifact.digests[algorithm])
 
 
 def _sort_files(
@@ -468,7 +471,7 @@ def _sort_files(
             yield layout.path_for(package, artifact.filename), artifact
 
 
-def _make_entry(path: PurePosixPath) -> zipfile.ZipInfo:
+def _make_zip_entry(path: PurePosixPath) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(str(path), _EPOCH)
 
 

@@ -33,9 +33,7 @@ _MAX_PROPERTIES_BYTES: Final = 64 * 1024
 
 
 class MavenFiles:
-    """Implements `interface.Prebuilt`: a release has a POM, the main artifact of its packaging, and
-    attached files.
-    """
+    """Implements `interface.Prebuilt`: a release has a POM, a main artifact and attached files."""
 
     algorithms = layout.ALGORITHMS
 

@@ -111,9 +111,7 @@ _CHUNK: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MavenLogin:
-    """A user and a password. They are sent only if there is a password, and only to a repository
-    that an input names.
-    """
+    """A user and a password; they are sent only where an input names the repository."""
 
     registry: Url
     username: str
@@ -182,7 +180,7 @@ class RepositoryReader:
             await asyncio.to_thread(_drop_unfinished, files, ours)
         elif (page := await self.get(package, layout.version_directory(package) / pom)) is not None:
             names = dict.fromkeys(main, True) | dict.fromkeys(layout.usual_names(package), False)
-            files = {pom: _sha256(page)} | await self._read_digests(package, names)
+            files = {pom: _hash(page)} | await self._read_digests(package, names)
         if not files:
             if package.doubt and package.id not in self._new:
                 # Only a package in doubt costs this request.
@@ -246,10 +244,10 @@ class RepositoryReader:
                         problem=Problem.STRANGE_ANSWER,
                     ) from error
         data = await self.get(package, path, max_bytes=MAX_FILE_BYTES) if whole else None
-        return "" if data is None else await asyncio.to_thread(_sha256, data)
+        return "" if data is None else await asyncio.to_thread(_hash, data)
 
 
-def _sha256(data: bytes) -> str:
+def _hash(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
@@ -413,7 +411,7 @@ class Repository:
     ) -> bool:
         """Whether this request stored the file."""
         what = f"{package}: {path.name}"
-        make_request = partial(self._request, path, body, replace=replace)
+        make_request = partial(self._make_request, path, body, replace=replace)
         async with self._slots:
             response = await self._server.send_paced(make_request)
             if response.status_code == HTTPStatus.CONFLICT and await self._reader.is_absent(path):
@@ -461,14 +459,14 @@ class Repository:
                 return False
         return True
 
-    def _request(
+    def _make_request(
         self, path: PurePosixPath, body: ArtifactReader | bytes, *, replace: bool
     ) -> httpx.Request:
         size = len(body) if isinstance(body, bytes) else body.artifact.size
         return self._server.http.build_request(
             "PUT",
             self._server.at(str(path)),
-            content=body if isinstance(body, bytes) else _chunks(body),
+            content=body if isinstance(body, bytes) else _read_chunks(body),
             headers={
                 **self._login.header(),
                 **({} if replace else {"If-None-Match": "*"}),
@@ -479,7 +477,7 @@ class Repository:
         )
 
 
-async def _chunks(file: ArtifactReader) -> AsyncIterator[bytes]:
+async def _read_chunks(file: ArtifactReader) -> AsyncIterator[bytes]:
     file.seek(0)
     while chunk := await asyncio.to_thread(file.read, _CHUNK):
         yield chunk
