@@ -18,7 +18,7 @@ import httpx
 import fakes
 from processes import PATIENCE_S
 from releasekit.ecosystems import ECOSYSTEMS, folders
-from releasekit.ecosystems.go.proxy import ModuleProxy
+from releasekit.ecosystems.go.registry import ModuleProxy
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader

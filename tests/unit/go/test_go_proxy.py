@@ -10,7 +10,7 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.go import module_zip, release
-from releasekit.ecosystems.go.proxy import OFFICIAL, ModuleProxy, ProxyDirectory
+from releasekit.ecosystems.go.registry import OFFICIAL, ModuleProxy, ProxyDirectory
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.http.client import http_client

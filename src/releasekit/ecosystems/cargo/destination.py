@@ -90,6 +90,12 @@ class CargoConfig:
         registries = {
             name: environment.get(_variable(name)) or index for name, index in registries.items()
         }
+        # https://doc.rust-lang.org/cargo/reference/source-replacement.html
+        name, stand_in = CRATES_IO_NAME, ""
+        for _ in range(_MAX_HOPS):
+            name = text_in(sources.get(name), "replace-with") or name
+        if name != CRATES_IO_NAME:
+            stand_in = text_in(sources.get(name), "registry") or registries.get(name, "")
         return cls(
             registries=registries,
             variables=variables,
@@ -97,7 +103,7 @@ class CargoConfig:
                 index.removeprefix(SPARSE) for index in own if index.startswith(SPARSE)
             ),
             default_registry=default,
-            stand_in=_follow_replacements(sources, registries),
+            stand_in=stand_in,
             replaced=bool(text_in(sources.get(CRATES_IO_NAME), "replace-with")),
         )
 
@@ -109,18 +115,6 @@ def cargo_home(environment: Mapping[str, str]) -> Path:
 
 def _variable(name: str) -> str:
     return f"CARGO_REGISTRIES_{name.upper().replace('-', '_')}_INDEX"
-
-
-def _follow_replacements(
-    sources: Mapping[str, Mapping[str, Any]], registries: Mapping[str, str]
-) -> str:
-    """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
-    name = CRATES_IO_NAME
-    for _ in range(_MAX_HOPS):
-        name = text_in(sources.get(name), "replace-with") or name
-    if name == CRATES_IO_NAME:
-        return ""
-    return text_in(sources.get(name), "registry") or registries.get(name, "")
 
 
 def _find_files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:

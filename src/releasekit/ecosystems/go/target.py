@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.module_zip import packs
-from releasekit.ecosystems.go.proxy import OFFICIAL, ProxyDirectory
-from releasekit.ecosystems.go.registry import TagRegistry
+from releasekit.ecosystems.go.registry import OFFICIAL, ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.interface import Discovery, Services, Target

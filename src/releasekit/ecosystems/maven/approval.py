@@ -125,9 +125,16 @@ class PortalApproval:
             listed = layout.list_versions(page) if page is not None else ()
         except ValueError:
             return None
-        version = _find_previous(package.version, listed)
-        if not version:
+        lower = [
+            each
+            for each in listed
+            if _VERSION.fullmatch(each)
+            and not versions.is_snapshot(each)
+            and versions.compare(each, package.version) < 0
+        ]
+        if not lower:
             return None
+        version = versions.sort_versions(lower)[-1]
         there = layout.artifact_directory(package) / version
         paths = []
         for rest in _find_main_endings(recorded):
@@ -228,18 +235,6 @@ def _find_main_endings(recorded: Result) -> Iterator[str]:
         rest = artifact.filename.removeprefix(prefix)
         if rest.startswith(".") and not rest.endswith((".asc", ".module")):
             yield rest
-
-
-def _find_previous(version: str, listed: Iterable[str]) -> str:
-    """The highest release below `version`; empty without one."""
-    lower = [
-        each
-        for each in listed
-        if _VERSION.fullmatch(each)
-        and not versions.is_snapshot(each)
-        and versions.compare(each, version) < 0
-    ]
-    return versions.sort_versions(lower)[-1] if lower else ""
 
 
 def _save(data: bytes, path: Path) -> Artifact:
