@@ -18,7 +18,7 @@ import httpx
 import fakes
 from processes import PATIENCE_S
 from releasekit.ecosystems import ECOSYSTEMS, folders
-from releasekit.ecosystems.go.proxy import ModuleProxy
+from releasekit.ecosystems.go.registry import ModuleProxy
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
@@ -76,7 +76,7 @@ async def look_up(ecosystem: str, url: str, http: httpx.AsyncClient) -> None:
         ).lookup(package)
         return
     if ecosystem == "go":
-        await ModuleProxy(url, services).digests_of(package)
+        await ModuleProxy(url, services).read_digests(package)
         return
     if ecosystem == "maven":
         await listed(package, url, config, services)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from releasekit.ecosystems.interface import Built
+    from releasekit.model import Package
 
 
 ENTRY = {
@@ -44,7 +45,7 @@ def crate(root: Path, name: str, *needs: Need, publish: tuple[str, ...] | None =
     )
 
 
-def found_of(root: Path, crates: Iterable[Crate], destination: Destination) -> discover.FoundCrates:
+def found_of(root: Path, crates: Iterable[Crate], destination: Destination) -> tuple[Package, ...]:
     by_name, twins = discover.merge_crates(root, crates, destination)
     return discover.make_packages(by_name, destination, twins)
 
@@ -68,7 +69,7 @@ def test_edges_are_what_stays_when_cargo_publishes(tmp_path: Path) -> None:
         ),
         crate(tmp_path, "c"),
     ]
-    found = found_of(tmp_path, crates, CRATES_IO).packages
+    found = found_of(tmp_path, crates, CRATES_IO)
     edges = {each.id.name: [edge.on.name for edge in each.dependencies] for each in found}
     assert edges == {"a": ["b"], "b": ["c"], "c": []}
     assert {each.inherits for each in found} == {(tmp_path / "Cargo.toml",)}
@@ -106,10 +107,10 @@ def test_a_version_alone_is_an_edge_where_it_means_the_member(
         crate(tmp_path, "private", publish=()),
     ]
     found = found_of(tmp_path, members, CRATES_IO)
-    edges = {each.id.name: [*each.dependencies] for each in found.packages}
+    edges = {each.id.name: [*each.dependencies] for each in found}
     assert [edge.on.name for edge in edges["a"]] == (["b"] if is_edge else [])
     assert all(edge.visible_first for edge in edges["a"])
-    assert found.alone == ({"a"} if is_edge else set())
+    assert discover.find_alone(found) == ({"a"} if is_edge else set())
 
 
 def test_a_version_alone_means_the_registry_that_it_names(tmp_path: Path) -> None:
@@ -122,7 +123,7 @@ def test_a_version_alone_means_the_registry_that_it_names(tmp_path: Path) -> Non
     own = replace(corp, stands_for=corp.index)
     for destination, alone in ((own, {"c"}), (corp, {"a", "c"})):
         found = found_of(tmp_path, members, destination)
-        assert found.alone == alone
+        assert discover.find_alone(found) == alone
 
 
 def test_what_is_needed_for_development_gives_way(tmp_path: Path) -> None:
@@ -139,11 +140,11 @@ def test_what_is_needed_for_development_gives_way(tmp_path: Path) -> None:
         crate(tmp_path, "e"),
     ]
     found = found_of(tmp_path, members, Destination())
-    edges = {(each.id.name, on.on.name): on for each in found.packages for on in each.dependencies}
+    edges = {(each.id.name, on.on.name): on for each in found for on in each.dependencies}
     assert {pair for pair, edge in edges.items() if edge.soft} == {("b", "a"), ("d", "e")}
     assert {edge.kind for edge in edges.values() if edge.soft} == {DependencyKind.DEV}
     # Whatever is on a cycle, and all that depends on it.
-    assert found.alone == {"a", "b", "c"}
+    assert discover.find_alone(found) == {"a", "b", "c"}
     assert {pair for pair, edge in edges.items() if not edge.visible_first} == {("d", "e")}
 
 
@@ -155,7 +156,7 @@ def test_a_version_alone_closes_no_cycle(tmp_path: Path) -> None:
         crate(tmp_path, "b", back),
         crate(tmp_path, "c"),
     ]
-    found = found_of(tmp_path, members, CRATES_IO).packages
+    found = found_of(tmp_path, members, CRATES_IO)
     public, notes = without_soft_cycles({each.id: each for each in found})
     assert [each.id.name for each in in_order(list(public.values()))] == ["c", "a", "b"]
     assert not notes
@@ -167,7 +168,7 @@ def test_what_another_workspace_has_is_taken_from_the_registry(tmp_path: Path) -
         crate(tmp_path, "a", need),
         replace(crate(tmp_path, "b"), workspace=tmp_path / "other"),
     ]
-    assert found_of(tmp_path, members, Destination()).alone == {"a"}
+    assert discover.find_alone(found_of(tmp_path, members, Destination())) == {"a"}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +238,7 @@ def test_without_cargo_the_message_says_what_to_install(tmp_path: Path) -> None:
     ],
 )
 def test_cargo_complains_in_one_line(log: tuple[str, ...], words: str) -> None:
-    assert discover.complaint(log) == words
+    assert discover.extract_error(log) == words
 
 
 @pytest.mark.parametrize(
@@ -264,7 +265,7 @@ def test_a_crate_that_a_python_package_is_built_of_is_doubted(tmp_path: Path) ->
     plain, bound = crate(tmp_path, "core"), crate(tmp_path, "core-python")
     bound.manifest.parent.mkdir(parents=True)
     (bound.manifest.parent / "pyproject.toml").touch()
-    found = found_of(tmp_path, [plain, bound], CRATES_IO).packages
+    found = found_of(tmp_path, [plain, bound], CRATES_IO)
     assert {each.id.name: each.doubt.partition(",")[0] for each in found} == {
         "core": "",
         "core-python": "shares its directory with a Python package",
@@ -477,7 +478,7 @@ def test_another_file_is_no_crate(
 
 
 def test_only_its_own_file_has_a_place(tmp_path: Path) -> None:
-    package = discover.make_packages({"a": crate(tmp_path, "a")}, Destination()).packages[0]
+    package = discover.make_packages({"a": crate(tmp_path, "a")}, Destination())[0]
     layout = SparseDirectory()
     assert str(layout.path_for(package, "a-1.0.0.crate")) == "crates/a/a-1.0.0.crate"
     assert layout.path_for(package, "../a-1.0.0.crate") is None
@@ -490,9 +491,7 @@ def test_a_private_twin_is_meant_by_who_names_its_path(tmp_path: Path) -> None:
     web = crate(tmp_path / "web", "web", need)
     crates, twins = discover.merge_crates(tmp_path, [fork, ours, web], CRATES_IO)
     assert (crates["core"], twins) == (ours, [fork])
-    found = {
-        each.id.name: each for each in discover.make_packages(crates, CRATES_IO, twins).packages
-    }
+    found = {each.id.name: each for each in discover.make_packages(crates, CRATES_IO, twins)}
     assert [edge.private for edge in found["web"].dependencies] == ["its `publish` is false"]
 
 
@@ -509,5 +508,5 @@ def test_a_crate_that_takes_one_version_only_says_so(tmp_path: Path) -> None:
         crate(tmp_path, "core"),
     ]
     by_name, twins = discover.merge_crates(tmp_path, members, CRATES_IO)
-    found = discover.make_packages(by_name, CRATES_IO, twins).packages
+    found = discover.make_packages(by_name, CRATES_IO, twins)
     assert {each.id.name for each in found for on in each.dependencies if on.exact} == {"a"}

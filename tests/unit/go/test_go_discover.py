@@ -227,7 +227,7 @@ def test_a_replacement_that_says_where_a_neighbour_is_does_no_harm(
 ) -> None:
     module, by_path = replacing(tmp_path, line)
     assert [it.path for it in discover.find_local_replaces(module, by_path)] == ["a.b/y"]
-    discover.check_module(module, module.mod.text, {"a.b/y": "v1.0.0"}, by_path)
+    discover.check_module(module.mod, {"a.b/y": "v1.0.0"}, by_path)
 
 
 ZERO = "v0.0.0-00010101000000-000000000000"
@@ -258,7 +258,7 @@ def test_what_only_a_replacement_ties_is_seen_and_pinned(
     assert (edge.on.name, edge.requirement) == ("a.b/y", version)
     module = by_path["a.b/x"]
     planned = {"a.b/x": "v1.0.0", "a.b/y": "v1.0.0"}
-    discover.check_module(module, module.mod.text, planned, by_path)
+    discover.check_module(module.mod, planned, by_path)
     local = discover.find_local_replaces(module, by_path)
     made = gomod.edit_mod(module.mod, planned, needed=["a.b/y"], local=local)
     assert made.rstrip() == "module a.b/x\n\nrequire a.b/y v1.0.0"
@@ -297,7 +297,7 @@ def test_a_placeholder_for_what_is_not_released_is_refused(tmp_path: Path, versi
     by_path = found(root)
     module = by_path["a.b/x"]
     with pytest.raises(PlanError, match=f"requires o.p/y {version}, a placeholder") as caught:
-        discover.check_module(module, module.mod.text, {"a.b/x": "v1.0.0"}, by_path)
+        discover.check_module(module.mod, {"a.b/x": "v1.0.0"}, by_path)
     assert "go get o.p/y@" in caught.value.hint
 
 
@@ -305,7 +305,7 @@ def test_a_placeholder_for_what_is_not_released_is_refused(tmp_path: Path, versi
 def test_a_replacement_nobody_else_has_is_refused_with_the_fix(tmp_path: Path, line: str) -> None:
     module, by_path = replacing(tmp_path, line)
     with pytest.raises(PlanError, match=r"which users of a\.b/x would not get") as caught:
-        discover.check_module(module, module.mod.text, {}, by_path)
+        discover.check_module(module.mod, {}, by_path)
     assert f"go mod edit -dropreplace={line.split(maxsplit=1)[0]}" in caught.value.hint
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.go import module_zip, release
-from releasekit.ecosystems.go.proxy import OFFICIAL, ModuleProxy, ProxyDirectory
+from releasekit.ecosystems.go.registry import OFFICIAL, ModuleProxy, ProxyDirectory
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.http.client import http_client
@@ -54,7 +54,7 @@ def read(
                 credentials=Credentials(taken, mask=lambda _: None),
                 logs=fakes.logs(config.state_directory),
             )
-            return await ModuleProxy(url, services).digests_of(PACKAGE)
+            return await ModuleProxy(url, services).read_digests(PACKAGE)
 
     return asyncio.run(main())
 

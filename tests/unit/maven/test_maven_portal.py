@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from releasekit.config.values import Url
-from releasekit.ecosystems.maven import Inputs, Options, portal
+from releasekit.ecosystems.maven import Options, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.model import Action, Package, PackageId, PlannedPackage
@@ -57,12 +56,11 @@ def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: 
 
     async def main() -> None:
         async with services(there, config) as given:
+            options = Options.from_table(table)
             registry = Portal(
-                Url(portal.CENTRAL),
-                Options.from_table(table),
-                given,
-                username=config.own(Inputs).username,
-                state_directory=config.state_directory,
+                *portal.open_portal(config, options, given),
+                config.state_directory,
+                automatic=options.publishing == "automatic",
                 first_pause_s=0.0,
             )
             await registry.upload(package, artifacts)

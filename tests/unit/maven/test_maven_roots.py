@@ -70,7 +70,7 @@ def test_of_two_of_one_name_the_published_one_counts(tmp_path: Path) -> None:
         (root / top / "core/pom.xml").write_text(pom("core", version=version))
         (root / top / f"of-{top}/pom.xml").write_text(pom(f"of-{top}", needs))
     found = load_projects(root, Options(reactors=("two", "one")))
-    projects, twins = unique_by_name(found, cure="", private=discover.unpublishable)
+    projects, twins = unique_by_name(found, cure="", private=discover.explain_unpublishable)
     packages = {each.id.name: each for each in discover.make_packages(projects, twins)}
     assert packages["g:core"].version == "1.0"
     assert packages["g:of-one"].dependencies[0].private == ""

@@ -11,7 +11,7 @@ import pytest
 from fakes import package
 from releasekit.ecosystems.cargo import roots as cargo
 from releasekit.ecosystems.go import module_zip as go
-from releasekit.ecosystems.maven import history as maven
+from releasekit.ecosystems.maven import roots as maven
 from releasekit.ecosystems.npm import history as npm
 from releasekit.ecosystems.npm.discover import Found
 from releasekit.ecosystems.npm.roots import PNPM, WorkspaceFiles

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from releasekit.ecosystems.cargo.registry import ANSWERS as CARGO
-from releasekit.ecosystems.go.proxy import ANSWERS as GO
+from releasekit.ecosystems.go.registry import ANSWERS as GO
 from releasekit.ecosystems.maven.repository import ANSWERS as MAVEN
 from releasekit.ecosystems.npm.answers import ANSWERS as NPM
 from releasekit.ecosystems.npm.answers import STAGE_ANSWERS as NPM_STAGED

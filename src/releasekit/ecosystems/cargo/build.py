@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import uncancellable
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.destination import CRATES_IO
-from releasekit.ecosystems.cargo.discover import INSTALL, complaint
+from releasekit.ecosystems.cargo.discover import INSTALL, extract_error
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import BuildFailed, CommandFailed, PackageError
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from releasekit.state.run_logs import Log, Logs
 
 
-# After so many calls that each lost another crate, no single crate is to blame.
 MAX_CALLS: Final = 20
 # How much of cargo's output is searched for the crate that broke a call.
 _READ_BYTES: Final = 256 * 1024
@@ -177,12 +176,8 @@ class Packager:
     async def _mirror(self, batch: CrateBatch) -> AsyncIterator[Mirror | None]:
         names = reachable(batch.left, lambda name: self.edges.get(name, ()))
         crates = [self.crates[name] for name in sorted(names)]
-        indexes = self.indexes
-        mirror = (
-            None
-            if indexes is None
-            else indexes.mirror(_find_indexes(crates), self._find_home(batch))
-        )
+        named, home = _find_indexes(crates), self._find_home(batch)
+        mirror = self.indexes.mirror(named, home) if self.indexes else None
         if mirror is None:
             yield None
             return
@@ -258,19 +253,17 @@ class Packager:
         )
 
     def _learn(self, batch: CrateBatch, log: Log) -> None:
-        """Changes the batch for the next call: without the crate that broke this one, or with the
-        crates that were missing.
-        """
+        """Takes out of the batch what broke this call, or takes in the crates that it lacked."""
         tail = last_lines(log.path, most=_READ_LINES, max_bytes=_READ_BYTES)
         text = "\n".join(tail)
         members = {*batch.left, *batch.beside}
-        missing = self._find_missing(text) - members
-        if missing:
+        if missing := self._find_missing(text) - members:
             for name in missing:
                 batch.beside |= {name, *self._closure(name)} - set(batch.left)
             return
         culprit = self._find_culprit(text)
-        words = complaint(tail)
+        words = extract_error(tail)
+        # After so many calls that each lost another crate, no single crate is to blame.
         if culprit not in members or batch.calls >= MAX_CALLS:
             for name in batch.left:
                 batch.failed[name] = self._make_failure(name, words, log, tail)
@@ -282,7 +275,8 @@ class Packager:
         batch.beside -= absent
         for name in batch.left:
             closure = self._closure(name)
-            for needed in [each for each in broken if each in closure][:1]:
+            needed = next((each for each in broken if each in closure), None)
+            if needed is not None:
                 beside = ("is not there, and ", " beside it") if needed in absent else ("", "")
                 reason = f"{needed}, which it needs, {'could not be packaged'.join(beside)}"
                 batch.failed[name] = self._make_failure(name, reason, log, (), absent & {needed})
@@ -292,18 +286,10 @@ class Packager:
         absent = {name for pair in _ABSENT.findall(text) for name in pair}
 
         def lacks(crate: str) -> set[tuple[str, str, str]]:
-            needs = self.crates[crate].needs
-            return {
-                (each.name, each.requirement, each.registry)
-                for each in needs
-                if each.name in absent
-            }
+            needs = [need for need in self.crates[crate].needs if need.name in absent]
+            return {(need.name, need.requirement, need.registry) for need in needs}
 
-        return [
-            name
-            for name in batch.left
-            if name != culprit and not lacks(name).isdisjoint(lacks(culprit))
-        ]
+        return [name for name in batch.left if name != culprit and lacks(name) & lacks(culprit)]
 
     def _make_failure(
         self, name: str, words: str, log: Log, tail: Sequence[str], absent: Collection[str] = ()
@@ -311,11 +297,8 @@ class Packager:
         hint = log.hint
         missing = {*absent, *self._find_missing("\n".join(tail))}
         if missing:
-            needs = [
-                need
-                for need in self.crates[name].needs
-                if need.name in missing and not need.is_stripped
-            ]
+            needs = [need for need in self.crates[name].needs if need.name in missing]
+            needs = [need for need in needs if not need.is_stripped]
             if any(need.path is None for need in needs):
                 hint = PATHLESS
             else:

@@ -57,11 +57,14 @@ def filename(name: str, version: str) -> str:
 
 def read_crate(file: IO[bytes], name: str, version: str) -> CrateFile:
     """Raises PackageError for anything but the .crate of this package."""
-    root = f"{name}-{version}"
+    text = None
     try:
-        manifest = parse_toml(_read_manifest(file, f"{root}/Cargo.toml").decode())
-        readme = text_in(_find_package(manifest, name, version), "readme")
-        text = _read_readme(file, f"{root}/{readme}") if readme else None
+        manifest = _read_manifest(file, name, version)
+        if readme := text_in(manifest["package"], "readme"):
+            file.seek(0)
+            with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
+                path = f"{name}-{version}/{readme}"
+                text = next((_read_member(each) for each in members if each.name == path), None)
     except (ValueError, RecursionError) as error:
         raise PackageError(
             f"cargo:{name} {version}: {filename(name, version)} is not its package: {error}",
@@ -79,29 +82,20 @@ def find_differences(ours: IO[bytes], theirs: IO[bytes]) -> list[str]:
     return sorted({name for name, _ in digests[0].items() ^ digests[1].items()})
 
 
-def _find_package(manifest: Mapping[str, Any], name: str, version: str) -> Mapping[str, Any]:
-    package = table_in(manifest, "package")
-    if (package.get("name"), package.get("version")) != (name, version):
-        raise ValueError("its Cargo.toml is another package's")
-    return package
-
-
-def _read_manifest(file: IO[bytes], path: str) -> bytes:
-    """The last one of that name, which unpacking would leave; reads the whole archive."""
-    found = None
+def _read_manifest(file: IO[bytes], name: str, version: str) -> Mapping[str, Any]:
+    """The last one in it, as unpacking leaves it. Raises ValueError for that of another package."""
+    found, path = None, f"{name}-{version}/Cargo.toml"
     with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
         for member in members:
             if member.name == path:
                 found = _read_member(member)
     if found is None:
         raise ValueError(f"there is no {path} in it")
-    return found
-
-
-def _read_readme(file: IO[bytes], path: str) -> bytes | None:
-    file.seek(0)
-    with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
-        return next((_read_member(member) for member in members if member.name == path), None)
+    manifest = parse_toml(found.decode())
+    package = table_in(manifest, "package")
+    if (package.get("name"), package.get("version")) != (name, version):
+        raise ValueError("its Cargo.toml is another package's")
+    return manifest
 
 
 def _read_member(member: Member) -> bytes:

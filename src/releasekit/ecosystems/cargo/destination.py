@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import httpx
 
 from releasekit.config.values import Directory, Url
+from releasekit.ecosystems.cargo.roots import read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, did_you_mean
-from releasekit.host.files import is_in_checkout, read_parsed
+from releasekit.host.files import is_in_checkout
 from releasekit.http.origins import require_safe, same_origin
 from releasekit.problems import Problem
-from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,10 +34,7 @@ CRATES_IO_NAME: Final = "crates-io"
 # https://doc.rust-lang.org/cargo/reference/registry-index.html (dependencies: registry)
 CRATES_IO: Final = "https://github.com/rust-lang/crates.io-index"
 SPARSE: Final = "sparse+"
-# Of a workspace.
-_PLACE: Final = ".cargo/config.toml"
 _INDEX: Final = re.compile("CARGO_REGISTRIES_.+_INDEX")
-_MAX_BYTES: Final = 1024 * 1024
 _MAX_HOPS: Final = 16
 CRATES_IO_INDEX: Final = "https://index.crates.io/"
 # Index to API, which people also write as the address, where config.json need not be read.
@@ -79,9 +76,7 @@ class CargoConfig:
         own, home = [*variables.values()], cargo_home(environment)
         default = environment.get("CARGO_REGISTRY_DEFAULT", "")
         for path in _find_files(root, environment):
-            document = read_parsed(
-                path, parse_toml, complaint="is not valid TOML", max_bytes=_MAX_BYTES
-            )
+            document = read_toml(path)
             is_own = path.parent == home and not (
                 is_in_checkout(path, root) or sandbox.can_change(path)
             )
@@ -95,6 +90,12 @@ class CargoConfig:
         registries = {
             name: environment.get(_variable(name)) or index for name, index in registries.items()
         }
+        # https://doc.rust-lang.org/cargo/reference/source-replacement.html
+        name, stand_in = CRATES_IO_NAME, ""
+        for _ in range(_MAX_HOPS):
+            name = text_in(sources.get(name), "replace-with") or name
+        if name != CRATES_IO_NAME:
+            stand_in = text_in(sources.get(name), "registry") or registries.get(name, "")
         return cls(
             registries=registries,
             variables=variables,
@@ -102,7 +103,7 @@ class CargoConfig:
                 index.removeprefix(SPARSE) for index in own if index.startswith(SPARSE)
             ),
             default_registry=default,
-            stand_in=_follow_replacements(sources, registries),
+            stand_in=stand_in,
             replaced=bool(text_in(sources.get(CRATES_IO_NAME), "replace-with")),
         )
 
@@ -114,21 +115,6 @@ def cargo_home(environment: Mapping[str, str]) -> Path:
 
 def _variable(name: str) -> str:
     return f"CARGO_REGISTRIES_{name.upper().replace('-', '_')}_INDEX"
-
-
-def _follow_replacements(
-    sources: Mapping[str, Mapping[str, Any]], registries: Mapping[str, str]
-) -> str:
-    """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
-    name = CRATES_IO_NAME
-    for _ in range(_MAX_HOPS):
-        instead = text_in(sources.get(name), "replace-with")
-        if not instead:
-            break
-        name = instead
-    if name == CRATES_IO_NAME:
-        return ""
-    return text_in(sources.get(name), "registry") or registries.get(name, "")
 
 
 def _find_files(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
@@ -175,9 +161,8 @@ class Destination:
 def find_destination(
     root: Path, goes_to: Directory | Url | Name | None, options: Options, services: Services
 ) -> Destination:
-    """What inputs, releasekit.toml and cargo's configuration say, in this order.
-
-    Raises ConfigError for an unknown name, and for an index that is not sparse.
+    """What inputs, releasekit.toml and cargo's configuration say, in this order. Raises ConfigError
+    for an unknown name, and for an index that is not sparse.
     """
     cargo = CargoConfig.from_files(root, services.environment, services.processes.sandbox)
     match goes_to:
@@ -192,7 +177,7 @@ def find_destination(
             name = options.registry or cargo.default_registry or CRATES_IO_NAME
             found = _find_named(cargo, name if given is None else given.text)
             # A name leads where cargo's configuration says, whichever input gives it.
-            where = f"{_PLACE}: registries.{found.name}"
+            where = f".cargo/config.toml: registries.{found.name}"
     require_safe(found.index, name="cargo-registry", insecure=services.insecure)
     stands_in = found.is_crates_io or with_slash(cargo.stand_in) == found.index
     known = (CRATES_IO_INDEX, *cargo.of_the_user)

@@ -97,9 +97,8 @@ class Crate:
 
 
 async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
-    """The members of the workspace that `directory / "Cargo.toml"` belongs to.
-
-    Raises ConfigError with cargo's own words, and where cargo is not installed.
+    """The members of the workspace of `directory / "Cargo.toml"`. Raises ConfigError with cargo's
+    own words, and where cargo is not installed.
     """
     if processes.which("cargo") is None:
         raise ConfigError(
@@ -113,7 +112,7 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
         done = await processes.run(argv, cwd=directory, timeout_s=TIMEOUT_S)
     except CommandFailed as error:
         raise Unreadable(
-            f"{directory / 'Cargo.toml'}: cargo cannot read it: {complaint(error.log)}"
+            f"{directory / 'Cargo.toml'}: cargo cannot read it: {extract_error(error.log)}"
         ) from error
     if "\\u0000" in done.stdout:
         raise Unreadable(f"{directory / 'Cargo.toml'}: holds a NUL character")
@@ -124,44 +123,46 @@ def parse_metadata(text: str) -> list[Crate]:
     """The packages of `cargo metadata --no-deps`."""
     document = parse_json(text, max_bytes=None)
     workspace = Path(document["workspace_root"])
-    return [_parse_crate(package, workspace) for package in document["packages"]]
+    crates = []
+    for package in document["packages"]:
+        publish = package["publish"]
+        lacks = [] if package["description"] else ["description"]
+        if not (package["license"] or package["license_file"]):
+            lacks.append("license")
+        # https://doc.rust-lang.org/reference/linkage.html
+        kinds = {kind for target in package.get("targets", ()) for kind in target["kind"]}
+        crate = Crate(
+            name=package["name"],
+            version=package["version"],
+            manifest=Path(package["manifest_path"]),
+            workspace=workspace,
+            publish=None if publish is None else tuple(publish),
+            needs=tuple(map(_parse_need, package["dependencies"])),
+            lacks=tuple(lacks),
+            is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
+        )
+        crates.append(crate)
+    return crates
 
 
-def complaint(log: tuple[str, ...]) -> str:
+def _parse_need(dependency: dict[str, Any]) -> Need:
+    path = dependency.get("path")
+    return Need(
+        name=dependency["name"],
+        path=Path(path) if path else None,
+        requirement=dependency["req"],
+        kind=dependency["kind"] or "normal",
+        registry=dependency["registry"] or "",
+    )
+
+
+def extract_error(log: tuple[str, ...]) -> str:
     """Cargo's error in one line, without warnings; with its place if it is in a manifest."""
     text = "\n" + "\n".join(log)
     if placed := _PLACED.search(text):
         return one_line(f"{placed['place']}: {placed['what']}")
     words = text.rpartition("\nerror: ")[2].replace("\nCaused by:\n", ": ")
     return one_line(words) or "it says nothing"
-
-
-def _parse_crate(package: dict[str, Any], workspace: Path) -> Crate:
-    publish = package["publish"]
-    lacks = [] if package["description"] else ["description"]
-    if not (package["license"] or package["license_file"]):
-        lacks.append("license")
-    # https://doc.rust-lang.org/reference/linkage.html
-    kinds = {kind for target in package.get("targets", ()) for kind in target["kind"]}
-    return Crate(
-        name=package["name"],
-        version=package["version"],
-        manifest=Path(package["manifest_path"]),
-        workspace=workspace,
-        publish=None if publish is None else tuple(publish),
-        needs=tuple(
-            Need(
-                name=dependency["name"],
-                path=Path(dependency["path"]) if dependency.get("path") else None,
-                requirement=dependency["req"],
-                kind=dependency["kind"] or "normal",
-                registry=dependency["registry"] or "",
-            )
-            for dependency in package["dependencies"]
-        ),
-        lacks=tuple(lacks),
-        is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
-    )
 
 
 def find_directories(root: Path, workspaces: tuple[str, ...]) -> list[Path]:
@@ -188,50 +189,54 @@ def merge_crates(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundCrates:
-    """Cargo packages each of those named in `alone` in a separate call, once the registry has all
-    of its dependencies.
-    """
-
-    packages: tuple[Package, ...]
-    alone: frozenset[str]
-
-
 def make_packages(
-    crates: Mapping[str, Crate],
-    destination: Destination,
-    twins: Sequence[Crate] = (),
-) -> FoundCrates:
+    crates: Mapping[str, Crate], destination: Destination, twins: Sequence[Crate] = ()
+) -> tuple[Package, ...]:
     """All crates with their edges; those that may not go to `destination` say why."""
-    known = (*crates.values(), *twins)
-    members = Members(
-        by_name=crates,
-        by_directory={crate.manifest.parent.resolve(): crate for crate in known},
-        destination=destination,
-    )
-    edges = _soften_rings(
-        {name: members.find_dependencies(crate) for name, crate in crates.items()}, crates
-    )
-    alone = frozenset(_find_alone(edges))
-    return FoundCrates(
-        packages=tuple(
-            Package(
-                id=PackageId(ECOSYSTEM, crate.name),
-                version=crate.version,
-                directory=crate.manifest.parent.resolve(),
-                manifest=crate.manifest.resolve(),
-                dependencies=tuple(
-                    replace(edge, visible_first=crate.name in alone) for edge in edges[crate.name]
-                ),
-                unpublishable=explain_unpublishable(crate, destination),
-                doubt=_explain_doubt(crate),
-                inherits=_find_inherited(crate),
-            )
-            for crate in crates.values()
-        ),
-        alone=alone,
-    )
+    # Private ones that share the name of a crate are meant by their paths only.
+    by_directory = {each.manifest.parent.resolve(): each for each in (*crates.values(), *twins)}
+    found = {
+        name: _find_dependencies(crate, crates, by_directory, destination)
+        for name, crate in crates.items()
+    }
+    edges = _soften_rings(found, crates)
+    # Of the crates that cargo packages in one call, one may need another if that has a path and can
+    # go first. Cargo does not find a dependency with a version only, or in a cycle: its dependents,
+    # direct and indirect, have to wait for the registry.
+    # https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (do_package)
+    needs = {name: {edge.on.name for edge in edges[name]} for name in crates}
+    for name in crates:
+        if any(edge.visible_first for edge in edges[name]):
+            needs[name].add(name)
+    alone = stuck(needs)
+    packages = []
+    for crate in crates.values():
+        manifest = crate.manifest.resolve()
+        # The manifest of its workspace may declare its dependencies.
+        shared = (crate.workspace / MANIFEST).resolve()
+        package = Package(
+            id=PackageId(ECOSYSTEM, crate.name),
+            version=crate.version,
+            directory=crate.manifest.parent.resolve(),
+            manifest=manifest,
+            dependencies=tuple(
+                replace(edge, visible_first=crate.name in alone) for edge in edges[crate.name]
+            ),
+            unpublishable=explain_unpublishable(crate, destination),
+            doubt=_explain_doubt(crate),
+            inherits=() if shared == manifest else (shared,),
+        )
+        packages.append(package)
+    return tuple(packages)
+
+
+def find_alone(packages: Iterable[Package]) -> set[str]:
+    """Those that cargo packages in a separate call, once the registry has all that each needs."""
+    return {
+        package.id.name
+        for package in packages
+        if any(dependency.visible_first for dependency in package.dependencies)
+    }
 
 
 def _explain_doubt(crate: Crate) -> str:
@@ -243,61 +248,58 @@ def _explain_doubt(crate: Crate) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Members:
-    """What a dependency may be on: the crates of the release, and, by their directories, also
-    private ones that share the name of one.
+def _find_dependencies(
+    crate: Crate,
+    by_name: Mapping[str, Crate],
+    by_directory: Mapping[Path, Crate],
+    destination: Destination,
+) -> tuple[Dependency, ...]:
+    """Its edges to other members, each once.
+
+    Every kind counts, optional and target-specific ones too, because a registry refuses a package
+    with any dependency that it does not know; cargo strips only some development dependencies. In a
+    cycle, a development dependency gives way: cargo publishes such a pair one after the other.
+    https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (local_deps)
     """
+    edges: dict[str, Dependency] = {}
+    for need in sorted(crate.needs, key=lambda need: [*_KINDS].index(need.kind)):
+        if need.path is None:
+            other = _find_published(need, by_name, destination)
+        else:
+            other = by_directory.get(need.path.resolve())
+        if other is None or other.name == crate.name or need.is_stripped:
+            continue
+        is_released = by_name[other.name] is other
+        edge = Dependency(
+            on=PackageId(ECOSYSTEM, other.name),
+            kind=_KINDS[need.kind],
+            requirement=need.requirement if need.has_version else "",
+            soft=need.kind == "dev",
+            private="" if is_released else explain_unpublishable(other, destination),
+            # Another version of the same major has no place in the same build.
+            # https://doc.rust-lang.org/cargo/reference/resolver.html
+            exact=need.kind == "normal" and need.requirement.startswith("="),
+            visible_first=need.path is None or other.workspace != crate.workspace,
+        )
+        first = edges.setdefault(other.name, edge)
+        if edge.visible_first:
+            edges[other.name] = replace(first, visible_first=True)
+    return tuple(edges.values())
 
-    by_name: Mapping[str, Crate]
-    by_directory: Mapping[Path, Crate]
-    destination: Destination
 
-    def find_dependencies(self, crate: Crate) -> tuple[Dependency, ...]:
-        """Its edges to other members, each once.
+def _find_published(
+    need: Need, by_name: Mapping[str, Crate], destination: Destination
+) -> Crate | None:
+    """What the registry will have by the name of a need without a path, if the version fits:
+    `[patch]` puts the member in its place within the workspace only.
 
-        Every kind counts, optional and target-specific ones too, because a registry refuses a
-        package with any dependency that it does not know; cargo strips only some development
-        dependencies. In a cycle, a development dependency gives way: cargo publishes such a pair
-        one after the other.
-        https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs
-        (local_deps)
-        """
-        edges: dict[str, Dependency] = {}
-        for need in sorted(crate.needs, key=lambda need: [*_KINDS].index(need.kind)):
-            other = self._resolve(need)
-            if other is None or other.name == crate.name or need.is_stripped:
-                continue
-            is_released = self.by_name[other.name] is other
-            edge = Dependency(
-                on=PackageId(ECOSYSTEM, other.name),
-                kind=_KINDS[need.kind],
-                requirement=need.requirement if need.has_version else "",
-                soft=need.kind == "dev",
-                private="" if is_released else explain_unpublishable(other, self.destination),
-                # Another version of the same major has no place in the same build.
-                # https://doc.rust-lang.org/cargo/reference/resolver.html
-                exact=need.kind == "normal" and need.requirement.startswith("="),
-                visible_first=need.path is None or other.workspace != crate.workspace,
-            )
-            first = edges.setdefault(other.name, edge)
-            if edge.visible_first:
-                edges[other.name] = replace(first, visible_first=True)
-        return tuple(edges.values())
-
-    def _resolve(self, need: Need) -> Crate | None:
-        """Without a path, a need is on what the registry will have by that name, if the version
-        fits: `[patch]` puts the member in its place within the workspace only.
-
-        https://doc.rust-lang.org/cargo/reference/overriding-dependencies.html
-        """
-        if need.path is not None:
-            return self.by_directory.get(need.path.resolve())
-        other = self.by_name.get(need.name)
-        if other is None or not need.has_version or not self.destination.holds(need.registry):
-            return None
-        fits = Requirement.parse(need.requirement).matches(Version.parse(other.version))
-        return other if fits and not explain_unpublishable(other, self.destination) else None
+    https://doc.rust-lang.org/cargo/reference/overriding-dependencies.html
+    """
+    other = by_name.get(need.name)
+    if other is None or not need.has_version or not destination.holds(need.registry):
+        return None
+    fits = Requirement.parse(need.requirement).matches(Version.parse(other.version))
+    return other if fits and not explain_unpublishable(other, destination) else None
 
 
 def _soften_rings(
@@ -319,26 +321,6 @@ def _soften_rings(
         return replace(edge, kind=DependencyKind.ORDER, soft=True)
 
     return {name: tuple(soften(name, edge) for edge in found) for name, found in edges.items()}
-
-
-def _find_alone(edges: Mapping[str, tuple[Dependency, ...]]) -> set[str]:
-    """Of the crates that cargo packages in one call, one may need another if that has a path and
-    can go first. Cargo does not find a dependency with a version only, or in a cycle: its
-    dependents, direct and indirect, have to wait for the registry.
-
-    https://github.com/rust-lang/cargo/blob/master/src/cargo/ops/cargo_package/mod.rs (do_package)
-    """
-    needs = {name: {edge.on.name for edge in found} for name, found in edges.items()}
-    for name, found in edges.items():
-        if any(edge.visible_first for edge in found):
-            needs[name].add(name)
-    return stuck(needs)
-
-
-def _find_inherited(crate: Crate) -> tuple[Path, ...]:
-    """The manifest of its workspace, which may declare its dependencies."""
-    root = (crate.workspace / MANIFEST).resolve()
-    return () if root == crate.manifest.resolve() else (root,)
 
 
 def explain_unpublishable(crate: Crate, destination: Destination) -> str:

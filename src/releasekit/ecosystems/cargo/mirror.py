@@ -43,14 +43,7 @@ from releasekit.http.origins import require_safe
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        AsyncIterator,
-        Awaitable,
-        Callable,
-        Collection,
-        Iterable,
-        Mapping,
-    )
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
     from pathlib import Path
     from typing import Self
 
@@ -76,8 +69,6 @@ _MOST_AT_ONCE: Final = 8
 HOST: Final = "127.0.0.1"
 _MAX_HEAD_BYTES: Final = 16 * 1024
 _REASONS: Final = {200: "OK", 304: "Not Modified", 404: "Not Found", 502: "Bad Gateway"}
-# Clients are on this machine, and send a request at once.
-_HEAD_END: Final = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +103,10 @@ class Indexes:
         members: Iterable[str],
     ) -> Self:
         """The indexes of cargo's configuration."""
-        retries = services.retries
+        most = min(services.retries.max_retries, 1)
         return cls(
             http=services.http,
-            policy=replace(
-                retries, max_retries=min(retries.max_retries, 1), deadline_s=_PATIENCE_S
-            ),
+            policy=replace(services.retries, max_retries=most, deadline_s=_PATIENCE_S),
             home=cargo_home(services.environment).resolve(),
             crates_io=_address(cargo.stand_in) if cargo.replaced else CRATES_IO_INDEX,
             seen=seen,
@@ -126,7 +115,7 @@ class Indexes:
             members=frozenset(map(index_path, members)),
         )
 
-    def lines_of(self, file: str) -> list[dict[str, Any]]:
+    def read_lines(self, file: str) -> list[dict[str, Any]]:
         """What the destination has of a member, and what this run has packaged of it. Blocks;
         raises OSError and ValueError for a broken index.
         """
@@ -196,7 +185,7 @@ class Mirror(Resource):
     def arguments(self) -> list[str]:
         """https://doc.rust-lang.org/cargo/reference/source-replacement.html"""
         settings = {}
-        for number, (index, _) in enumerate(self._names.items()):
+        for number, index in enumerate(self._names):
             source = CRATES_IO_NAME
             if index:
                 source = f"releasekit-of-{number}"
@@ -211,39 +200,36 @@ class Mirror(Resource):
     def environment(self) -> dict[str, str]:
         """Loopback needs no proxy, and cargo does not retry what fails here."""
         # https://curl.se/libcurl/c/CURLOPT_NOPROXY.html: the one in lower case comes first.
-        here = self._indexes.environment
-        return {
-            "CARGO_NET_RETRY": "0",
-            **{
-                name: ",".join(filter(None, (here.get(name, ""), HOST)))
-                for name in ("no_proxy", "NO_PROXY")
-            },
-        }
+        found = {"CARGO_NET_RETRY": "0"}
+        for name in ("no_proxy", "NO_PROXY"):
+            given = self._indexes.environment.get(name)
+            found[name] = f"{given},{HOST}" if given else HOST
+        return found
 
     def fetch(self, needs: Iterable[tuple[str, str]]) -> None:
         """Starts to fetch what cargo is going to request: names, with their indexes."""
         wanted = [(index, index_path(name)) for index, name in needs]
         for index, file in sorted([*((index, _CONFIG) for index, _ in wanted), *wanted]):
             if origin := self._names.get(index):
-                _ = self._file(f"{origin}{file}")
+                _ = self._start_fetch(f"{origin}{file}")
 
     async def _answer(self, path: str) -> tuple[int, bytes]:
         found = _PATH.fullmatch(path)
         if found is None or int(found["number"]) >= len(self._origins):
             return 404, b""
         origin = self._origins[int(found["number"])]
-        status, body = await asyncio.shield(self._file(f"{origin}{found['file']}"))
+        status, body = await asyncio.shield(self._start_fetch(f"{origin}{found['file']}"))
         if origin != self._home or status == 502:
             return status, body
-        return await asyncio.to_thread(self._add_lines, status, body, found["file"])
+        return await asyncio.to_thread(self._merge_lines, status, body, found["file"])
 
-    def _add_lines(self, status: int, body: bytes, file: str) -> tuple[int, bytes]:
+    def _merge_lines(self, status: int, body: bytes, file: str) -> tuple[int, bytes]:
         """As cargo does with what it packages: our line replaces that of the registry.
 
         https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/sources/overlay.rs (query)
         """
         try:
-            lines = self._indexes.lines_of(file)
+            lines = self._indexes.read_lines(file)
             ours = {line["vers"] for line in lines}
             others = [there for there in parse_lines(body) if there["vers"] not in ours]
         except (OSError, ValueError):
@@ -252,7 +238,7 @@ class Mirror(Resource):
             return status, body
         return 200, b"".join(json.dumps(each).encode() + b"\n" for each in (*others, *lines))
 
-    def _file(self, url: str) -> asyncio.Task[tuple[int, bytes]]:
+    def _start_fetch(self, url: str) -> asyncio.Task[tuple[int, bytes]]:
         if url not in self._fetched:
             self._fetched[url] = self.group.start(self._fetch(url))
         return self._fetched[url]
@@ -293,8 +279,7 @@ class Mirror(Resource):
         document = parse_json(body, max_bytes=MAX_ENTRY_BYTES)
         if not isinstance(document, dict) or document.get("auth-required"):
             raise ValueError("the index is not for everybody")
-        marked: dict[str, Any] = {**document, _MARK: self._mark}
-        return json.dumps(marked).encode()
+        return json.dumps({**document, _MARK: self._mark}).encode()
 
     @contextlib.asynccontextmanager
     async def _clean_up(self) -> AsyncIterator[None]:
@@ -311,9 +296,8 @@ class Mirror(Resource):
                 continue
             with contextlib.suppress(OSError):
                 config = registry / "index" / name / _CONFIG
-                if self._mark.encode() not in durable.read_file(
-                    config, max_bytes=_MAX_CONFIG_BYTES
-                ):
+                data = durable.read_file(config, max_bytes=_MAX_CONFIG_BYTES)
+                if self._mark.encode() not in data:
                     continue
                 for kept in _KEPT:
                     with contextlib.suppress(OSError):
@@ -383,7 +367,7 @@ class Loopback(Resource):
 async def _read_request(reader: asyncio.StreamReader) -> tuple[str, str] | None:
     """The path, and the ETag that the client has; None where no further GET comes."""
     try:
-        head = await reader.readuntil(_HEAD_END)
+        head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         return None
     first, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")

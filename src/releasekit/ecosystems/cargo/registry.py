@@ -50,22 +50,16 @@ _TOO_LARGE: Final = (
     "shows what goes in."
 )
 _HINTS: Final = {
-    "verified email address": (
-        "Verify one at https://crates.io/settings/profile; nothing was published."
-    ),
-    "too many new crates": (
-        "crates.io takes 5 new crates, then one every 10 minutes. Ask help@crates.io for more: "
-        "https://crates.io/docs/rate-limits"
-    ),
-    "too many updates": (
-        "crates.io takes 30 new versions, then one a minute: https://crates.io/docs/rate-limits"
-    ),
+    "verified email address": "Verify one at https://crates.io/settings/profile; nothing was "
+    "published.",
+    "too many new crates": "crates.io takes 5 new crates, then one every 10 minutes. Ask "
+    "help@crates.io for more: https://crates.io/docs/rate-limits",
+    "too many updates": "crates.io takes 30 new versions, then one a minute: "
+    "https://crates.io/docs/rate-limits",
     "not be an owner": "Have an owner invite you: cargo owner --add USER CRATE.",
     "an owner": "The token belongs to somebody who does not own this crate.",
-    "missing or empty metadata": (
-        "Write what is missing into [package], or [workspace.package]: "
-        "https://doc.rust-lang.org/cargo/reference/publishing.html"
-    ),
+    "missing or empty metadata": "Write what is missing into [package], or [workspace.package]: "
+    "https://doc.rust-lang.org/cargo/reference/publishing.html",
     "max upload size": _TOO_LARGE,
     "Trusted Publishing tokens do not support creating new crates": "Use cargo-token once.",
 }
@@ -133,7 +127,8 @@ class SparseRegistry(Resource):
         self._login = login.make_login(trusted_publishing, services, destination, group=self.group)
         self.check_credentials = self._login.check
         self.url = destination.index
-        self._endpoints: CargoEndpoints | None = None
+        # Where the API is known, config.json need not be read.
+        self._endpoints = CargoEndpoints(uploads, private=False) if destination.api else None
         self._asking = asyncio.Lock()
         self._known: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
@@ -191,9 +186,7 @@ class SparseRegistry(Resource):
             ) from error
 
     async def differing(self, package: Package, artifact: Artifact) -> list[str]:
-        """The files in which ours differs from the published crate; none where the index is
-        private, or the comparison fails.
-        """
+        """As in `interface.Target`; empty too where the index is private."""
         with contextlib.suppress(PackageError, ConfigError, OSError, ValueError, httpx.InvalidURL):
             if (await self._find_endpoints(str(package))).private:
                 return []
@@ -264,19 +257,16 @@ class SparseRegistry(Resource):
         return await self._server.send(request)
 
     async def _find_endpoints(self, what: str) -> CargoEndpoints:
-        """What config.json says; read once, and never from crates.io."""
+        """What config.json says; read once, and never from crates.io.
+
+        https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration
+        """
         async with self._asking:
             if self._endpoints is None:
-                if self._destination.api:
-                    self._endpoints = CargoEndpoints(
-                        httpx.URL(self._destination.api), private=False
-                    )
-                else:
-                    self._endpoints = await self._read_endpoints(what)
+                self._endpoints = await self._read_endpoints(what)
             return self._endpoints
 
     async def _read_endpoints(self, what: str) -> CargoEndpoints:
-        """https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration"""
         response = await self._get("config.json", token=None)
         if response.status_code == 401:
             response = await self._get("config.json", token=self._login.for_reading())

@@ -91,11 +91,6 @@ class PathDependency:
     requirement: str | None
     dev: bool
 
-    @property
-    def anchor(self) -> Where:
-        """The version, or the path that a version is put in front of."""
-        return (*self.where, "path" if self.requirement is None else "version")
-
 
 def pin(
     manifest: str,
@@ -122,34 +117,32 @@ def pin(
         if version is None or entry.package == owner:
             continue
         if entry.requirement is not None and binds(owner, entry):
-            _refuse_conflict(what, entry.package, entry.requirement, version)
+            try:
+                fits = Requirement.parse(entry.requirement).matches(Version.parse(version))
+            except ValueError as error:
+                raise PlanError(
+                    f"{what}: its dependency on {entry.package}: {error}",
+                    problem=Problem.CANNOT_PIN,
+                ) from error
+            if not fits:
+                shown = f'{entry.package} "{entry.requirement}"'
+                raise conflict(what, shown, entry.package, version)
         wanted = version if mode == "auto" else f"={version}"
         if mode == "none" or (entry.dev and entry.requirement is None):
             continue
         if entry.requirement is None or (mode == "exact" and entry.requirement != wanted):
             value_at(document, entry.where)["version"] = wanted
-            edits[entry.anchor] = partial(_edit, entry, wanted)
+            # A version is put in front of the path.
+            key = "path" if entry.requirement is None else "version"
+            edits[(*entry.where, key)] = partial(_edit, entry, wanted)
     return changed(manifest, edits, wanted=document, of=what) if edits else manifest
-
-
-def _refuse_conflict(what: str, name: str, requirement: str, version: str) -> None:
-    """Raises PlanError where `requirement` excludes `version`."""
-    try:
-        fits = Requirement.parse(requirement).matches(Version.parse(version))
-    except ValueError as error:
-        raise PlanError(
-            f"{what}: its dependency on {name}: {error}", problem=Problem.CANNOT_PIN
-        ) from error
-    if not fits:
-        raise conflict(what, f'{name} "{requirement}"', name, version)
 
 
 def _find_path_dependencies(
     document: Mapping[str, Any], shared: Collection[str]
 ) -> Iterator[PathDependency]:
     places: list[tuple[object, tuple[str, ...]]] = [(document, ())]
-    for condition, tables in table_in(document, "target").items():
-        places.append((tables, ("target", condition)))
+    places += [(each, ("target", name)) for name, each in table_in(document, "target").items()]
     for tables, where in places:
         for name in (*_NORMAL, *_DEV):
             yield from _read_table(tables, where, name)

@@ -39,7 +39,7 @@ def workspace_at(directory: Path) -> Membership | None:
     https://doc.rust-lang.org/cargo/reference/workspaces.html#the-members-and-exclude-fields
     """
     path = directory / MANIFEST
-    workspace = table_in(read_manifest(path), "workspace") if path.is_file() else {}
+    workspace = table_in(read_toml(path), "workspace") if path.is_file() else {}
     if not workspace:
         return None
     where = f"{path}: workspace.members"
@@ -61,12 +61,12 @@ def workspace_at(directory: Path) -> Membership | None:
 
 def publishable_at(directory: Path) -> bool:
     """https://doc.rust-lang.org/cargo/reference/manifest.html#the-publish-field"""
-    package = table_in(read_manifest(directory / MANIFEST), "package")
+    package = table_in(read_toml(directory / MANIFEST), "package")
     # Without a version it is not published either.
     return "version" in package and package.get("publish") not in (False, [])
 
 
-def read_manifest(path: Path) -> Mapping[str, object]:
+def read_toml(path: Path) -> Mapping[str, object]:
     return read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
 
 
@@ -138,8 +138,8 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
 
     https://doc.rust-lang.org/cargo/reference/manifest.html#the-exclude-and-include-fields
     """
-    document = read_manifest(package.manifest)
-    shared = read_manifest(package.inherits[0]) if package.inherits else document
+    document = read_toml(package.manifest)
+    shared = read_toml(package.inherits[0]) if package.inherits else document
     listed = _read_patterns(document, shared, "include")
     included, spelled = Patterns.parse(listed), spelled_out(listed)
     excluded = Patterns.parse(_read_patterns(document, shared, "exclude"))

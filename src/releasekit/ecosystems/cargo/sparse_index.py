@@ -249,8 +249,17 @@ class SparseDirectory:
             PurePosixPath("config.json"),
             _json({"dl": f"{url}/crates/{{crate}}/{{crate}}-{{version}}.crate"}),
         )
-        page = PurePosixPath(index_path(package.id.name))
-        yield page, b"".join(_json(line) for line in _make_lines(root, page, package))
+        page, path = PurePosixPath(index_path(package.id.name)), root / _crate_path(package)
+        # What is listed stays, yanked versions too.
+        lines = list(parse_lines(read_page(root / page) or b""))
+        is_listed = any(line["vers"] == package.version for line in lines)
+        if not is_listed and durable.is_file(path):
+            with durable.reading(path) as content:
+                checksum = digests(content, "sha256")["sha256"]
+                content.seek(0)
+                crate = crate_file.read_crate(content, package.id.name, package.version)
+            lines.append(index_line(crate, checksum, Home.for_package("", package)))
+        yield page, b"".join(map(_json, lines))
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / index_path(package.id.name)
@@ -260,19 +269,6 @@ class SparseDirectory:
 def _crate_path(package: Package) -> PurePosixPath:
     name = package.id.name
     return PurePosixPath("crates", name, crate_file.filename(name, package.version))
-
-
-def _make_lines(root: Path, page: PurePosixPath, package: Package) -> list[dict[str, Any]]:
-    """Keeps what is listed, yanked versions too, and adds the line of the package."""
-    lines = list(parse_lines(read_page(root / page) or b""))
-    path = root / _crate_path(package)
-    if any(line["vers"] == package.version for line in lines) or not durable.is_file(path):
-        return lines
-    with durable.reading(path) as content:
-        checksum = digests(content, "sha256")["sha256"]
-        content.seek(0)
-        crate = crate_file.read_crate(content, package.id.name, package.version)
-    return [*lines, index_line(crate, checksum, Home.for_package("", package))]
 
 
 def _json(document: dict[str, Any]) -> bytes:

@@ -119,12 +119,8 @@ class Cargo(Resource):
         crates, twins = await asyncio.to_thread(
             discover.merge_crates, root, found, self.destination
         )
-        return CargoWorkspace(
-            found=await asyncio.to_thread(discover.make_packages, crates, self.destination, twins),
-            crates=crates,
-            root=root,
-            cargo=self,
-        )
+        packages = await asyncio.to_thread(discover.make_packages, crates, self.destination, twins)
+        return CargoWorkspace(packages=packages, crates=crates, root=root, cargo=self)
 
     def indexes(self, cargo_config: CargoConfig, members: Iterable[str]) -> Indexes | None:
         """What may be mirrored. A cargo that compiles also downloads what it needs, into the
@@ -153,16 +149,12 @@ class CargoWorkspace:
     could not be packaged, of those that wait for no registry.
     """
 
-    found: discover.FoundCrates
+    packages: tuple[Package, ...]
     crates: Mapping[str, Crate]
     root: Path
     cargo: Cargo
     calls: Mapping[Path, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     lost: dict[str, BuildFailed] = field(default_factory=dict)
-
-    @property
-    def packages(self) -> tuple[Package, ...]:
-        return self.found.packages
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
         private = {package.id.name for package in self.packages if package.unpublishable}
@@ -192,10 +184,11 @@ class CargoWorkspace:
         """A few batches for each cargo workspace whose crates go to a public index, else one, and
         one for each package that is packaged alone.
         """
+        alone = discover.find_alone(self.packages)
 
         def together(package: Package) -> tuple[Path, str]:
             name = package.id.name
-            return self.crates[name].workspace, name if name in self.found.alone else ""
+            return self.crates[name].workspace, name if name in alone else ""
 
         batches = batched(packages, together)
         if self.cargo.options.verify or not self.cargo.seen:
@@ -205,7 +198,7 @@ class CargoWorkspace:
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
         cargo, processes = self.cargo, self.cargo.services.processes
         cargo_config = CargoConfig.from_files(self.root, processes.environment, processes.sandbox)
-        alone = packages[0].id.name in self.found.alone
+        is_alone = packages[0].id.name in discover.find_alone(self.packages)
         packager = Packager(
             processes=processes,
             crates=self.crates,
@@ -220,7 +213,7 @@ class CargoWorkspace:
             indexes=cargo.indexes(cargo_config, self.crates),
             verify=cargo.options.verify,
             demanding=cargo.destination.is_crates_io,
-            lost={} if alone else self.lost,
+            lost={} if is_alone else self.lost,
         )
         directories = {package.id.name: into(package) for package in packages}
         # A call changes the lock file of the workspace, and restores it.

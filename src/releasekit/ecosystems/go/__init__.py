@@ -10,7 +10,7 @@ from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
 
-def _file_name(key: str, value: object) -> str:
+def _parse_file_name(key: str, value: object) -> str:
     name = string(key, value)
     if "\\" in name or ".." in name.split("/") or name.startswith("/"):
         raise ValueError(
@@ -19,7 +19,7 @@ def _file_name(key: str, value: object) -> str:
     return name
 
 
-def _remote(key: str, value: object) -> str:
+def _parse_remote(key: str, value: object) -> str:
     remote = string(key, value)
     # git would take it for an option, or for another repository than the one of its settings.
     if remote.startswith("-") or any(character in remote for character in ":/ "):
@@ -41,11 +41,11 @@ class Options(OptionTable):
     ECOSYSTEM: ClassVar[str] = "go"
 
     version: str = ""
-    version_file: Annotated[str, _file_name] = ""
+    version_file: Annotated[str, _parse_file_name] = ""
     versions: Mapping[str, str] = field(default_factory=dict)
     exclude: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
-    remote: Annotated[str, _remote] = "origin"
+    remote: Annotated[str, _parse_remote] = "origin"
     proxy: bool = True
 
 

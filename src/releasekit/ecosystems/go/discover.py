@@ -84,8 +84,14 @@ def find_modules(root: Path, options: Options) -> dict[str, Module]:
             path: _read_module(root, directory, options) for path, directory in required.items()
         }
     known = {module.directory.relative_to(root).as_posix() for module in found.values()}
-    if found:
-        _refuse_unknown(options, known | found.keys())
+    for key in options.versions if found else ():
+        # A typo must not leave a module unpublished.
+        if key not in known and key not in found:
+            raise ConfigError(
+                f"{options.where()} versions names {key!r}, which is not a module here",
+                hint='Write its directory, "." for the root, or its module path.',
+                problem=Problem.UNKNOWN_NAME,
+            )
     return dict(sorted(found.items()))
 
 
@@ -152,25 +158,24 @@ def find_local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[R
     return local
 
 
-def check_module(
-    module: Module, text: str, planned: Mapping[str, str], by: Mapping[str, Module]
-) -> None:
+def check_module(mod: GoMod, planned: Mapping[str, str], by_path: Mapping[str, Module]) -> None:
     """Raises PlanError for a go.mod that cannot be published with these versions."""
-    gomod.check_requirements(gomod.parse_mod(text, str(module.manifest)), planned)
-    find_local_replaces(module, by)
+    gomod.check_requirements(mod, planned)
+    find_local_replaces(by_path[mod.module], by_path)
 
 
 def _find_directories(root: Path, options: Options) -> tuple[list[Path], list[Path]]:
     """The directories of modules, and those of fixtures: modules, or only the data of a test."""
     work = root / "go.work"
     listed = work.is_file()
-    if listed:
-        found = [
-            _find_used(root, work, use)
-            for use in gomod.used_directories(gomod.read_text(work), str(work))
-        ]
-    else:
-        found = sorted(_walk(root))
+    found = [] if listed else sorted(_walk(root))
+    for use in gomod.used_directories(gomod.read_text(work), str(work)) if listed else ():
+        directory = inside(root, root / use, where=f"{work}: use {use}")
+        if not is_file(directory / "go.mod"):
+            raise MembersError(
+                f"{work}: use {use}: there is no go.mod", hint=f"go work edit -dropuse={use}"
+            )
+        found.append(directory)
     modules: list[Path] = []
     fixtures: list[Path] = []
     for directory in dict.fromkeys(found):
@@ -207,14 +212,12 @@ def _find_replacements(
     for module in found.values():
         requires = module.mod.requires
         wanted = {each.path for each in requires if each.is_placeholder} - found.keys()
-        places = [(module.directory, each) for each in module.mod.replaces if each.path in wanted]
-        places += [(root, each) for each in of_work if each.path in wanted]
-        for base, replace in places:
-            directory = (base / replace.target).resolve()
-            if gomod.is_directory(replace.target) and _holds(
-                root, directory, replace.path, options
-            ):
-                replaced[replace.path] = directory
+        places = [(module.directory, each) for each in module.mod.replaces]
+        for base, replace in (*places, *((root, each) for each in of_work)):
+            if replace.path in wanted and gomod.is_directory(replace.target):
+                directory = (base / replace.target).resolve()
+                if _holds(root, directory, replace.path, options):
+                    replaced[replace.path] = directory
     return replaced
 
 
@@ -227,15 +230,6 @@ def _holds(root: Path, directory: Path, path: str, options: Options) -> bool:
     if _matches(str(where), options.exclude) or not paths.is_at(path, where):
         return False
     return gomod.parse_mod(gomod.read_text(manifest), str(manifest)).module == path
-
-
-def _find_used(root: Path, work: Path, use: str) -> Path:
-    directory = inside(root, root / use, where=f"{work}: use {use}")
-    if not is_file(directory / "go.mod"):
-        raise MembersError(
-            f"{work}: use {use}: there is no go.mod", hint=f"go work edit -dropuse={use}"
-        )
-    return directory
 
 
 def _walk(root: Path) -> Iterator[Path]:
@@ -297,19 +291,6 @@ def find_version(module: str, directory: Path, root: Path, options: Options) -> 
             if path.is_file():
                 return _with_v(read_version(path))
     return _with_v(named or options.version)
-
-
-def _refuse_unknown(options: Options, known: set[str]) -> None:
-    """Raises ConfigError for an entry of `versions` that names no module: a typo must not leave a
-    module unpublished.
-    """
-    for key in options.versions:
-        if key not in known:
-            raise ConfigError(
-                f"{options.where()} versions names {key!r}, which is not a module here",
-                hint='Write its directory, "." for the root, or its module path.',
-                problem=Problem.UNKNOWN_NAME,
-            )
 
 
 def read_version(path: Path) -> str:

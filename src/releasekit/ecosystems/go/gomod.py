@@ -118,7 +118,7 @@ def read_text(path: Path) -> str:
 
 def parse_mod(text: str, where: str) -> GoMod:
     """`where` names the file in errors; raises ConfigError for an invalid go.mod."""
-    lines = tuple(_lines(text, where))
+    lines = tuple(_parse(text, where))
     modules = [line.words[0] for line in lines if line.verb == "module" and line.words]
     if len(modules) != 1:
         raise ManifestError(f"{where}: has {len(modules) or 'no'} module directives; write one")
@@ -126,20 +126,24 @@ def parse_mod(text: str, where: str) -> GoMod:
         text=text,
         module=modules[0],
         go=next((line.words[0] for line in lines if line.verb == "go" and line.words), ""),
-        requires=tuple(_require(line, text, where) for line in lines if line.verb == "require"),
-        replaces=tuple(_replace(line, where) for line in lines if line.verb == "replace"),
+        requires=tuple(
+            _parse_require(line, text, where) for line in lines if line.verb == "require"
+        ),
+        replaces=tuple(_parse_replace(line, where) for line in lines if line.verb == "replace"),
         lines=lines,
     )
 
 
 def used_directories(text: str, where: str) -> tuple[str, ...]:
     """The directories that a go.work uses; raises ConfigError for an invalid go.work."""
-    return tuple(line.words[0] for line in _lines(text, where) if line.verb == "use" and line.words)
+    return tuple(line.words[0] for line in _parse(text, where) if line.verb == "use" and line.words)
 
 
 def replaces_of_work(text: str, where: str) -> tuple[Replace, ...]:
     """What a go.work replaces; raises ConfigError for an invalid go.work."""
-    return tuple(_replace(line, where) for line in _lines(text, where) if line.verb == "replace")
+    return tuple(
+        _parse_replace(line, where) for line in _parse(text, where) if line.verb == "replace"
+    )
 
 
 def is_zero_version(version: str) -> bool:
@@ -155,7 +159,7 @@ def is_directory(target: str) -> bool:
     return target.startswith(("./", "../", "/")) or target in {".", ".."}
 
 
-def _require(line: Line, text: str, where: str) -> Require:
+def _parse_require(line: Line, text: str, where: str) -> Require:
     if len(line.words) != 2:
         raise ManifestError(
             f"{where}: `require {' '.join(line.words)}`; write a path and a version"
@@ -166,7 +170,7 @@ def _require(line: Line, text: str, where: str) -> Require:
     return Require(path=line.words[0], version=version.text, at=version, indirect=indirect)
 
 
-def _replace(line: Line, where: str) -> Replace:
+def _parse_replace(line: Line, where: str) -> Replace:
     words = line.words
     arrow = words.index("=>") if "=>" in words else 0
     if arrow not in {1, 2} or len(words) - arrow not in {2, 3}:
@@ -174,7 +178,7 @@ def _replace(line: Line, where: str) -> Replace:
     return Replace(path=words[0], target=words[arrow + 1], line=line)
 
 
-def _lines(text: str, where: str) -> list[Line]:
+def _parse(text: str, where: str) -> list[Line]:
     if "\0" in text:
         raise Unreadable(f"{where}: holds a NUL character")
     found: list[Line] = []
@@ -184,7 +188,7 @@ def _lines(text: str, where: str) -> list[Line]:
     for number, physical in enumerate(_PHYSICAL.findall(text), start=1):
         start, end = offset, offset + len(physical)
         offset = end
-        tokens = _tokens(physical, start, f"{where}:{number}")
+        tokens = _split_line(physical, start, f"{where}:{number}")
         words = [token.text for token in tokens]
         if not words:
             continue
@@ -205,7 +209,7 @@ def _lines(text: str, where: str) -> list[Line]:
     return found
 
 
-def _tokens(physical: str, start: int, where: str) -> list[Token]:
+def _split_line(physical: str, start: int, where: str) -> list[Token]:
     tokens: list[Token] = []
     position = 0
     line = physical.rstrip("\n")
@@ -297,10 +301,9 @@ def edit_sum(text: str, sums: Mapping[tuple[str, str], Sums | None]) -> str:
         if len(words) != 3 or (words[0], words[1].removesuffix("/go.mod")) not in sums:
             kept.append(line)
     for (path, version), hashes in sums.items():
-        if hashes is None:
-            continue
-        kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
-    return "".join(f"{line}\n" for line in sorted(kept, key=_order))
+        if hashes is not None:
+            kept += [f"{path} {version} {hashes.zip}", f"{path} {version}/go.mod {hashes.mod}"]
+    return "".join(f"{line}\n" for line in sorted(kept, key=_sort_key))
 
 
 def read_sums(text: str) -> dict[tuple[str, str], Sums]:
@@ -335,7 +338,7 @@ def find_raised_requirements(
     return raised
 
 
-def _order(line: str) -> tuple[str, Version, str]:
+def _sort_key(line: str) -> tuple[str, Version, str]:
     path, version, *_ = [*line.split(), "", ""]
     base, slash, name = version.partition("/")
     return path, parse_version(base), slash + name

@@ -71,13 +71,11 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
     troubles: list[str] = []
     folded: dict[str, str] = {}
     for name, file in files.items():
-        if (
-            _is_vendored(name, go)
-            or nested.intersection(_levels(name)[:-1])
-            or name == ".hg_archival.txt"
-        ):
+        if name == ".hg_archival.txt" or _is_vendored(name, go):
             continue
-        trouble = paths.trouble_with_file(name) or _collision(name, folded)
+        if nested.intersection(_list_levels(name)[:-1]):
+            continue
+        trouble = paths.trouble_with_file(name) or _find_collision(name, folded)
         if not trouble and name != "go.mod" and name.lower() == "go.mod":
             trouble = "go.mod files must have lowercase names"
         if trouble:
@@ -102,7 +100,7 @@ def select_files(files: Mapping[str, File], *, go: str, module: str) -> list[str
     return chosen
 
 
-def _levels(name: str) -> list[str]:
+def _list_levels(name: str) -> list[str]:
     """A path and the directories above it, from the top."""
     parts = name.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
@@ -126,9 +124,9 @@ def _is_vendored(name: str, go: str) -> bool:
     return "/" in rest
 
 
-def _collision(name: str, folded: dict[str, str]) -> str:
+def _find_collision(name: str, folded: dict[str, str]) -> str:
     """Why a file system that ignores case cannot hold it, or a directory above it."""
-    for path in _levels(name):
+    for path in _list_levels(name):
         other = folded.setdefault(_fold(path), path)
         if other != path:
             return f"differs from {other} in case only"
@@ -160,11 +158,10 @@ def hash_of_zip(data: bytes) -> str:
     """The `h1:` hash of a module zip; raises ValueError for an invalid or too large file."""
     try:
         with opened_zip(io.BytesIO(data)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MAX_ZIP_BYTES:
+            entries = archive.infolist()
+            if sum(entry.file_size for entry in entries) > MAX_ZIP_BYTES:
                 raise ValueError("its files are larger than a module may be")
-            return _sum_up(
-                {entry.filename: _digest(archive, entry) for entry in archive.infolist()}
-            )
+            return _sum_up({entry.filename: _digest(archive, entry) for entry in entries})
     except BAD_ZIP as error:
         raise ValueError(f"not a zip file ({error})") from error
 

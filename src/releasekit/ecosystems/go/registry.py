@@ -1,33 +1,63 @@
-"""Where Go modules are published: a git remote takes their tags, and a module proxy shows them."""
+"""Where Go modules are published: a git remote takes their tags, and a module proxy shows them,
+over HTTP or as plain files.
+
+https://go.dev/ref/mod#goproxy-protocol
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+import hashlib
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import Resource
-from releasekit.ecosystems.go import paths
-from releasekit.ecosystems.go.proxy import OFFICIAL, ModuleProxy
-from releasekit.ecosystems.go.release import filenames, tag_name
+import httpx
+
+from releasekit.aio import Resource, gather_all
+from releasekit.ecosystems.directory import read_page
+from releasekit.ecosystems.go import gomod, module_zip, paths
+from releasekit.ecosystems.go.paths import parse_version
+from releasekit.ecosystems.go.release import filenames, read_version_in, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.shared import artifacts
-from releasekit.errors import MissingCredentials, PackageError, PathError, Rejected
+from releasekit.ecosystems.shared.answers import ResponseRules
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, RegistryClient
+from releasekit.errors import MissingCredentials, PackageError, PathError, Rejected, Transient
 from releasekit.git import objects
 from releasekit.git.objects import TagBundle
 from releasekit.git.remote import HINT, Remote
+from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.files import repository_of
+from releasekit.http.client import MAX_RESPONSE_BYTES
+from releasekit.http.origins import require_safe
 from releasekit.model import Published
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path, PurePosixPath
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.interface import Services
     from releasekit.model import Artifact, Package, PackageId
+    from releasekit.provenance.bundle import Bundle
+
+
+OFFICIAL: Final = "https://proxy.golang.org/"
+# Has the hashes of all that the official proxy serves, so that nothing is downloaded.
+# https://go.dev/ref/mod#checksum-database
+SUM_DB: Final = "https://sum.golang.org/"
+# Two lines, and a signed tree. https://go.dev/ref/mod#checksum-database
+_MAX_SUMS_BYTES: Final = 64 * 1024
+# https://go.dev/ref/mod#go-sum-files
+_HASH: Final = re.compile(r"h1:[A-Za-z0-9+/]{43}=")
+ANSWERS: Final = ResponseRules(
+    reading="ReleaseKit sends no credentials to a module proxy: name one in "
+    "`go-proxy` that needs none."
+)
 
 
 class TagRegistry(Resource):
@@ -87,8 +117,11 @@ class TagRegistry(Resource):
         names = filenames(package.version)
         if self._proxy is None:
             return Published(files=dict.fromkeys(names, f"git:{tag.object}"))
-        files = {names[0]: f"git:{tag.object}"} | await self._proxy.digests_of(package)
-        return Published(files=files, complete=len(files) == len(names), url=self._page(package))
+        files = {names[0]: f"git:{tag.object}"} | await self._proxy.read_digests(package)
+        url = self._proxy.address(package, names[1])
+        if self._proxy.url == OFFICIAL:
+            url = f"https://pkg.go.dev/{package.id.name}@{package.version}"
+        return Published(files=files, complete=len(files) == len(names), url=url)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         await self.deploy({package: artifacts})
@@ -122,9 +155,9 @@ class TagRegistry(Resource):
             size = self._at_a_time or len(missing)
             for start in range(0, len(missing), size):
                 await self._push(missing[start : start + size], what=str(package))
-            self._looks = {each.id: self.group.start(self._first_look(each)) for each in release}
+            self._looks = {each.id: self.group.start(self._try_to_look(each)) for each in release}
 
-    async def _first_look(self, package: Package) -> Published | None:
+    async def _try_to_look(self, package: Package) -> Published | None:
         """None also after a failure: `lookup` then asks again."""
         with contextlib.suppress(PackageError):
             return await self._look(package)
@@ -178,12 +211,6 @@ class TagRegistry(Resource):
             )
         return path_in_repository(package.directory, self._top)
 
-    def _page(self, package: Package) -> str:
-        if self._proxy is None or self._proxy.url != OFFICIAL:
-            names = filenames(package.version)
-            return self._proxy.address(package, names[1]) if self._proxy else ""
-        return f"https://pkg.go.dev/{package.id.name}@{package.version}"
-
 
 def _read_bundle(artifact: Artifact, package: Package) -> TagBundle:
     with open_artifact(artifact) as file:
@@ -194,3 +221,141 @@ def _read_bundle(artifact: Artifact, package: Package) -> TagBundle:
         raise Rejected(
             f"{package}: {artifact.path}: {error}", problem=Problem.TAG_REFUSED
         ) from error
+
+
+class ModuleProxy:
+    """One GOPROXY. It is asked for a version only after the tag is pushed: proxies remember for up
+    to half an hour that a version does not exist. https://proxy.golang.org
+    """
+
+    def __init__(self, url: str, services: Services) -> None:
+        self.url = f"{url.rstrip('/')}/"
+        where = require_safe(self.url, name="go-proxy", insecure=services.insecure)
+        self._server = RegistryClient(where, ANSWERS, services)
+
+    async def read_digests(self, package: Package) -> dict[str, str]:
+        """Digests of its files by name; the first request makes the proxy fetch the version."""
+        _, info, mod, zipped = filenames(package.version)
+        answer = await self._get(self.address(package, info), package)
+        if answer is None:
+            return {}
+        try:
+            version = read_version_in(answer.content)
+        except ValueError as error:
+            raise Transient(
+                f"{package}: {answer.url}: not what a module proxy says",
+                problem=Problem.STRANGE_ANSWER,
+            ) from error
+        found = {info: f"version:{version}"}
+        if self.url == OFFICIAL:
+            return found | await self._read_sum_db(package)
+        mod_data, zip_data = await gather_all(
+            (
+                self._get(self.address(package, mod), package),
+                self._get(self.address(package, zipped), package, max_bytes=MAX_FILE_BYTES),
+            )
+        )
+        if mod_data is not None:
+            found[mod] = module_zip.hash_of_mod(mod_data.content)
+        if zip_data is not None:
+            try:
+                found[zipped] = await asyncio.to_thread(module_zip.hash_of_zip, zip_data.content)
+            except ValueError as error:
+                raise Rejected(f"{package}: {zip_data.url}: {error}") from error
+        return found
+
+    def address(self, package: Package, filename: str) -> str:
+        path = paths.escape(package.id.name)
+        return f"{self.url}{path}/@v/{paths.escape(filename)}"
+
+    async def _read_sum_db(self, package: Package) -> dict[str, str]:
+        version = package.version
+        url = f"{SUM_DB}lookup/{paths.escape(package.id.name)}@{paths.escape(version)}"
+        answer = await self._get(url, package, max_bytes=_MAX_SUMS_BYTES)
+        # Always as UTF-8: some encodings of Python unpack their input, or take long.
+        text = answer.content.decode("utf-8", "replace") if answer is not None else ""
+        known = gomod.read_sums(text).get((package.id.name, version))
+        if known and not all(map(_HASH.fullmatch, (known.zip, known.mod))):
+            raise Transient(
+                f"{package}: {url}: not the hashes of a module", problem=Problem.STRANGE_ANSWER
+            )
+        _, _, mod, zipped = filenames(version)
+        return {mod: known.mod, zipped: known.zip} if known else {}
+
+    async def _get(
+        self, url: str, package: Package, *, max_bytes: int = MAX_RESPONSE_BYTES
+    ) -> httpx.Response | None:
+        """None for 404 and 410: the proxy has nothing there."""
+        response = await self._server.read(httpx.URL(url), max_bytes=max_bytes)
+        if response.status_code in {404, 410}:
+            return None
+        return self._server.explain(response, f"{package}: {url}")
+
+
+class ProxyDirectory:
+    """Implements `directory.Layout`: `<module>/@v/{list,V.info,V.mod,V.zip}`, and a bundle with the
+    tag beside them. The go command uses it as `GOPROXY=file:///…`, and through any static web
+    server.
+    """
+
+    def path_for(self, package: Package, filename: str) -> PurePosixPath | None:
+        if filename not in filenames(package.version):
+            return None
+        return _directory(package) / paths.escape(filename)
+
+    def attestation(self, package: Package, filename: str, bundle: Bundle) -> None:
+        """Clients of a proxy do not look for attestations."""
+
+    def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
+        versions = _find_versions(root / _directory(package))
+        page = "".join(f"{version}\n" for version in sorted(versions, key=parse_version))
+        yield _directory(package) / "list", page.encode()
+
+    def lookup(self, root: Path, package: Package) -> Published | None:
+        """The zip counts once the list names its version, because clients find it by the list."""
+        directory = root / _directory(package)
+        names = filenames(package.version)
+        files = {
+            name: _digest(data, name)
+            for name in names
+            if (data := read_page(directory / paths.escape(name))) is not None
+        }
+        listed = (read_page(directory / "list") or b"").decode().split()
+        if package.version not in listed:
+            files.pop(names[-1], None)
+        if not files:
+            return None
+        return Published(
+            files=files, complete=len(files) == len(names), url=f"{directory.as_uri()}/"
+        )
+
+
+def _directory(package: Package) -> PurePosixPath:
+    return PurePosixPath(paths.escape(package.id.name), "@v")
+
+
+def _find_versions(directory: Path) -> list[str]:
+    """Versions with all files that the go command requests."""
+    names = durable.names(directory)
+    stems = (name.removesuffix(".zip") for name in names if name.endswith(".zip"))
+    return [
+        _unescape(stem)
+        for stem in stems
+        if all(durable.is_file(directory / f"{stem}{end}") for end in (".info", ".mod"))
+    ]
+
+
+def _unescape(text: str) -> str:
+    head, *rest = text.split("!")
+    return head + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def _digest(data: bytes, name: str) -> str:
+    if name.endswith(".info"):
+        with contextlib.suppress(ValueError):
+            return f"version:{read_version_in(data)}"
+    if name.endswith(".mod"):
+        return module_zip.hash_of_mod(data)
+    if name.endswith(".zip"):
+        return module_zip.hash_of_zip(data)
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

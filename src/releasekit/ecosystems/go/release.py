@@ -67,22 +67,13 @@ class BuiltModule:
         return (mod, zipped) == (self.sums.mod, self.sums.zip)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What an earlier run seems to have built: the id of its tag, and the commit below it."""
-
-    tag: str
-    commit: str
-
-
-def read_stored(directory: Path, version: str) -> Stored | None:
+def read_stored(directory: Path, version: str) -> TagBundle | None:
     """What an earlier run left in `directory`; None where that is missing or damaged."""
     try:
         data = durable.read_file(directory / filenames(version)[0], max_bytes=MAX_BUNDLE_BYTES)
-        found = TagBundle.from_bytes(data)
+        return TagBundle.from_bytes(data)
     except (OSError, ValueError):
         return None
-    return Stored(tag=found.tag, commit=found.prerequisite)
 
 
 def filenames(version: str) -> tuple[str, str, str, str]:
@@ -92,14 +83,6 @@ def filenames(version: str) -> tuple[str, str, str, str]:
 
 def tag_name(path: str, version: str, directory: PurePosixPath) -> str:
     return f"{paths.tag_prefix(path, directory)}{version}"
-
-
-def make_info(version: str, moment: str) -> bytes:
-    """The `.info` of a version, without what each proxy adds.
-
-    https://go.dev/ref/mod#goproxy-protocol
-    """
-    return json.dumps({"Version": version, "Time": moment}, separators=(",", ":")).encode()
 
 
 def read_version_in(info: bytes) -> str:
@@ -134,9 +117,11 @@ def build_module(
     objects.append(tag_object(name, on, by, f"{module.path} {module.version}"))
     bundle = TagBundle(name, sources.head.commit, tuple(objects))
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(by.time_s))
+    # Each proxy adds to it. https://go.dev/ref/mod#goproxy-protocol
+    info = {"Version": module.version, "Time": moment}
     files = (
         bundle.to_bytes(),
-        make_info(module.version, moment),
+        json.dumps(info, separators=(",", ":")).encode(),
         manifests["go.mod"],
         module_zip.zip_bytes(contents, time_s=by.time_s),
     )
@@ -173,15 +158,15 @@ def _make_release_commit(
     """
     where, head = sources.path_of(module), sources.head
     listed = sources.trees[where]
-    blobs = {name: Object("blob", data) for name, data in manifests.items()}
-    changed = {
-        name: TreeEntry(FILE_MODE, blob.id)
-        for name, blob in blobs.items()
-        if name not in listed or listed[name].id != blob.id
-    }
+    objects: list[Object] = []
+    changed: dict[str, TreeEntry] = {}
+    for name, data in manifests.items():
+        blob = Object("blob", data)
+        if name not in listed or listed[name].id != blob.id:
+            objects.append(blob)
+            changed[name] = TreeEntry(FILE_MODE, blob.id)
     if not changed:
         return []
-    objects = [blobs[name] for name in changed]
     objects.append(tree_object({**listed, **changed}))
     for level in where.parents:
         name = where.relative_to(level).parts[0]
@@ -199,9 +184,9 @@ def _make_release_commit(
 class ModuleBatch:
     """Modules built in one call, dependencies first. `edits` says whether go.mod and go.sum change
     to what the release needs; `lookup` finds the hashes of published modules; `into` says where the
-    files of each will be; `stored` are the tags and commits that earlier runs left there. Builds
-    can write there, so nothing else of it is trusted: such a module is built again from the commit,
-    and counts if the result is the same.
+    files of each will be; `stored` are the ids of the tags that earlier runs made there of the same
+    commit. Builds can write there, so nothing else of it is trusted: such a module is built again
+    from the commit, and counts if the result is the same.
 
     `_left` are the modules whose turn is still to come; only in a cycle does an earlier module need
     one of them. The hash of a module covers its go.sum, so one of two modules that need each other
@@ -214,7 +199,7 @@ class ModuleBatch:
     edits: bool
     lookup: Lookup
     into: Into
-    stored: Mapping[str, Stored]
+    stored: Mapping[str, str]
     _built: dict[str, BuiltModule] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
     _left: set[str] = field(default_factory=set)
@@ -223,45 +208,41 @@ class ModuleBatch:
     async def build(self, packages: Sequence[Package]) -> dict[PackageId, Built]:
         built: dict[PackageId, Built] = {}
         wanted = {package.id.name: package for package in packages}
-        needed = {path for name in wanted for path in self._needed(name)} if self.edits else set()
-        self._left.update(wanted, (path for path in needed if self._is_stored(path)))
+        needed = (
+            {path for name in wanted for path in self._find_needed(name)} if self.edits else set()
+        )
+        self._left.update(wanted, needed & self.stored.keys())
         # A module needs more than each of its dependencies, or, in a cycle, as much. So a run of
         # all modules and a run of the rest of them take the same order.
-        for path in sorted(self._left, key=lambda each: (len(self._needed(each)), each)):
+        for path in sorted(self._left, key=lambda each: (len(self._find_needed(each)), each)):
             self._left.discard(path)
             package = wanted.get(path)
             if package is None:
                 await self._rebuild(path)
                 continue
+            module = self.modules[path]
             try:
-                built[package.id] = await self._build(package)
+                self._refuse_changed(module)
+                made, files = await self._make(module)
+                built[package.id] = await asyncio.to_thread(_write, made, files, self.into(package))
+                self._built[path] = made
             except BuildFailed as error:
-                self._failed.add(package.id.name)
+                self._failed.add(path)
                 built[package.id] = error
         # In a cycle, a module may be built before one that it needs fails.
         for package in packages if self.edits else ():
             path = package.id.name
-            if path in self._built and (failed := self._failed.intersection(self._needed(path))):
-                built[package.id] = _needs_failed(path, min(failed))
+            if path in self._built and (
+                failed := self._failed.intersection(self._find_needed(path))
+            ):
+                built[package.id] = _make_failure(path, min(failed))
         return built
-
-    async def _build(self, package: Package) -> tuple[Artifact, ...]:
-        module = self.modules[package.id.name]
-        self._refuse_changed(module)
-        built, files = await self._make(module)
-        artifacts = await asyncio.to_thread(_write, built, files, self.into(package))
-        self._built[module.path] = built
-        return artifacts
 
     async def _make(self, module: Module) -> tuple[BuiltModule, dict[str, bytes]]:
         manifests = await asyncio.to_thread(self._read_committed, module)
         if self.edits:
             manifests = await self._edit(module, manifests)
         return await asyncio.to_thread(build_module, module, manifests, self.sources)
-
-    def _is_stored(self, path: str) -> bool:
-        found = self.stored.get(path)
-        return found is not None and found.commit == self.sources.head.commit
 
     async def _rebuild(self, path: str) -> None:
         """Makes a module again that an earlier run has built and may have published."""
@@ -271,7 +252,7 @@ class ModuleBatch:
             published = await self.lookup(package)
         except PackageError:
             return  # the build of a dependent reports why there are no hashes
-        if built.tag == self.stored[path].tag and built.matches(published, package.version):
+        if built.tag == self.stored[path] and built.matches(published, package.version):
             self._built[path] = built
 
     def _read_committed(self, module: Module) -> dict[str, bytes]:
@@ -297,16 +278,16 @@ class ModuleBatch:
             for module in self.modules.values()
             if not module.unpublishable
         }
-        needed = self._needed(module.path)
+        needed = self._find_needed(module.path)
         known = gomod.read_sums(go_sum)
-        sums = {path: await self._sums_of(path, module, known) for path in needed}
-        found = {path: await self._manifests_of(path) for path in needed}
+        sums = {path: await self._find_sums(path, module, known) for path in needed}
         others = [
-            _parse_manifests(manifests, path) for path, manifests in found.items() if manifests
+            _parse_manifests(manifests, path)
+            for path in needed
+            if (manifests := await self._find_manifests(path))
         ]
-        for path, (version, hashes) in gomod.find_raised_requirements(
-            mod, others, versions
-        ).items():
+        raised = gomod.find_raised_requirements(mod, others, versions)
+        for path, (version, hashes) in raised.items():
             versions[path] = version
             if hashes is not None:
                 sums[path] = hashes
@@ -317,7 +298,7 @@ class ModuleBatch:
             published["go.sum"] = gomod.edit_sum(go_sum, changed).encode()
         return {**committed, **published}
 
-    def _needed(self, path: str) -> list[str]:
+    def _find_needed(self, path: str) -> list[str]:
         """The in-repo modules that one needs, directly or not, sorted."""
 
         def required(path: str) -> list[str]:
@@ -328,16 +309,14 @@ class ModuleBatch:
             self._needs[path] = sorted(reachable([path], required) - {path})
         return self._needs[path]
 
-    async def _manifests_of(self, path: str) -> Mapping[str, bytes] | None:
-        """Those of a module of this release as they are published, or, for a later module of a
-        cycle, as they are committed.
-        """
+    async def _find_manifests(self, path: str) -> Mapping[str, bytes] | None:
+        """As they are published; of a later module of a cycle, as they are committed."""
         if path in self._left:
             return await asyncio.to_thread(self._read_committed, self.modules[path])
         built = self._built.get(path)
         return built.manifests if built else None
 
-    async def _sums_of(
+    async def _find_sums(
         self, path: str, module: Module, known: Mapping[tuple[str, str], Sums]
     ) -> Sums | None:
         """The hashes of what this run publishes, or of what is published already, never of a tree
@@ -347,7 +326,7 @@ class ModuleBatch:
         if path in self._built:
             return self._built[path].sums
         if path in self._failed:
-            raise _needs_failed(module.path, path)
+            raise _make_failure(module.path, path)
         if path in self._left:
             return None
         package = self.packages[path]
@@ -389,7 +368,7 @@ class ModuleBatch:
                 )
 
 
-def _needs_failed(path: str, failed: str) -> BuildFailed:
+def _make_failure(path: str, failed: str) -> BuildFailed:
     return BuildFailed(f"go:{path} needs go:{failed}, which could not be built")
 
 
@@ -400,20 +379,20 @@ def _parse_manifests(manifests: Mapping[str, bytes], where: str) -> tuple[GoMod,
 
 
 def _write(module: BuiltModule, files: Mapping[str, bytes], into: Path) -> tuple[Artifact, ...]:
+    """Of the digests, `git` is the id of the tag, which pins all files; `h1` what go.sum has;
+    `version` all that counts of an `.info`.
+    """
     with staged(into) as partial:
         for name, data in files.items():
             write_new(partial / name, data)
-    return tuple(_artifact(module, into / name, data) for name, data in files.items())
-
-
-def _artifact(module: BuiltModule, path: Path, data: bytes) -> Artifact:
-    """`git` is the id of the tag, which pins all of them; `h1` what go.sum has; `version` all that
-    counts of an `.info`.
-    """
-    digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": module.tag}
-    if path.suffix == ".info":
-        digests["version"] = read_version_in(data)
-    h1 = {".zip": module.sums.zip, ".mod": module.sums.mod}.get(path.suffix)
-    if h1 is not None:
-        digests["h1"] = h1.removeprefix("h1:")
-    return Artifact(path=path, size=len(data), digests=digests)
+    sums = {".zip": module.sums.zip, ".mod": module.sums.mod}
+    artifacts = []
+    for name, data in files.items():
+        path = into / name
+        digests = {"sha256": hashlib.sha256(data).hexdigest(), "git": module.tag}
+        if path.suffix == ".info":
+            digests["version"] = read_version_in(data)
+        if h1 := sums.get(path.suffix):
+            digests["h1"] = h1.removeprefix("h1:")
+        artifacts.append(Artifact(path=path, size=len(data), digests=digests))
+    return tuple(artifacts)

@@ -74,9 +74,7 @@ class ModuleSources:
 async def open_sources(
     root: Path, directories: Iterable[Path], processes: Processes
 ) -> AsyncIterator[ModuleSources]:
-    """What the modules in these directories are published from. Raises BuildFailed, also where
-    nothing is committed that a tag could point to.
-    """
+    """What the modules in these directories are published from. Raises BuildFailed."""
     if processes.which("git") is None:
         raise BuildFailed(
             "git is not installed; Go modules are published from a commit",
@@ -93,7 +91,11 @@ async def open_sources(
     head = await _read_head(git)
     wanted = {path_in_repository(directory, top) for directory in directories}
     trees = await _read_trees(git, head, wanted)
-    changed = await _find_changed(git)
+    status = await git(
+        *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
+        *("--", "*.go", "*go.mod", "*go.sum"),
+    )
+    changed = [line[3:] for line in status.split("\0") if line]
     async with scratch(processes.environment) as directory:
         # Builds can write there, but cannot replace a file without a name.
         with durable.unnamed(directory) as tar:
@@ -113,7 +115,7 @@ class Archive:
 
     def __init__(self, data: BinaryIO) -> None:
         data.seek(0)
-        with _tar_errors("the repository"):
+        with _convert_tar_errors("the repository"):
             self._tar = Tar.open(fileobj=data, mode="r:", errors="surrogateescape")
             members = self._tar.getmembers()
         self._members = {member.name: member for member in members if not member.isdir()}
@@ -137,13 +139,13 @@ class Archive:
                 f"{name} has {member.size} bytes, {MAX_ZIP_BYTES} are allowed",
                 problem=Problem.NOT_A_PACKAGE,
             )
-        with _tar_errors(name):
+        with _convert_tar_errors(name):
             file = self._tar.extractfile(member)
             return None if file is None else file.read()
 
 
 @contextlib.contextmanager
-def _tar_errors(what: str) -> Iterator[None]:
+def _convert_tar_errors(what: str) -> Iterator[None]:
     """Turns what tarfile raises into a BuildFailed."""
     try:
         yield
@@ -187,14 +189,6 @@ async def _read_head(git: _Git) -> SourceHead:
     by = Signature(name, email, int(time_s))
     directory = (top / objects.rstrip("\n")).resolve()
     return SourceHead(commit=commit, tree=tree, by=by, objects=directory)
-
-
-async def _find_changed(git: _Git) -> list[str]:
-    status = await git(
-        *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
-        *("--", "*.go", "*go.mod", "*go.sum"),
-    )
-    return [line[3:] for line in status.split("\0") if line]
 
 
 async def _read_trees(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.module_zip import packs
-from releasekit.ecosystems.go.proxy import OFFICIAL, ProxyDirectory
-from releasekit.ecosystems.go.registry import TagRegistry
+from releasekit.ecosystems.go.registry import OFFICIAL, ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.interface import Discovery, Services, Target
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
     from releasekit.ecosystems.interface import Built, Into, Registry
-    from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
 
 
@@ -65,74 +63,65 @@ class GoTarget(Target):
 
 
 class Go:
-    """Implements `interface.Ecosystem`.
-
-    `lookup` finds the hashes of published modules.
+    """Implements `interface.Ecosystem`. `lookup` finds the hashes of published modules; `edits`
+    says whether what is published requires the versions it is released with.
     """
 
     def __init__(
         self, options: Options, services: Services, lookup: Lookup, *, edits: bool
     ) -> None:
-        self._edits = edits
-        self._options = options
-        self._processes = services.processes
-        self._lookup = lookup
+        self.edits = edits
+        self.options = options
+        self.processes = services.processes
+        self.lookup = lookup
 
     async def discover(self, root: Path) -> GoWorkspace:
-        modules = await asyncio.to_thread(discover.find_modules, root, self._options)
-        return GoWorkspace(
-            packages=tuple(discover.make_packages(modules)),
-            modules=modules,
-            root=root,
-            edits=self._edits,
-            processes=self._processes,
-            lookup=self._lookup,
-        )
+        modules = await asyncio.to_thread(discover.find_modules, root, self.options)
+        packages = tuple(discover.make_packages(modules))
+        return GoWorkspace(packages=packages, modules=modules, root=root, go=self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoWorkspace:
-    """Implements `interface.Workspace`; `modules` are all there are, by path. `edits` says whether
-    what is published requires the versions it is released with.
-    """
+    """Implements `interface.Workspace`; `modules` are all there are, by path."""
 
     packages: tuple[Package, ...]
     modules: Mapping[str, Module]
     root: Path
-    edits: bool
-    processes: Processes
-    lookup: Lookup
+    go: Go
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        """The same text: releases come from a commit, and the build pins their go.mod.
-
-        Raises PlanError for requirements and replacements that cannot be published.
+        """The same text: releases come from a commit, and the build pins their go.mod. Raises
+        PlanError for requirements and replacements that cannot be published.
         """
-        path = gomod.parse_mod(manifest, "go.mod").module
-        discover.check_module(self.modules[path], manifest, versions, self.modules)
+        discover.check_module(gomod.parse_mod(manifest, "go.mod"), versions, self.modules)
         return manifest
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return [packages] if packages else []
 
     async def build(self, packages: Sequence[Package], into: Into) -> Mapping[PackageId, Built]:
-        stored = {}
-        for package in self.packages if self.edits else ():
+        go, stored = self.go, {}
+        for package in self.packages if go.edits else ():
             found = await asyncio.to_thread(release.read_stored, into(package), package.version)
             if found is not None:
                 stored[package.id.name] = found
         before = (package for package in self.packages if package.id.name in stored)
         directories = [package.directory for package in (*packages, *before)]
         try:
-            async with open_sources(self.root, directories, self.processes) as sources:
+            async with open_sources(self.root, directories, go.processes) as sources:
                 batch = ModuleBatch(
                     sources=sources,
                     modules=self.modules,
                     packages={package.id.name: package for package in self.packages},
-                    edits=self.edits,
-                    lookup=self.lookup,
+                    edits=go.edits,
+                    lookup=go.lookup,
                     into=into,
-                    stored=stored,
+                    stored={
+                        path: bundle.tag
+                        for path, bundle in stored.items()
+                        if bundle.prerequisite == sources.head.commit
+                    },
                 )
                 return await batch.build(packages)
         except BuildFailed as error:

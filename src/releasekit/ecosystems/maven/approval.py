@@ -12,9 +12,8 @@ import re
 from typing import TYPE_CHECKING, Final, Never
 
 from releasekit.ecosystems.approval import Contents, Waiting
-from releasekit.ecosystems.maven import Inputs, layout, versions
-from releasekit.ecosystems.maven.deployments import Deployments, is_deployment_id
-from releasekit.ecosystems.maven.portal import CENTRAL, MAX_BYTES, open_public_reader
+from releasekit.ecosystems.maven import layout, versions
+from releasekit.ecosystems.maven.portal import MAX_BYTES, is_deployment_id, open_portal
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.ecosystems.shared.artifacts import digested
 from releasekit.ecosystems.shared.documents import known_digest
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.config.values import Url
     from releasekit.ecosystems.approval import Approval
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.deployments import DeploymentStatus
+    from releasekit.ecosystems.maven.portal import Deployments, DeploymentStatus
+    from releasekit.ecosystems.maven.repository import RepositoryReader
     from releasekit.errors import CodeWanted
     from releasekit.model import Artifact, Package, Result
 
@@ -47,31 +46,17 @@ _SLACK_BYTES: Final = 64 * 1024
 
 def approval(config: Config, options: Options, services: Services) -> Approval:
     """Raises ConfigError for an address that cannot be used."""
-    return PortalApproval(
-        config.registry_url("maven", default=CENTRAL),
-        options,
-        services,
-        username=config.own(Inputs).username,
-        state_directory=config.state_directory,
-    )
+    return PortalApproval(*open_portal(config, options, services))
 
 
 class PortalApproval:
     """Implements `approval.Approval`."""
 
-    def __init__(
-        self,
-        registry: Url,
-        options: Options,
-        services: Services,
-        *,
-        username: str,
-        state_directory: Path,
-    ) -> None:
-        self._deployments = Deployments(registry, username, services)
+    def __init__(self, deployments: Deployments, reader: RepositoryReader) -> None:
+        self._deployments = deployments
         self.url = self._deployments.url
         self.check_credentials = self._deployments.login.check
-        self._reader = open_public_reader(options, state_directory, services)
+        self._reader = reader
         # The versions whose files are as recorded, by deployment. One that holds others, too, is
         # not approved: the portal would publish all of it.
         self._same: dict[str, set[tuple[str, str]]] = {}
@@ -122,7 +107,7 @@ class PortalApproval:
     async def is_visible(self, recorded: Result, into: Path) -> bool:  # noqa: ARG002 (kept nowhere)
         package = _require_coordinates(recorded.package)
         for artifact in recorded.artifacts:
-            theirs = await self._published_digest(package, artifact)
+            theirs = await self._read_published_digest(package, artifact)
             if not theirs:
                 return False
             if theirs != artifact.sha256:
@@ -140,12 +125,19 @@ class PortalApproval:
             listed = layout.list_versions(page) if page is not None else ()
         except ValueError:
             return None
-        version = _find_previous(package.version, listed)
-        if not version:
+        lower = [
+            each
+            for each in listed
+            if _VERSION.fullmatch(each)
+            and not versions.is_snapshot(each)
+            and versions.compare(each, package.version) < 0
+        ]
+        if not lower:
             return None
+        version = versions.sort_versions(lower)[-1]
         there = layout.artifact_directory(package) / version
         paths = []
-        for rest in _main_endings(recorded):
+        for rest in _find_main_endings(recorded):
             name = f"{layout.group_and_artifact(package)[1]}-{version}{rest}"
             data = await self._reader.get(package, there / name, max_bytes=MAX_FILE_BYTES)
             if data is not None:
@@ -155,7 +147,9 @@ class PortalApproval:
 
     def contents(self, recorded: Result, artifacts: Sequence[Artifact]) -> Contents:
         """Of the POM and the main artifact, which users get."""
-        names = {f"{layout.prefix(recorded.package)}{rest}" for rest in _main_endings(recorded)}
+        names = {
+            f"{layout.prefix(recorded.package)}{rest}" for rest in _find_main_endings(recorded)
+        }
         paths = [artifact.path for artifact in artifacts if artifact.filename in names]
         return _read_contents(recorded.package, recorded.package.version, paths)
 
@@ -212,7 +206,7 @@ class PortalApproval:
         if status.state in {"PENDING", "VALIDATING"}:
             raise UnderReview(f"deployment {waiting.id}: the portal is still checking it")
 
-    async def _published_digest(self, package: Package, artifact: Artifact) -> str:
+    async def _read_published_digest(self, package: Package, artifact: Artifact) -> str:
         """The sha256 of a file in the repository; empty where it is not there."""
         path = layout.path_for(package, artifact.filename)
         page = await self._reader.get(package, path.with_name(f"{path.name}.sha256"))
@@ -234,25 +228,13 @@ def _require_coordinates(package: Package) -> Package:
     return package
 
 
-def _main_endings(recorded: Result) -> Iterator[str]:
+def _find_main_endings(recorded: Result) -> Iterator[str]:
     """The endings of the POM and the main artifact, without attached files and signatures."""
     prefix = layout.prefix(recorded.package)
     for artifact in recorded.artifacts:
         rest = artifact.filename.removeprefix(prefix)
         if rest.startswith(".") and not rest.endswith((".asc", ".module")):
             yield rest
-
-
-def _find_previous(version: str, listed: Iterable[str]) -> str:
-    """The highest release below `version`; empty without one."""
-    lower = [
-        each
-        for each in listed
-        if _VERSION.fullmatch(each)
-        and not versions.is_snapshot(each)
-        and versions.compare(each, version) < 0
-    ]
-    return versions.sort_versions(lower)[-1] if lower else ""
 
 
 def _save(data: bytes, path: Path) -> Artifact:

@@ -77,17 +77,22 @@ class ReactorBuilder:
         log = self.services.logs.fresh("build", packages[0].id)
         try:
             failure = await self.run(packages, log)
-            return {
-                package.id: await self.take(package, into, failure, log) for package in packages
-            }
+            return {each.id: await self.take(each, into, failure, log) for each in packages}
         finally:
             await self.clear()
 
     async def run(self, packages: Sequence[Package], log: Log) -> CommandFailed | None:
         """Run mvn on a copy of the sources; a failing mvn may have deployed some packages."""
         copy = self.work / "sources" / self.top.relative_to(self.root)
-        processes = self.services.processes
-        command = [self._find_command(packages[0], copy), *self._make_arguments(packages)]
+        processes, name = self.services.processes, self.options.command
+        program = str(copy / name) if "/" in name else processes.which(name)
+        if program is None:
+            raise BuildFailed(
+                f"{packages[0].id}: {name} is not installed",
+                hint=INSTALL,
+                problem=Problem.BUILD_TOOL,
+            )
+        command = [program, *self._make_arguments(packages)]
         env = processes.passing(self.options.pass_env)
         limit_s = self.config.task_timeout
         try:
@@ -119,9 +124,8 @@ class ReactorBuilder:
         await uncancellable(asyncio.to_thread(_clear, self.work))
 
     async def _copy_sources(self, copy: Path, log: Log) -> None:
-        """Copy the reactor, with POMs that are complete. Raises CommandFailed.
-
-        The copy has no `target` of an earlier build, and this build leaves none in the tree.
+        """Copy the reactor, with POMs that are complete; raises CommandFailed. The copy has no
+        `target` of an earlier build, and this build leaves none in the tree.
         """
         await asyncio.to_thread(_make_empty, self.work, copy.parent)
         # In the sandbox, because other builds may put links into the tree meanwhile.
@@ -133,30 +137,18 @@ class ReactorBuilder:
 
     def _fill_in(self, copy: Path) -> None:
         for project in self.projects.values():
-            if project.top == self.top and project.pom.path.is_relative_to(self.top):
-                path = copy / project.pom.path.relative_to(self.top)
-                try:
-                    data = durable.read_file(path, max_bytes=MAX_BYTES)
-                    filled = fill_in_pom(data, project)
-                    if filled != data:
-                        durable.replace(path, filled)
-                except OSError as error:
-                    raise CommandFailed(f"{error.filename}: {error.strerror}") from error
-                except (ManifestError, ValueError) as error:  # changed since, or by a build
-                    raise CommandFailed(f"{path}: not the POM that was planned: {error}") from error
-
-    def _find_command(self, package: Package, copy: Path) -> str:
-        command = self.options.command
-        if "/" in command:
-            return str(copy / command)
-        found = self.services.processes.which(command)
-        if found is None:
-            raise BuildFailed(
-                f"{package.id}: {command} is not installed",
-                hint=INSTALL,
-                problem=Problem.BUILD_TOOL,
-            )
-        return found
+            if project.top != self.top or not project.pom.path.is_relative_to(self.top):
+                continue
+            path = copy / project.pom.path.relative_to(self.top)
+            try:
+                data = durable.read_file(path, max_bytes=MAX_BYTES)
+                filled = fill_in_pom(data, project)
+                if filled != data:
+                    durable.replace(path, filled)
+            except OSError as error:
+                raise CommandFailed(f"{error.filename}: {error.strerror}") from error
+            except (ManifestError, ValueError) as error:  # changed since, or by a build
+                raise CommandFailed(f"{path}: not the POM that was planned: {error}") from error
 
     def _make_arguments(self, packages: Sequence[Package]) -> list[str]:
         options = self.options
@@ -171,12 +163,9 @@ class ReactorBuilder:
         arguments += options.goals
         arguments += [SOURCES] if options.sources else []
         arguments += [JAVADOC] if options.javadoc else []
-        return [
-            *arguments,
-            DEPLOY,
-            f"-DaltDeploymentRepository=releasekit::{self.staging.as_uri()}",
-            "-DdeployAtEnd=false",  # beats a property of the POM, but not a configuration
-        ]
+        arguments += [DEPLOY, f"-DaltDeploymentRepository=releasekit::{self.staging.as_uri()}"]
+        # It beats a property of the POM, but not a configuration.
+        return [*arguments, "-DdeployAtEnd=false"]
 
 
 class RunningBuild:

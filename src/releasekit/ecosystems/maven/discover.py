@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import versions
@@ -49,10 +50,8 @@ _COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class PomProject:
-    """A POM with its coordinates resolved. `top` is the directory of its reactor.
-
-    `parent` is None for a parent outside of this workspace. `overrides` are the properties set from
-    outside, which beat those of POMs.
+    """A POM with its coordinates resolved. `top` is the directory of its reactor. `parent` is None
+    for one outside of this workspace. `overrides` are set from outside, and beat what POMs say.
     """
 
     pom: Pom
@@ -104,9 +103,7 @@ class PomProject:
         for prefix in ("project.", "pom."):
             if name.startswith(prefix) and name.removeprefix(prefix) in model:
                 return model[name.removeprefix(prefix)]
-        if name in self.properties:
-            return self.properties[name]
-        return model.get(name)
+        return self.properties[name] if name in self.properties else model.get(name)
 
     def model(self) -> dict[str, str]:
         """The values of `${project.…}`; coordinates are unresolved until they are set."""
@@ -128,9 +125,8 @@ class PomProject:
 
 
 def load_projects(root: Path, options: Options) -> list[PomProject]:
-    """The projects of the workspace's reactors, each once, in the order of the POMs.
-
-    Raises ConfigError for a module that does not exist, or leads out of `root`.
+    """The projects of the workspace's reactors, each once, in the order of the POMs. Raises
+    ConfigError for a module that does not exist, or leads out of `root`.
     """
     found: list[PomProject] = []
     for top in _find_tops(root, options):
@@ -220,10 +216,8 @@ class _Reactor:
             if path == pom.path or found.artifact != wanted.artifact:
                 continue
             parent = self._load_project(path, depth + 1)
-            if (parent.group, parent.version) == (
-                parent.resolve(wanted.group),
-                parent.resolve(wanted.version),
-            ):
+            wanted_key = parent.resolve(wanted.group), parent.resolve(wanted.version)
+            if (parent.group, parent.version) == wanted_key:
                 return parent
         return None
 
@@ -260,32 +254,25 @@ def find_pom(path: Path) -> Path | None:
 def make_packages(
     by_name: Mapping[str, PomProject], twins: Sequence[PomProject] = ()
 ) -> list[Package]:
-    return [
-        Package(
+    packages = []
+    meant = partial(edge_meant, home=lambda each: each.top, private=explain_unpublishable)
+    for project in by_name.values():
+        edges = find_dependencies(project, by_name)
+        package = Package(
             id=PackageId(ECOSYSTEM, project.name),
             version=project.version,
             directory=project.pom.path.parent,
             manifest=project.pom.path,
-            dependencies=tuple(
-                edge_meant(
-                    edge,
-                    project,
-                    by_name,
-                    twins,
-                    home=lambda each: each.top,
-                    private=unpublishable,
-                )
-                for edge in find_dependencies(project, by_name)
-            ),
+            dependencies=tuple(meant(edge, project, by_name, twins) for edge in edges),
             elsewhere=find_other_versions(project, by_name),
-            unpublishable=unpublishable(project),
+            unpublishable=explain_unpublishable(project),
             packaging=project.packaging,
         )
-        for project in by_name.values()
-    ]
+        packages.append(package)
+    return packages
 
 
-def unpublishable(project: PomProject) -> str:
+def explain_unpublishable(project: PomProject) -> str:
     """Why a project is not published; empty for one that is."""
     if versions.is_snapshot(project.version):
         return f"its version {project.version} is a snapshot, not a release"
@@ -323,11 +310,10 @@ def _find_requested_version(
         return version
     for holder in project.ancestry():
         for managed in holder.pom.references:
-            if managed.use == _MANAGED[reference.use] and (
-                project.resolve(managed.group),
-                project.resolve(managed.artifact),
-            ) == (target.group, target.artifact):
-                return project.resolve(managed.version)
+            if managed.use == _MANAGED[reference.use]:
+                key = project.resolve(managed.group), project.resolve(managed.artifact)
+                if key == (target.group, target.artifact):
+                    return project.resolve(managed.version)
     return ""
 
 
@@ -342,10 +328,9 @@ def find_dependencies(
     https://github.com/apache/maven/blob/maven-3.8.7/maven-core/src/main/java/org/apache/maven/project/ProjectSorter.java
     """
     edges: dict[str, Dependency] = {}
-    if project.parent is not None and project.parent.name in by_name:
-        edges[project.parent.name] = _make_edge(
-            project.parent, project.parent.version, DependencyKind.RUNTIME
-        )
+    parent = project.parent
+    if parent is not None and parent.name in by_name:
+        edges[parent.name] = _make_edge(parent, parent.version, DependencyKind.RUNTIME)
     for reference, target in _find_references(project, by_name):
         if reference.use in {"managed", "plugin"}:
             kind = DependencyKind.ORDER
@@ -361,15 +346,12 @@ def find_other_versions(
     project: PomProject, by_name: Mapping[str, PomProject]
 ) -> tuple[Dependency, ...]:
     """Dependencies whose users get another version than that of the workspace."""
-    return tuple(
-        dict.fromkeys(
-            _make_edge(
-                target, _find_requested_version(reference, project, target), DependencyKind.RUNTIME
-            )
-            for reference, target in _find_references(project, by_name, inside=False)
-            if reference.needed
-        )
-    )
+    edges = []
+    for reference, target in _find_references(project, by_name, inside=False):
+        if reference.needed:
+            version = _find_requested_version(reference, project, target)
+            edges.append(_make_edge(target, version, DependencyKind.RUNTIME))
+    return tuple(dict.fromkeys(edges))
 
 
 def _find_references(

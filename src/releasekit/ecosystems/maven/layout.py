@@ -62,10 +62,8 @@ def version_directory(package: Package) -> PurePosixPath:
 def path_for(package: Package, filename: str) -> PurePosixPath:
     """The place of a built file; raises PackageError for a name that clients do not look for."""
     stem = prefix(package)
-    if (
-        not filename.startswith((f"{stem}.", f"{stem}-"))
-        or PurePosixPath(filename).name != filename
-    ):
+    is_own = filename.startswith((f"{stem}.", f"{stem}-"))
+    if not is_own or PurePosixPath(filename).name != filename:
         raise misnamed(package, filename)
     return version_directory(package) / filename
 
@@ -83,9 +81,7 @@ def main_names(package: Package) -> tuple[str, ...]:
     """The possible names of the main artifact; empty for a project that is only a POM."""
     if package.packaging == "pom":
         return ()
-    extensions = dict.fromkeys(
-        ("jar",) if package.packaging in _JARS else (package.packaging, "jar")
-    )
+    extensions = ("jar",) if package.packaging in _JARS else (package.packaging, "jar")
     return tuple(f"{prefix(package)}.{extension}" for extension in extensions)
 
 
@@ -149,9 +145,8 @@ def list_versions(page: bytes) -> tuple[str, ...]:
 
 
 def add_version(page: bytes | None, package: Package, *, now: datetime) -> bytes | None:
-    """`page`, which may not exist yet, with the version of `package`; None if it lists the version.
-
-    Raises ValueError.
+    """`page`, if there is one, with the version of `package`; None if it lists the version. Raises
+    ValueError.
     """
     known = list_versions(page) if page is not None else ()
     if package.version in known:
@@ -206,9 +201,8 @@ class MavenDirectory:
         }
         if not files:
             return None
-        return Published(
-            files=files, complete=is_complete(package, files), url=where.as_uri() + "/"
-        )
+        complete = is_complete(package, files)
+        return Published(files=files, complete=complete, url=f"{where.as_uri()}/")
 
 
 def _list_files(root: Path, package: Package) -> list[str]:

@@ -71,17 +71,14 @@ def missing_tool(
     if "/" not in command and (version := _read_version(Path(found))) and version < OLDEST:
         said = ".".join(map(str, version))
         return ConfigError(f"maven: the {command} on PATH is {said}, too old", hint=INSTALL)
-    if processes.which("java") is None and not _has_jdk_setting(environment):
-        return ConfigError("maven: java is not on PATH, and JAVA_HOME is not set", hint=_JDK)
+    if processes.which("java") is None and not environment.get("JAVA_HOME"):
+        # Files that mvn reads first may set it. https://maven.apache.org/configure.html
+        files = (Path("/etc/mavenrc"), Path(environment.get("HOME", "/"), ".mavenrc"))
+        if not any(path.exists() for path in files):
+            return ConfigError("maven: java is not on PATH, and JAVA_HOME is not set", hint=_JDK)
     if lacks_gpg:
         return ConfigError("maven: [maven] sign is set, and gpg is not on PATH", hint=_GPG)
     return None
-
-
-def _has_jdk_setting(environment: Mapping[str, str]) -> bool:
-    """JAVA_HOME, or a file that mvn reads first. https://maven.apache.org/configure.html"""
-    files = (Path("/etc/mavenrc"), Path(environment.get("HOME", "/"), ".mavenrc"))
-    return bool(environment.get("JAVA_HOME")) or any(path.exists() for path in files)
 
 
 def _read_version(command: Path) -> tuple[int, ...]:
@@ -94,9 +91,7 @@ def _read_version(command: Path) -> tuple[int, ...]:
 
 
 def read_overrides(root: Path, top: Path, options: Options) -> dict[str, str]:
-    """The properties of `.mvn/maven.config`, `[maven] args` and `[maven] properties`; the last
-    that sets one wins.
-    """
+    """Of `.mvn/maven.config`, `[maven] args` and `[maven] properties`: the last one wins."""
     configured = dict(_parse_properties(_read_maven_config(root, top)))
     return {**configured, **dict(_parse_properties(options.args)), **options.properties}
 

@@ -106,7 +106,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
     ):
         if not value:
             raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
-    layers = list(_find_layers(root))
+    layers, modules = list(_find_layers(root)), root.all("modules", "module")
     skip, inherited = _find_skip(layers)
     return Pom(
         path=path,
@@ -121,9 +121,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
             if (found := layer.child("properties")) is not None
             for child in found.children
         },
-        modules=tuple(
-            filter(None, (module.text.strip() for module in root.all("modules", "module")))
-        ),
+        modules=tuple(text for each in modules if (text := each.text.strip())),
         references=tuple(_parse_references(root)),
         skip=skip,
         skip_inherited=inherited,
@@ -166,21 +164,21 @@ def _parse_references(root: Element) -> Iterator[PomReference]:
     for element in root.all("dependencies", "dependency"):
         hidden = element.value("scope") in {"test", "provided", "system"}
         optional = element.value("optional") == "true"
-        yield _reference(element, "dependency", needed=not optional and not hidden)
+        yield _parse_reference(element, "dependency", needed=not optional and not hidden)
     for element in root.all("dependencyManagement", "dependencies", "dependency"):
         imported = element.value("scope") == "import"
-        yield _reference(element, "import" if imported else "managed", needed=imported)
+        yield _parse_reference(element, "import" if imported else "managed", needed=imported)
     for element in root.all("build", "plugins", "plugin"):
-        yield _reference(element, "plugin", needed=False)
+        yield _parse_reference(element, "plugin", needed=False)
         for inner in element.all("dependencies", "dependency"):
-            yield _reference(inner, "plugin", needed=False)
+            yield _parse_reference(inner, "plugin", needed=False)
     for element in root.all("build", "pluginManagement", "plugins", "plugin"):
-        yield _reference(element, "managed plugin", needed=False)
+        yield _parse_reference(element, "managed plugin", needed=False)
     for element in root.all("build", "extensions", "extension"):
-        yield _reference(element, "plugin", needed=False)
+        yield _parse_reference(element, "plugin", needed=False)
 
 
-def _reference(element: Element, use: Use, *, needed: bool) -> PomReference:
+def _parse_reference(element: Element, use: Use, *, needed: bool) -> PomReference:
     version = element.child("version")
     group = element.value("groupId")
     return PomReference(
@@ -200,12 +198,11 @@ def _find_skip(layers: Sequence[Element]) -> tuple[str, bool]:
     https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html#skip
     """
     for where in (("build",), ("build", "pluginManagement")):
-        for plugin in (
-            each for one in reversed(layers) for each in one.all(*where, "plugins", "plugin")
-        ):
-            skip = plugin.value("configuration", "skip")
-            if plugin.value("artifactId") == "maven-deploy-plugin" and skip:
-                return skip, plugin.value("inherited") != "false"
+        for layer in reversed(layers):
+            for plugin in layer.all(*where, "plugins", "plugin"):
+                skip = plugin.value("configuration", "skip")
+                if plugin.value("artifactId") == "maven-deploy-plugin" and skip:
+                    return skip, plugin.value("inherited") != "false"
     return "", True
 
 

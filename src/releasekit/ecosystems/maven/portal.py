@@ -11,16 +11,20 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import re
 import zipfile
 from dataclasses import asdict, dataclass, field, replace
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import unquote
+
+import httpx
 
 from releasekit.aio import growing_pauses, uncancellable
-from releasekit.ecosystems.maven import layout
-from releasekit.ecosystems.maven.deployments import Deployments, is_deployment_id
-from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader
+from releasekit.ecosystems.maven import Inputs, layout
+from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader, make_login
+from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.server import RegistryClient
-from releasekit.errors import Denied, PackageError, Rejected
+from releasekit.errors import Denied, PackageError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import one_line
@@ -33,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path, PurePosixPath
 
+    from releasekit.config.config import Config
     from releasekit.config.values import StageMode, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.deployments import DeploymentStatus, State
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 
@@ -63,6 +67,151 @@ RECORD_NAME: Final = "maven-deployment.json"
 _MAX_RECORD_BYTES: Final = 1024 * 1024
 # Releases that wait, and those that were published meanwhile.
 _KEPT: Final = 8
+_UPLOAD_TIMEOUT: Final = httpx.Timeout(60.0, connect=15.0, read=600.0, pool=None)
+# UUIDs; as a part of an address they cannot lead elsewhere.
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+# Undocumented words of the portal, as users quote them: "Component with coordinate 'g:a:1.0' is
+# currently being published in another deployment (ID)".
+_ELSEWHERE: Final = re.compile(r"in another deployment \(([A-Za-z0-9_-]{1,100})\)")
+
+State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentStatus:
+    """`words` are the portal's errors, and `elsewhere` the ids of the deployments that already have
+    the same versions. `components` are the names and versions in this deployment; the portal knows
+    them once it has validated it.
+    """
+
+    state: State
+    name: str = ""
+    words: str = ""
+    elsewhere: frozenset[str] = frozenset()
+    components: frozenset[tuple[str, str]] = frozenset()
+
+
+class Deployments:
+    """The portal answers for the deployments of the account whose credentials it gets."""
+
+    def __init__(self, registry: Url, username: str, services: Services) -> None:
+        url = require_safe(registry.text, name="maven-registry", insecure=services.insecure)
+        self.server = RegistryClient(url, ANSWERS, services)
+        self.url = str(self.server.url)
+        self.login = make_login(username, services.credentials, registry)
+        self._redact = services.credentials.redact
+
+    @property
+    def page(self) -> str:
+        """The page where a person sees, publishes and drops deployments."""
+        return str(self.server.at("publishing/deployments"))
+
+    async def upload(self, bundle: IO[bytes], name: str, *, automatic: bool, what: str) -> str:
+        """The id of the new deployment, after one attempt."""
+        request = self.server.http.build_request(
+            "POST",
+            self._endpoint("upload"),
+            params={"name": name, "publishingType": "AUTOMATIC" if automatic else "USER_MANAGED"},
+            files={"bundle": ("bundle.zip", bundle, "application/octet-stream")},
+            headers=self.header,
+            timeout=_UPLOAD_TIMEOUT,
+        )
+        response = await self.server.send(request)
+        if not self.server.accept(response, what):
+            raise Rejected(f"{what}: HTTP {response.status_code}")
+        identifier = response.content[:1000].decode("utf-8", "replace").strip()
+        if not is_deployment_id(identifier):
+            raise Transient(
+                f"{what}: {self.url} gave it no usable id",
+                ambiguous=True,
+                problem=Problem.STRANGE_ANSWER,
+            )
+        return identifier
+
+    async def status(self, identifier: str) -> DeploymentStatus | None:
+        """None for a deployment that the account does not have."""
+        url = self._endpoint("status").copy_with(params={"id": identifier})
+        response = await self.server.read(url, self.header, method="POST")
+        if response.status_code == 404:
+            return None
+        answer = await self.server.document(response, f"deployment {identifier}")
+        state = answer.get("deploymentState")
+        match state:
+            case None:
+                return None
+            case "PENDING" | "VALIDATING" | "VALIDATED" | "PUBLISHING" | "PUBLISHED" | "FAILED":
+                said = _join_errors(answer.get("errors"))
+                return DeploymentStatus(
+                    state=state,
+                    name=str(answer.get("deploymentName")),
+                    words=one_line(self._redact(said), 600),
+                    elsewhere=frozenset(_ELSEWHERE.findall(said)),
+                    components=_parse_components(answer),
+                )
+            case _:
+                shown = one_line(str(state), 100)
+                raise Transient(
+                    f"{self.url}: deployment {identifier} is in state {shown!r}",
+                    problem=Problem.STRANGE_ANSWER,
+                )
+
+    async def publish(self, identifier: str) -> None:
+        """Ask once for the publication of a deployment that is VALIDATED."""
+        response = await self._send("POST", identifier)
+        self.server.explain(response, f"publishing deployment {identifier}", reading=False)
+
+    async def drop(self, identifier: str) -> None:
+        """Drop a deployment that is VALIDATED or FAILED, unless it is gone."""
+        response = await self._send("DELETE", identifier)
+        if response.status_code != 404:
+            self.server.explain(response, f"dropping deployment {identifier}", reading=False)
+
+    def address_of(self, identifier: str, path: str) -> httpx.URL:
+        """The URL of a file in a deployment; `header` reads it once that is VALIDATED.
+
+        https://central.sonatype.org/publish/publish-portal-api/#manually-testing-a-deployment-bundle
+        """
+        return self._endpoint(f"deployment/{identifier}/download/{path}")
+
+    @property
+    def header(self) -> dict[str, str]:
+        return self.login.header("Bearer")
+
+    async def _send(self, method: str, identifier: str) -> httpx.Response:
+        request = self.server.http.build_request(
+            method, self._endpoint(f"deployment/{identifier}"), headers=self.header
+        )
+        return await self.server.send(request)
+
+    def _endpoint(self, path: str) -> httpx.URL:
+        return self.server.at(f"api/v1/publisher/{path}")
+
+
+def is_deployment_id(text: str) -> bool:
+    return _ID.fullmatch(text) is not None
+
+
+def _join_errors(errors: object) -> str:
+    found = errors.items() if isinstance(errors, dict) else ()
+    return "; ".join(
+        f"{purl}: {', '.join(map(str, said)) if isinstance(said, list) else said}"
+        for purl, said in found
+    )
+
+
+def _parse_components(answer: dict[str, Any]) -> frozenset[tuple[str, str]]:
+    """Names and versions in package URLs, such as pkg:maven/org.example/core@1.0?type=pom.
+
+    https://github.com/package-url/purl-spec/blob/main/types-doc/maven-definition.md
+    """
+    purls = answer.get("purls")
+    found = set()
+    for purl in purls if isinstance(purls, list) else ():
+        path = str(purl).removeprefix("pkg:maven/").partition("#")[0].partition("?")[0]
+        name, _, version = path.rpartition("@")
+        group, _, artifact = name.rpartition("/")
+        found.add((f"{unquote(group)}:{unquote(artifact)}", unquote(version)))
+    return frozenset(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,28 +257,33 @@ class DeploymentRecord:
             return []
         # The record of an earlier version is that of one deployment.
         rows = record.get("deployments", [record]) or []
-        found = [_parse_row(row) for row in rows if isinstance(row, dict)]
-        return [each for each in found if is_deployment_id(each.id)]
+        found = []
+        for row in rows:
+            identifier = str(row.get("deployment") or "") if isinstance(row, dict) else ""
+            if is_deployment_id(identifier):
+                deployment = RecordedDeployment(
+                    id=identifier,
+                    release=str(row.get("release")),
+                    automatic=row.get("automatic") is True,
+                    packages=table_in(row, "packages"),
+                )
+                found.append(deployment)
+        return found
 
 
-def _parse_row(row: dict[str, Any]) -> RecordedDeployment:
-    packages = row.get("packages")
-    return RecordedDeployment(
-        id=str(row.get("deployment") or ""),
-        release=str(row.get("release")),
-        automatic=row.get("automatic") is True,
-        packages=packages if isinstance(packages, dict) else {},
-    )
-
-
-def open_public_reader(
-    options: Options, state_directory: Path, services: Services
-) -> RepositoryReader:
-    """Of the repository where releases become visible; it gets none of the portal's credentials."""
+def open_portal(
+    config: Config, options: Options, services: Services
+) -> tuple[Deployments, RepositoryReader]:
+    """The account at the portal, and the repository where its releases become visible, which gets
+    none of the portal's credentials.
+    """
+    registry = config.registry_url("maven", default=CENTRAL)
+    deployments = Deployments(registry, config.own(Inputs).username, services)
     where = require_safe(
         options.repository or REPOSITORY, name="[maven] repository", insecure=services.insecure
     )
-    return RepositoryReader(RegistryClient(where, ANSWERS, services), None, state_directory)
+    client = RegistryClient(where, ANSWERS, services)
+    return deployments, RepositoryReader(client, None, config.state_directory)
 
 
 class Portal:
@@ -137,22 +291,20 @@ class Portal:
 
     def __init__(
         self,
-        registry: Url,
-        options: Options,
-        services: Services,
-        *,
-        username: str,
+        deployments: Deployments,
+        reader: RepositoryReader,
         state_directory: Path,
+        *,
+        automatic: bool,
         first_pause_s: float = 0.25,
     ) -> None:
-        self.deployments = Deployments(registry, username, services)
+        self.deployments = deployments
         self.url = self.deployments.url
         self.check_credentials = self.deployments.login.check
         self.record = DeploymentRecord(state_directory, self.url)
-        self._automatic = options.publishing == "automatic"
+        self._automatic = automatic
         self._state = state_directory
         self._first_pause_s = first_pause_s
-        reader = open_public_reader(options, state_directory, services)
         self.lookup, self.is_new = reader.lookup, reader.is_new
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
@@ -211,7 +363,7 @@ class Portal:
             file.seek(0)
             identifier = await self.deployments.upload(
                 file,
-                _deployment_name(digest),
+                _name_deployment(digest),
                 automatic=automatic,
                 what=f"the deployment of {one_line(names, 200)}",
             )
@@ -254,7 +406,7 @@ class Portal:
         if status is None or len(status.elsewhere) != 1:
             return None
         (identifier,) = status.elsewhere
-        twin, name = await self.deployments.status(identifier), _deployment_name(failed.release)
+        twin, name = await self.deployments.status(identifier), _name_deployment(failed.release)
         if twin is None or twin.state == "FAILED" or twin.name != name:
             return None
         return replace(failed, id=identifier)
@@ -275,7 +427,7 @@ class Portal:
         )
 
 
-def _deployment_name(release: str) -> str:
+def _name_deployment(release: str) -> str:
     """The name of a deployment at the portal, the same for the same files."""
     return f"releasekit-{release[:16]}"
 
@@ -300,12 +452,15 @@ def write_bundle(into: IO[bytes], release: Mapping[Package, Sequence[Artifact]])
     # Jars are compressed already.
     with zipfile.ZipFile(into, "w", zipfile.ZIP_STORED) as bundle:
         for location, artifact in _sort_files(release):
-            with open_artifact(artifact) as file, bundle.open(_make_entry(location), "w") as entry:
+            with (
+                open_artifact(artifact) as file,
+                bundle.open(_make_zip_entry(location), "w") as entry,
+            ):
                 while chunk := file.read(_CHUNK):
                     entry.write(chunk)
             for algorithm in CHECKSUMS if layout.has_checksums(location.name) else ():
                 beside = location.with_name(f"{location.name}.{algorithm}")
-                bundle.writestr(_make_entry(beside), artifact.digests[algorithm])
+                bundle.writestr(_make_zip_entry(beside), artifact.digests[algorithm])
 
 
 def _sort_files(
@@ -316,7 +471,7 @@ def _sort_files(
             yield layout.path_for(package, artifact.filename), artifact
 
 
-def _make_entry(path: PurePosixPath) -> zipfile.ZipInfo:
+def _make_zip_entry(path: PurePosixPath) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(str(path), _EPOCH)
 
 

@@ -33,9 +33,7 @@ _MAX_PROPERTIES_BYTES: Final = 64 * 1024
 
 
 class MavenFiles:
-    """Implements `interface.Prebuilt`: a release has a POM, the main artifact of its packaging, and
-    attached files.
-    """
+    """Implements `interface.Prebuilt`: a release has a POM, a main artifact and attached files."""
 
     algorithms = layout.ALGORITHMS
 
@@ -73,10 +71,8 @@ class MavenFiles:
             raise PackageError(
                 f"{path}: it is not a POM ({error})", problem=Problem.NOT_A_PACKAGE
             ) from error
-        above = pom.parent
-        group, version = pom.group, pom.version
-        if above is not None:
-            group, version = group or above.group, version or above.version
+        group, _ = pom.key
+        version = pom.version or (pom.parent.version if pom.parent else "")
         if "${" in f"{group}:{pom.artifact}:{version}":
             raise PackageError(
                 f"{path}: its coordinates are {group}:{pom.artifact}:{version}, with expressions",

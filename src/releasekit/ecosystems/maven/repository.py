@@ -111,9 +111,7 @@ _CHUNK: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MavenLogin:
-    """A user and a password. They are sent only if there is a password, and only to a repository
-    that an input names.
-    """
+    """A user and a password; they are sent only where an input names the repository."""
 
     registry: Url
     username: str
@@ -182,7 +180,7 @@ class RepositoryReader:
             await asyncio.to_thread(_drop_unfinished, files, ours)
         elif (page := await self.get(package, layout.version_directory(package) / pom)) is not None:
             names = dict.fromkeys(main, True) | dict.fromkeys(layout.usual_names(package), False)
-            files = {pom: _sha256(page)} | await self._read_digests(package, names)
+            files = {pom: _hash(page)} | await self._read_digests(package, names)
         if not files:
             if package.doubt and package.id not in self._new:
                 # Only a package in doubt costs this request.
@@ -246,10 +244,10 @@ class RepositoryReader:
                         problem=Problem.STRANGE_ANSWER,
                     ) from error
         data = await self.get(package, path, max_bytes=MAX_FILE_BYTES) if whole else None
-        return "" if data is None else await asyncio.to_thread(_sha256, data)
+        return "" if data is None else await asyncio.to_thread(_hash, data)
 
 
-def _sha256(data: bytes) -> str:
+def _hash(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
@@ -413,29 +411,62 @@ class Repository:
     ) -> bool:
         """Whether this request stored the file."""
         what = f"{package}: {path.name}"
-        make_request = partial(self._request, path, body, replace=replace)
+        make_request = partial(self._make_request, path, body, replace=replace)
         async with self._slots:
             response = await self._server.send_paced(make_request)
             if response.status_code == HTTPStatus.CONFLICT and await self._reader.is_absent(path):
                 # No file is in the way: a WebDAV server wants the directory first.
                 # https://www.rfc-editor.org/rfc/rfc4918#section-9.7.1
-                if await _make_collections(
-                    self._server, path.parent, headers=self._login.header(), what=what
-                ):
+                if await self._make_collections(path.parent, what):
                     response = await self._server.send_paced(make_request)
                 if response.status_code == HTTPStatus.CONFLICT:
                     words = self._server.words(response)
                     raise Transient(f"{what}: HTTP 409 {words}", ambiguous=True)
         return self._server.accept(response, what)
 
-    def _request(
+    async def _make_collections(self, directory: PurePosixPath, what: str) -> bool:
+        """Make the collections of WebDAV that `directory` lacks, below the address of the server.
+
+        Whether it may exist now: False for a server without WebDAV. Raises Transient, Denied or
+        Rejected.
+        """
+
+        async def status_of(collection: PurePosixPath, *, orphaned: bool) -> int:
+            # Some servers take a name without the slash for a file.
+            url = self._server.at(f"{collection}/")
+            headers = self._login.header()
+            request = self._server.http.build_request("MKCOL", url, headers=headers)
+            response = await self._server.send(request)
+            # 409: the collection above is missing too.
+            known = {*_EXISTING, *_NO_WEBDAV} | ({HTTPStatus.CONFLICT} if orphaned else set())
+            if response.status_code not in known:
+                self._server.explain(response, f"{what}: MKCOL {url}")
+            return response.status_code
+
+        *above, top = [directory, *directory.parents][: len(directory.parts)]
+        missing = []
+        for collection in above:
+            status = await status_of(collection, orphaned=True)
+            if status in _NO_WEBDAV:
+                return False
+            if status in _EXISTING:
+                break
+            missing.append(collection)
+        else:
+            missing.append(top)
+        for collection in reversed(missing):
+            if await status_of(collection, orphaned=False) in _NO_WEBDAV:
+                return False
+        return True
+
+    def _make_request(
         self, path: PurePosixPath, body: ArtifactReader | bytes, *, replace: bool
     ) -> httpx.Request:
         size = len(body) if isinstance(body, bytes) else body.artifact.size
         return self._server.http.build_request(
             "PUT",
             self._server.at(str(path)),
-            content=body if isinstance(body, bytes) else _chunks(body),
+            content=body if isinstance(body, bytes) else _read_chunks(body),
             headers={
                 **self._login.header(),
                 **({} if replace else {"If-None-Match": "*"}),
@@ -446,43 +477,7 @@ class Repository:
         )
 
 
-async def _make_collections(
-    server: RegistryClient, directory: PurePosixPath, *, headers: Mapping[str, str], what: str
-) -> bool:
-    """Make the collections of WebDAV that `directory` lacks, below the address of the server.
-
-    Whether it may exist now: False for a server without WebDAV. Raises Transient, Denied or
-    Rejected.
-    """
-
-    async def status_of(collection: PurePosixPath, *, orphaned: bool) -> int:
-        # Some servers take a name without the slash for a file.
-        url = server.at(f"{collection}/")
-        response = await server.send(server.http.build_request("MKCOL", url, headers=headers))
-        # 409: the collection above is missing too.
-        known = {*_EXISTING, *_NO_WEBDAV} | ({HTTPStatus.CONFLICT} if orphaned else set())
-        if response.status_code not in known:
-            server.explain(response, f"{what}: MKCOL {url}")
-        return response.status_code
-
-    *above, top = [directory, *directory.parents][: len(directory.parts)]
-    missing = []
-    for collection in above:
-        status = await status_of(collection, orphaned=True)
-        if status in _NO_WEBDAV:
-            return False
-        if status in _EXISTING:
-            break
-        missing.append(collection)
-    else:
-        missing.append(top)
-    for collection in reversed(missing):
-        if await status_of(collection, orphaned=False) in _NO_WEBDAV:
-            return False
-    return True
-
-
-async def _chunks(file: ArtifactReader) -> AsyncIterator[bytes]:
+async def _read_chunks(file: ArtifactReader) -> AsyncIterator[bytes]:
     file.seek(0)
     while chunk := await asyncio.to_thread(file.read, _CHUNK):
         yield chunk

@@ -1,17 +1,41 @@
-"""Which directories a POM lists as modules, and whether a directory is a package to publish."""
+"""What POMs say, read without Maven: of the directories that one lists as modules, of a package at
+another commit, and which changed files count for it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os.path
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import Options
-from releasekit.ecosystems.maven.discover import find_pom, load_projects, unpublishable
-from releasekit.ecosystems.maven.pom import read_pom
+from releasekit.ecosystems.maven.discover import (
+    MAX_PARENTS,
+    PomProject,
+    explain_unpublishable,
+    find_pom,
+    load_projects,
+)
+from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
+from releasekit.ecosystems.maven.pom import parse_pom, read_pom
+from releasekit.ecosystems.shared.packed import is_beside
+from releasekit.errors import ConfigError
+from releasekit.host.files import read_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Collection, Mapping
 
-    from releasekit.ecosystems.interface import Membership, Standing
+    from releasekit.ecosystems.interface import Membership, Read, Standing
+    from releasekit.ecosystems.maven.pom import Pom
+    from releasekit.ecosystems.shared.packed import Counts
+    from releasekit.model import Package
+
+_NAMES: Final = re.compile(r"[\w.-]+")
+# Source sets of tests, benchmarks, the site and its notes on changes.
+_OF_TESTS: Final = re.compile(r"(?:changes|it|jmh|site|(?:\w*[Tt])est\w*|\w+Test)/")
+# Source sets of which plugins make files for a POM without a jar.
+_ATTACHED: Final = re.compile(r"(?:main|assembly)/")
 
 
 def workspace_at(directory: Path) -> Membership | None:
@@ -34,7 +58,7 @@ def publishable_at(directory: Path) -> bool:
     outermost = _find_outermost(path.parent)
     where = path.parent.relative_to(outermost).as_posix()
     projects = load_projects(outermost, Options(reactors=(where,)))
-    return any(each.pom.path == path and not unpublishable(each) for each in projects)
+    return any(each.pom.path == path and not explain_unpublishable(each) for each in projects)
 
 
 def _find_outermost(directory: Path) -> Path:
@@ -45,3 +69,60 @@ def _find_outermost(directory: Path) -> Path:
         if (above / ".git").exists():
             return found
     return directory
+
+
+def version_at(projects: Mapping[str, PomProject], package: Package, read: Read) -> str:
+    """Of the POM, or of those that it inherits from by a relative path. Empty for a version that is
+    set from outside of the POMs: no commit has it.
+    """
+    today = projects[package.id.name]
+    try:
+        pom = _read_pom(package.manifest, read)
+        if pom is None or pom.artifact != today.pom.artifact:
+            return ""
+        project = _make_project(pom, today, read)
+        version = project.resolve(project.model()["version"])
+    except (ValueError, ConfigError):
+        return ""
+    return "" if "${" in version else version
+
+
+def _make_project(pom: Pom, today: PomProject, read: Read, depth: int = 0) -> PomProject:
+    project = PomProject(pom=pom, top=today.top, overrides={})
+    wanted = pom.parent
+    if wanted is not None and wanted.relative_path and depth < MAX_PARENTS:
+        # It may name the directory or the file.
+        place = Path(os.path.normpath(pom.path.parent / wanted.relative_path))
+        found = _read_pom(place / "pom.xml", read) or _read_pom(place, read)
+        if found is not None and found.artifact == wanted.artifact:
+            above = _make_project(found, today, read, depth + 1)
+            above.version = above.resolve(above.model()["version"])
+            # A registry has any other version.
+            project.parent = above if above.version == above.resolve(wanted.version) else None
+    inherited = project.parent.properties if project.parent else {}
+    project.properties = {**inherited, **pom.properties}
+    return project
+
+
+def _read_pom(path: Path, read: Read) -> Pom | None:
+    data = read(path)
+    return None if data is None else parse_pom(parse_document(data), path)
+
+
+def packs(package: Package, _tracked: Collection[str]) -> Counts:
+    """Sources count, and directories whose names the POM has.
+
+    https://maven.apache.org/guides/introduction/introduction-to-the-standard-directory-layout.html
+    """
+    names_in_pom = set(_NAMES.findall(read_text(package.manifest, max_bytes=MAX_BYTES)))
+    is_pom = package.packaging == "pom"
+
+    def counts(name: str) -> bool:
+        top, _, below = name.partition("/")
+        if name == package.manifest.name:
+            return True
+        if top == "src" and below:
+            return bool(_ATTACHED.match(below) if is_pom else not _OF_TESTS.match(below))
+        return not is_pom and top in names_in_pom and not is_beside(name)
+
+    return counts

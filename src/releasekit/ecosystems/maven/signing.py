@@ -26,7 +26,7 @@ from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from releasekit.host.process import Processes
     from releasekit.model import Package
@@ -42,7 +42,7 @@ def check_gpg(processes: Processes) -> bool:
     other programs, too.
     """
     found = processes.outside("gpg")
-    for place in _find_gpg_files(_pass_gnupg_home(processes), processes.environment):
+    for place in _find_gpg_files(processes):
         if processes.sandbox.can_change(place):
             raise PathError(
                 f"gpg reads {visible(clip(str(place), MAX_PLACE))}, where builds can write",
@@ -52,10 +52,10 @@ def check_gpg(processes: Processes) -> bool:
     return found is not None
 
 
-def _find_gpg_files(settings: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[Path]:
+def _find_gpg_files(processes: Processes) -> Iterator[Path]:
     """The directory of keys and settings, and the files in it, each of which may be a link."""
-    default = Path(environment.get("HOME") or Path.home(), ".gnupg")
-    home = Path(settings.get("GNUPGHOME") or default)
+    default = Path(processes.environment.get("HOME") or Path.home(), ".gnupg")
+    home = Path(_pass_gnupg_home(processes).get("GNUPGHOME") or default)
     if not home.is_absolute():  # gpg would expand ~, and take the rest from where it runs
         raise PathError(
             f"GNUPGHOME is {visible(clip(str(home), MAX_PLACE))}; write an absolute path"
@@ -80,11 +80,8 @@ class GpgSigner:
     async def sign(self, package: Package, artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
         """`artifacts` with a signature for each that has none; raises BuildFailed."""
         names = {artifact.filename for artifact in artifacts}
-        unsigned = [
-            artifact
-            for artifact in artifacts
-            if not artifact.filename.endswith(SUFFIX) and artifact.filename + SUFFIX not in names
-        ]
+        files = [artifact for artifact in artifacts if not artifact.filename.endswith(SUFFIX)]
+        unsigned = [artifact for artifact in files if artifact.filename + SUFFIX not in names]
         if not await asyncio.to_thread(check_gpg, self._processes):
             raise BuildFailed(
                 f"{package.id}: [maven] sign is set, and gpg is not installed",

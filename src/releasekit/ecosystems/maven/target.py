@@ -13,12 +13,12 @@ from releasekit.ecosystems.maven import Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import ReactorBuilder, RunningBuild, overlay_prebuilt
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import parse_document
-from releasekit.ecosystems.maven.history import packs, version_at
 from releasekit.ecosystems.maven.layout import MavenDirectory, is_complete, usual_names
 from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
-from releasekit.ecosystems.maven.portal import CENTRAL, Portal, PortalStaging
+from releasekit.ecosystems.maven.portal import CENTRAL, Portal, PortalStaging, open_portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
+from releasekit.ecosystems.maven.roots import packs, version_at
 from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError
@@ -48,7 +48,9 @@ class Maven(Resource):
     async def discover(self, root: Path) -> MavenWorkspace:
         found = await asyncio.to_thread(load_projects, root, self.options)
         projects, twins = unique_by_name(
-            found, cure="take its reactor out of maven.reactors", private=discover.unpublishable
+            found,
+            cure="take its reactor out of maven.reactors",
+            private=discover.explain_unpublishable,
         )
         return MavenWorkspace(
             packages=tuple(discover.make_packages(projects, twins)),
@@ -164,15 +166,12 @@ def target(
     if directory is not None:
         return Discovery.joining(ecosystem, directory, MavenTarget)
     url = config.registry_url("maven", default=CENTRAL)
-    username = config.own(Inputs).username
     is_central = url.text.rstrip("/") == CENTRAL
     if options.api == "portal" or (options.api == "auto" and is_central):
         portal = Portal(
-            url,
-            options,
-            services,
-            username=username,
-            state_directory=config.state_directory,
+            *open_portal(config, options, services),
+            config.state_directory,
+            automatic=options.publishing == "automatic",
         )
         staging = PortalStaging(portal, options.stage or config.stage)
         return Discovery.joining(ecosystem, portal, partial(PortalTarget, staging=staging))
@@ -186,7 +185,7 @@ def target(
         url,
         options,
         services,
-        username=username,
+        username=config.own(Inputs).username,
         state_directory=config.state_directory,
         concurrency=config.concurrency,
     )
