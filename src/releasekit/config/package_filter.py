@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.errors import ConfigError, UnknownDependency, closest
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -102,7 +102,7 @@ def with_extra(
             instead = f"Did you mean {near!r}?" if near else "Use ECOSYSTEM:NAME."
             raise UnknownDependency(
                 f"releasekit.toml: [dependencies] names {unknown!r}, which is not a package here",
-                hint=f"{instead} {spelled('plan')} lists them.",
+                hint=f"{instead} {spell('plan')} lists them.",
             )
         edges = tuple(
             Dependency(on=known[name].id, kind=DependencyKind.EXTRA) for name in names[1:]
@@ -118,7 +118,7 @@ def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[Pack
         near = closest(pattern, [each.name for each in public])
         raise ConfigError(
             f"{key}: {pattern!r} matches no package that can be published",
-            hint=f"Did you mean {near!r}?" if near else f"{spelled('plan')} lists them.",
+            hint=f"Did you mean {near!r}?" if near else f"{spell('plan')} lists them.",
             problem=Problem.NOTHING_MATCHES,
         )
     return ids

@@ -17,7 +17,7 @@ from releasekit.errors import ConfigError, PackageError, PlanError, did_you_mean
 from releasekit.host import durable
 from releasekit.model import Artifact, Dependency, Package, PackageId
 from releasekit.problems import Problem
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +79,7 @@ def _refuse_unknown_owners(targets: Mapping[str, Target], dist: Sequence[Dist]) 
             if owner.name not in names:
                 raise ConfigError(
                     f"{place.label} is not a package here{did_you_mean(owner.name, names)}",
-                    hint=f"{spelled('plan')} lists them.",
+                    hint=f"{spell('plan')} lists them.",
                     problem=Problem.DIST,
                 )
 

@@ -37,7 +37,7 @@ from releasekit.errors import (
 from releasekit.http.client import check, retry_after
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.problems import Problem
-from releasekit.text.json_text import entries, parse_json
+from releasekit.text.json_text import parse_json, read_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -361,7 +361,7 @@ def read_contents(version: str, artifact: Artifact, what: str) -> Contents:
 def _parse_dists(page: bytes) -> dict[str, Mapping[str, Any]]:
     return {
         name: table_in(value, "dist")
-        for _, name, value in entries(page, {"versions"})
+        for _, name, value in read_entries(page, {"versions"})
         if name is not None
     }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.npm.manifest import Hosted
-from releasekit.text.escape import bare_urls, clip, visible
+from releasekit.text.escape import clip, redact_urls, visible
 
 if TYPE_CHECKING:
     from releasekit.ecosystems.npm.discover import Found
@@ -94,7 +94,7 @@ class NpmAttesting:
         # Capitals count, though not for GitHub: https://github.com/npm/documentation/pull/1123
         if hosted is not None and hosted.page == job.repository_url:
             return None
-        shown = clip(visible(bare_urls(url)), _MAX_SHOWN)
+        shown = clip(visible(redact_urls(url)), _MAX_SHOWN)
         said = f"is {shown!r}, not this repository" if url else "is missing"
         return Obstacle(
             condition=f"`repository.url` in its package.json {said}",
