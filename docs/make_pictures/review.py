@@ -23,7 +23,7 @@ from releasekit.model import (
 from releasekit.problems import Problem
 from releasekit.report.review import Change, Review, show_review
 from releasekit.report.summary import summary
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 WIDTHS: Final = (80, 120)
 RUN: Final = "https://github.com/acme/monorepo/actions/runs/1234567890"
@@ -125,7 +125,7 @@ def staged_summary() -> str:
         Result(
             package=package,
             outcome=Outcome.BLOCKED,
-            hint=f"Approve what is staged, with {spelled('approve')}, then run the same command "
+            hint=f"Approve what is staged, with {spell('approve')}, then run the same command "
             "again.",
             problem=Problem.WAITS_FOR_APPROVAL,
             reason="needs npm:@acme/server, which is staged",

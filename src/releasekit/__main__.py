@@ -25,7 +25,7 @@ from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, require_text, snapshot
 from releasekit.problems import Problem, mark
-from releasekit.text.escape import bare_urls, clip, log_line
+from releasekit.text.escape import clip, log_line, redact_urls
 from releasekit.text.output import ignore_write_errors
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> 
     annotations = []
     told = told_of(error)
     for each, following in zip_longest(told, told[1:]):
-        message = clip(log_line(credentials.redact(bare_urls(str(each)))), MAX_CHARS)
+        message = clip(log_line(credentials.redact(redact_urls(str(each)))), MAX_CHARS)
         print(f"error: {message}{mark(each.problem)}", file=sys.stderr, flush=True)
         # Errors of one kind have it in common.
         if each.hint and (following is None or following.hint != each.hint):
@@ -185,8 +185,9 @@ def _wants_summary(
         return config.summary and COMMANDS[config.mode].summarizes_errors
     mode = argv[0] if argv else environment.get("RELEASEKIT_MODE", "plan")
     off = "--summary=false" in argv or environment.get("RELEASEKIT_SUMMARY", "").lower() == "false"
-    row = next((row for name, row in COMMANDS.items() if name == mode), None)
-    return (row is None or row.summarizes_errors) and not off
+    # For a word that is no command, too.
+    quiet = {name for name, row in COMMANDS.items() if not row.summarizes_errors}
+    return mode not in quiet and not off
 
 
 def _summarize(
@@ -204,7 +205,7 @@ def _summarize(
 
     with suppress(OSError, ValueError):
         root = config.root if config else Path(ci.checkout or ".")
-        rows = [(bare_urls(str(each)), each.hint) for each in told_of(error)]
+        rows = [(redact_urls(str(each)), each.hint) for each in told_of(error)]
         text = early_summary(
             [(credentials.redact(said), credentials.redact(hint)) for said, hint in rows],
             error.problem,

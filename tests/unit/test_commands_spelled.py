@@ -30,7 +30,7 @@ TERMINAL = {
     ],
 )
 def test_it_is_named_for_both(command: str, words: str) -> None:
-    assert commands.spelled(command) == words
+    assert commands.spell(command) == words
 
 
 def test_modes_are_those_of_the_action() -> None:

@@ -14,7 +14,7 @@ from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.ci import API_URL
 from releasekit.http.client import retry
 from releasekit.problems import Problem
-from releasekit.text.json_text import entries, parse_json
+from releasekit.text.json_text import parse_json, read_entries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -212,7 +212,7 @@ def _object_id(document: object) -> str:
 def _parse_page(content: bytes) -> list[ForgeRelease]:
     """A page of releases, one by one."""
     try:
-        read = list(entries(b'{"all":%s}' % content, {"all"}))
+        read = list(read_entries(b'{"all":%s}' % content, {"all"}))
     except ValueError as error:
         raise Rejected(
             f"GitHub's list of releases is not JSON: {error}", problem=Problem.STRANGE_ANSWER

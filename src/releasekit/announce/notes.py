@@ -40,20 +40,20 @@ _MENTION: Final = re.compile(r"@(?=[A-Za-z0-9])")
 class CommitHistory(Protocol):
     """What of `git.commits.Commits` is needed here."""
 
-    def object_name(self, commit: str, path: Path) -> str: ...
+    def name_object(self, commit: str, path: Path) -> str: ...
 
-    async def existing(self, ids: Iterable[str]) -> Collection[str]: ...
+    async def find_existing(self, ids: Iterable[str]) -> Collection[str]: ...
 
-    async def blobs(self, names: Iterable[str]) -> Mapping[str, bytes | None]: ...
+    async def read_blobs(self, names: Iterable[str]) -> Mapping[str, bytes | None]: ...
 
-    async def touching(
+    async def list_commits(
         self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
     ) -> Sequence[Commit]: ...
 
 
 async def existing_commit(commit: str, history: CommitHistory) -> str:
     """`commit` if this clone has it, else "": the `previous` of `write_notes`."""
-    return commit if commit and commit in await history.existing([commit]) else ""
+    return commit if commit and commit in await history.find_existing([commit]) else ""
 
 
 async def write_notes(
@@ -73,11 +73,11 @@ async def write_notes(
     """
     directories = dict.fromkeys((package.directory, *beside))
     places = {
-        history.object_name(commit, directory / name): directory / name
+        history.name_object(commit, directory / name): directory / name
         for directory in directories
         for name in _NAMES
     }
-    found = await history.blobs(places)
+    found = await history.read_blobs(places)
     names = (package.id.name, package.id.name.rpartition("/")[2].rpartition(":")[2])
     for place in places:
         data = found.get(place)
@@ -96,7 +96,7 @@ async def write_notes(
     ]
     commits: Sequence[Commit] = ()
     if previous:
-        commits = await history.touching(
+        commits = await history.list_commits(
             [package.directory], since=previous, until=commit, without=inner
         )
     if not commits:

@@ -21,7 +21,7 @@ from releasekit.announce.tags import pending_tag, plan_tags, push_tags
 from releasekit.announced import Announcement, Status
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
-from releasekit.git.remote import repository_at
+from releasekit.git.remote import find_repository
 from releasekit.host.ci import HOW_TO_NAME_REPOSITORY
 from releasekit.http.client import retry
 from releasekit.http.github import GitHub
@@ -147,7 +147,7 @@ async def _choose_forge(tagging: Tagging, services: Services) -> Forge | None:
     """GitHub, if the job runs there or the remote is there; None for a plan without a token."""
     ci = services.ci
     # The remote counts first: the job may have checked out another repository.
-    repository = repository_at(await tagging.remote.url(), ci.server) or ci.repository
+    repository = find_repository(await tagging.remote.find_url(), ci.server) or ci.repository
     if not repository:
         name = tagging.config.tagging.remote
         raise ConfigError(
@@ -236,7 +236,7 @@ class _Steps:
     ) -> dict[str, Announcement]:
         plan, tagging = self._step.plan, self._step.tagging
         try:
-            there = await retry(tagging.remote.tags, self._step.services.retries)
+            there = await retry(tagging.remote.list_tags, self._step.services.retries)
         except PackageError as error:
             return {each.tag.name: pending_announcement(each.tag.name, error) for each in wanted}
         made, silent = await build_drafts(plan, wanted, tagging, self._assets(), there)

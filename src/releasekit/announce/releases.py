@@ -136,7 +136,7 @@ class _DraftBuilder:
         planned = next(each for each in self.plan.packages if each.package.id == package)
         built = commit_of_version(planned, self.plan.commit)
         asked = [subject.tag.commit, built]
-        here = await self.tagging.commits.existing(filter(is_clean, asked))
+        here = await self.tagging.commits.find_existing(filter(is_clean, asked))
         for commit in asked:
             if commit in here:
                 return commit

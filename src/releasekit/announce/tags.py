@@ -21,9 +21,9 @@ from releasekit.announced import Status, Tag
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError, Rejected
 from releasekit.git.commits import Commits
-from releasekit.git.objects import tag_object, write_loose
-from releasekit.git.remote import Remote, repository_at
-from releasekit.git.versions import first_commits, versions_at
+from releasekit.git.objects import make_tag, write_loose
+from releasekit.git.remote import Remote, find_repository
+from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.host.files import repository_of
 from releasekit.host.github import page_of_tag
 from releasekit.http.client import retry
@@ -87,12 +87,12 @@ async def plan_tags(
     remote = Remote(config.tagging.remote, top, services.processes, services.environment)
     if not repository:
         server = services.ci.server
-        found = repository_at(await remote.url(), server)
+        found = find_repository(await remote.find_url(), server)
         repository = f"{server}/{found}" if found else ""
     tagging = Tagging(remote, Commits(top, services.processes), config, repository)
     named = name_tags(plan, config.tagging.name, config.root, targets)
     refuse_names(named, config.tagging.name)
-    there = await retry(tagging.remote.tags, services.retries)
+    there = await retry(tagging.remote.list_tags, services.retries)
     refuse_nested(named, there)
     tags = await _plan_each(plan, named, there, targets, tagging)
     packages = tuple(replace(each, tag=tags.get(each.package.id)) for each in plan.packages)
@@ -227,9 +227,9 @@ async def _find_foreign(
             continue
         if not is_clean(commit_of_version(planned, plan.commit)):
             asked[package] = (target.version_at, tag.commit)
-    here = await tagging.commits.existing(commit for _, commit in asked.values())
+    here = await tagging.commits.find_existing(commit for _, commit in asked.values())
     asked = {package: each for package, each in asked.items() if each[1] in here}
-    versions = await versions_at(asked, tagging.commits) if asked else {}
+    versions = await find_versions(asked, tagging.commits) if asked else {}
     found = {}
     for package, (_, commit) in asked.items():
         version, tag = versions[package.id], tags[package.id]
@@ -253,7 +253,7 @@ async def _find_commits(
     asked = {
         planned.package: targets[planned.package.id.ecosystem].version_at for planned in unknown
     }
-    commits = await first_commits(asked, tagging.commits) if asked else {}
+    commits = await find_first_commits(asked, tagging.commits) if asked else {}
     cut = bool(unknown) and await tagging.commits.is_shallow()
     error = PackageError(
         "which commit was published is not known here: neither the state of an earlier run nor the "
@@ -328,7 +328,7 @@ async def push_tags(
 async def _find_pushed(tags: Sequence[Tag], tagging: Tagging) -> dict[str, Tag]:
     """Tags that a registry pushes, as this run has pushed them."""
     try:
-        there = await tagging.remote.tags()
+        there = await tagging.remote.list_tags()
     except PackageError as error:
         return {tag.name: pending_tag(tag, error) for tag in tags}
     absent = PackageError(
@@ -386,9 +386,9 @@ async def _push_missing(
     try:
         # Every run makes the same objects: tagger and date are those of the commit.
         commits = dict.fromkeys(tag.commit for tag in missing)
-        by = {commit: await tagging.commits.committer(commit) for commit in commits}
+        by = await tagging.commits.read_committers(commits)
         objects = {
-            tag.name: tag_object(tag.name, tag.commit, by[tag.commit], message)
+            tag.name: make_tag(tag.name, tag.commit, by[tag.commit], message)
             for tag, message in missing.items()
         }
     except (PackageError, CommandFailed, ValueError) as error:
@@ -446,7 +446,7 @@ class _Push:
             await self._look()
 
     async def _look(self) -> None:
-        seen = await self._tagging.remote.tags()
+        seen = await self._tagging.remote.list_tags()
         for tag in self._tags:
             if (held := seen.get(tag.name)) is None:
                 continue

@@ -44,7 +44,7 @@ from releasekit.state.run_logs import Logs
 from releasekit.text.escape import log_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
     from typing import TextIO
 
@@ -89,8 +89,15 @@ async def run(config: Config, session: Session) -> int:
                         problem=Problem.APPROVAL,
                     )
                 approvals[name] = folders.approval(declaration, config, services)
+                # Credentials go only where the user says, never where results.json says.
                 option = declaration.registry.name or f"{name}-registry"
-                _check_registry(option, report, name, approvals[name])
+                staged_at, url = report.registries.get(name, ""), approvals[name].url
+                if staged_at and staged_at.rstrip("/") != url.rstrip("/"):
+                    raise ConfigError(
+                        f"the run has staged at {staged_at}, and {option} is {url}",
+                        hint=f"Add --{option} {staged_at} if that is where you want to approve.",
+                        problem=Problem.APPROVAL,
+                    )
             checks = {name: each.check_credentials for name, each in approvals.items()}
             refuse_unnamed(find_unnamed(checks))
             for approval in approvals.values():
@@ -98,17 +105,6 @@ async def run(config: Config, session: Session) -> int:
             into = await group.enter(scratch(session.credentials.environment))
             decision = _Decision(config, session, report, run, held, approvals, into)
             return await decision.decide()
-
-
-def _check_registry(option: str, report: Report, ecosystem: str, approval: Approval) -> None:
-    """Credentials go only where the user says, never where results.json says."""
-    recorded = report.registries.get(ecosystem, "")
-    if recorded and recorded.rstrip("/") != approval.url.rstrip("/"):
-        raise ConfigError(
-            f"the run has staged at {recorded}, and {option} is {approval.url}",
-            hint=f"Add --{option} {recorded} if that is where you want to approve.",
-            problem=Problem.APPROVAL,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +160,15 @@ class _Decision:
                     compare=self.approving,
                 )
             lacks = self.held.lacks.get(name) if self.approving and found.waiting else None
-            return replace(found, refusal=_missing_needs(name, lacks)) if lacks else found
+            if not lacks:
+                return found
+            missing = few([*map(str, sorted(lacks))], 3)
+            refusal = Rejected(
+                f"{name}: needs {missing}, which was neither published nor staged",
+                hint="Run the release again, and approve with the results of that run.",
+                problem=Problem.CANNOT_APPROVE,
+            )
+            return replace(found, refusal=refusal)
 
         names = list(self.held.recorded)
         if self.approving:
@@ -273,15 +277,6 @@ class _Decision:
                 "the workflow that releases, once more."
             )
         return "Approved. There is nothing left to do for this release."
-
-
-def _missing_needs(name: PackageId, lacks: Iterable[PackageId]) -> Rejected:
-    names = few([*map(str, sorted(lacks))], 3)
-    return Rejected(
-        f"{name}: needs {names}, which was neither published nor staged",
-        hint="Run the release again, and approve with the results of that run.",
-        problem=Problem.CANNOT_APPROVE,
-    )
 
 
 def _clear_cancellation() -> None:

@@ -121,10 +121,12 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(command: Command, declared: Declared) -> _Parser:
     row = COMMANDS[command]
+    secrets = [each.variable for each in declared.secrets.values() if command in each.commands]
+    listed = "secrets, in variables, never as flags:\n  " + "\n  ".join(secrets) + "\n\n"
     parser = _Parser(
         prog=f"releasekit {command}",
         description=row.about,
-        epilog=f"{row.credentials or _secrets(command, declared)}{row.exit_codes}",
+        epilog=f"{row.credentials or (listed if secrets else '')}{row.exit_codes}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -142,14 +144,6 @@ def _parser(command: Command, declared: Declared) -> _Parser:
         if command in declaration.commands:
             _add_flag(add.get(declaration.name, parser.add_argument), declaration)
     return parser
-
-
-def _secrets(command: Command, declared: Declared) -> str:
-    """The variables, which have no flags."""
-    listed = [each.variable for each in declared.secrets.values() if command in each.commands]
-    if not listed:
-        return ""
-    return "secrets, in variables, never as flags:\n  " + "\n  ".join(listed) + "\n\n"
 
 
 def _add_flag(add: Callable[..., object], declaration: Declaration) -> None:

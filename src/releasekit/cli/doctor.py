@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from releasekit.cli.session import (
-    Session,
-    find_seal,
-)
+from releasekit.cli.session import Session, find_seal
 from releasekit.config.values import Directory
 from releasekit.state import doctor
 from releasekit.state.seals import Seal

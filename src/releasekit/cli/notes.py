@@ -73,10 +73,10 @@ async def _write_text(
     root: Path,
     repository: str,
 ) -> str:
-    tags = await commits.local_tags()
+    tags = await commits.list_tags()
     own = tag_name(template, package, root)
     previous = previous_tag(template, package, root, tags)
-    commit = tags.get(own) or await commits.head()
+    commit = tags.get(own) or await commits.read_head()
     if not commit:
         raise ConfigError(f"{commits.top} has no commit yet", hint="Commit something first.")
     if await commits.is_shallow():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, assert_never
 
 from releasekit import report
 from releasekit.aio import Group
@@ -21,11 +21,8 @@ from releasekit.state.journal import read_history
 from releasekit.state.quarantine import with_restored
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
-    from releasekit.model import Plan
 
 
 async def run(config: Config, session: Session) -> int:
@@ -60,17 +57,16 @@ async def run(config: Config, session: Session) -> int:
     if config.annotations:
         warned = [(planned.package, planned.warnings) for planned in made.packages]
         session.actions.annotate("warning", report.warning_annotations(warned))
-    print(_render_plan(made, config.format, config.root).rstrip("\n"), file=session.out, flush=True)
-    refuse_errors(made)
-    return 0
-
-
-def _render_plan(made: Plan, form: Literal["table", "json", "mermaid"], root: Path) -> str:
-    match form:
+    match config.format:
         case "table":
-            return report.plan_table(made)
+            text = report.plan_table(made)
         case "json":
             # The runner finds a command in it anywhere: see `log_line`.
-            return report.plan_json(made, root).replace("##[", r"\u0023#[")
+            text = report.plan_json(made, config.root).replace("##[", r"\u0023#[")
         case "mermaid":
-            return report.plan_mermaid(made)
+            text = report.plan_mermaid(made)
+        case _:
+            assert_never(config.format)
+    print(text.rstrip("\n"), file=session.out, flush=True)
+    refuse_errors(made)
+    return 0

@@ -89,11 +89,7 @@ async def run(config: Config, session: Session) -> int:
             # Beside the loop: what somebody else put there may be long.
             journal = await uncancellable(
                 asyncio.to_thread(
-                    Journal.open,
-                    config.state_directory,
-                    run_id=run_id,
-                    redact=redact,
-                    seal=seal,
+                    Journal.open, config.state_directory, run_id=run_id, redact=redact, seal=seal
                 )
             )
             await group.enter(contextlib.closing(journal))
@@ -104,12 +100,7 @@ async def run(config: Config, session: Session) -> int:
             )
             say(doctor.uncertain_uploads(journal.history, ecosystems), session)
             ready = await prepare(
-                group,
-                config,
-                session,
-                journal.history,
-                run_id=run_id,
-                inherit_fds=held.descriptors,
+                group, config, session, journal.history, run_id=run_id, inherit_fds=held.descriptors
             )
             made = ready.plan
             if planned is not None:
@@ -169,7 +160,8 @@ class Publishing:
     async def carry_out(
         self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
     ) -> int:
-        began, started_at = asyncio.get_running_loop().time(), _now()
+        began = asyncio.get_running_loop().time()
+        started_at = datetime.now(UTC).isoformat(timespec="seconds")
         environment = self.session.credentials.environment
         redacted = self.session.redacted
         progress = choose_progress(
@@ -263,16 +255,9 @@ class Publishing:
             say=lambda line: say(self.session.redacted.text(line), self.session),
         )
 
-    @property
-    def _results_file(self) -> Path:
-        return self.config.results_file or self.config.state_directory / RESULTS
-
     async def _statement(self, release: ReleaseRun) -> ReleaseStatement | None:
         """Signed while the rest is still uploaded; what the log has, nobody takes back."""
         if self.signing is None or self.config.dry_run:
             return None
-        return await self.signing.statement(release, self._results_file.parent)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+        results = self.config.results_file or self.config.state_directory / RESULTS
+        return await self.signing.statement(release, results.parent)

@@ -34,24 +34,20 @@ async def refuse_tracked_results(config: Config, session: Session) -> None:
     results = config.results_file
     await refuse_tracked(results, "results-file", config, session)
     page = results.with_name(PAGE) if results else None
-    if page is not None and _may_be_replaced(page):
+    is_replaced = False
+    with contextlib.suppress(OSError):  # a page that cannot be read stays
+        is_replaced = bool(page and page.is_file() and not describe_obstacle(page, page=True))
+    if is_replaced:
         await refuse_tracked(page, "results-file", config, session)
-
-
-def _may_be_replaced(page: Path) -> bool:
-    """Whether the file is a report page of ours; one that cannot be read stays."""
-    with contextlib.suppress(OSError):
-        return page.is_file() and not describe_obstacle(page, page=True)
-    return False
 
 
 def forget_results(state_directory: Path, results_file: Path | None) -> None:
     """Durably remove the results of an earlier run: if this one ends early, later steps must not
     take those for its own.
     """
-    for path in {state_directory / RESULTS, results_file}:
-        if path is None:
-            continue
+    own = state_directory / RESULTS
+    places = {own, results_file or own}
+    for path in places:
         if path == results_file:
             require_free(path, "results-file")
         try:
@@ -59,16 +55,11 @@ def forget_results(state_directory: Path, results_file: Path | None) -> None:
                 durable.remove(path)
         except OSError as error:
             raise PathError(f"{path}: cannot be removed: {error.strerror}") from error
-    for path in {state_directory / RESULTS, results_file}:
-        if path is not None:
-            _forget_page(path.with_name(PAGE))
-
-
-def _forget_page(path: Path) -> None:
-    """Remove an old page of ours, so that it does not pass for one of this run."""
-    with contextlib.suppress(OSError):
-        if not describe_obstacle(path, page=True):
-            durable.remove(path)
+    for path in places:
+        page = path.with_name(PAGE)  # an old one of ours would pass for one of this run
+        with contextlib.suppress(OSError):
+            if not describe_obstacle(page, page=True):
+                durable.remove(page)
 
 
 def page_of(made: Report) -> bytes:

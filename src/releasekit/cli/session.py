@@ -37,7 +37,7 @@ from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.state.seals import seal_for
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.runner import Actions
-    from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
     from releasekit.model import Package, Plan, Report
     from releasekit.state.history import History
@@ -138,7 +137,7 @@ async def prepare(
         raise DeadlinePassed(
             f"the deadline of {config.deadline:g} s passed while the plan was made; nothing was "
             "published",
-            hint=f"Raise `deadline`; see what took so long with {spelled('plan')}.",
+            hint=f"Raise `deadline`; see what took so long with {spell('plan')}.",
         ) from error
 
 
@@ -259,7 +258,13 @@ async def start_processes(
     Their temporary directory is one of this run: the runner's own holds the files that it obeys.
     """
     environment, secrets = session.credentials.environment, session.credentials.values
-    ecosystems = session.ecosystems.values()
+    ecosystems, uv = session.ecosystems.values(), config.uv_path
+    # Those of uv belong to the uv in use, at any path and under any name.
+    caches = [
+        replace(cache, tool=uv) if uv and cache.tool == "uv" else cache
+        for each in ecosystems
+        for cache in each.caches
+    ]
     variables = ToolVariables.of_all(each.variables for each in ecosystems)
     own = {}
     if environment.get(TEMPORARY):
@@ -270,7 +275,7 @@ async def start_processes(
         root=config.root,
         state_directory=config.state_directory,
         further=(*config.build_sandbox_paths, *own.values()),
-        caches=_caches(config.uv_path, session),
+        caches=caches,
         environment=variables.scrub(environment, secrets),
     )
     return await group.enter(
@@ -282,15 +287,6 @@ async def start_processes(
             sandbox=sandbox,
         )
     )
-
-
-def _caches(uv_path: str, session: Session) -> list[Cache]:
-    """Those of uv belong to the uv in use, at any path and under any name."""
-    return [
-        replace(cache, tool=uv_path) if uv_path and cache.tool == "uv" else cache
-        for each in session.ecosystems.values()
-        for cache in each.caches
-    ]
 
 
 async def _survey(config: Config, session: Session, processes: Processes) -> tuple[Config, Survey]:

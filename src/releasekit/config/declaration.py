@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_origin, get_type_hints
 
 from releasekit.config import values
@@ -13,7 +15,7 @@ from releasekit.host.scrub import ToolVariables
 from releasekit.host.secret_encodings import is_token_like
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from _typeshed import DataclassInstance
 
@@ -40,6 +42,8 @@ Kind = Literal[
     "secret",
 ]
 Place = Literal["action", "flag", "file"]
+# Of an input that states none, the type of its field says the kind.
+_KINDS: Final[Mapping[object, Kind]] = {bool: "bool", int: "int", float: "duration", Path: "path"}
 
 NOT_IN_FILE: Final = frozenset[Place]({"action", "flag"})
 FLAG_ONLY: Final = frozenset[Place]({"flag"})
@@ -53,7 +57,7 @@ class Declaration:
     """
 
     help: str
-    kind: Kind
+    kind: Kind = "text"
     _: KW_ONLY
     name: str = ""
     default: object = ""
@@ -160,7 +164,8 @@ class Declaration:
 def declared_by(kind: type[DataclassInstance], prefix: str = "") -> dict[str, Declaration]:
     """Name to declaration, of those fields of `kind` that are annotated with one.
 
-    `prefix` goes before the names. A Literal gives the choices of those that state none.
+    `prefix` goes before the names. What a declaration leaves open comes from the type of its field:
+    the kind, what paths become, and the choices of a Literal ("" stands for none that is made).
     """
     hints = get_type_hints(kind, include_extras=True)
     found = {}
@@ -168,18 +173,18 @@ def declared_by(kind: type[DataclassInstance], prefix: str = "") -> dict[str, De
         annotation = hints[each.name]
         for declaration in getattr(annotation, "__metadata__", ()):
             name = prefix + each.name.replace("_", "-")
-            found[name] = replace(
-                declaration,
-                name=name,
-                default=each.default,
-                choices=declaration.choices or _choices(annotation.__origin__),
-            )
+            declared = replace(declaration, name=name, default=each.default)
+            hint = annotation.__origin__
+            if get_origin(hint) is Literal:
+                choices = declared.choices or tuple(filter(None, get_args(hint)))
+                declared = replace(declared, kind="choice", choices=choices)
+            elif declared.kind == "text":
+                # Of an optional value, the type comes before its None.
+                hint = get_args(hint)[0] if NoneType in get_args(hint) else hint
+                into = Path if hint is Path else declared.into
+                declared = replace(declared, kind=_KINDS.get(hint, "text"), into=into)
+            found[name] = declared
     return found
-
-
-def _choices(annotation: object) -> tuple[str, ...]:
-    """Those of a Literal; "" among them stands for a choice that is not made."""
-    return tuple(filter(None, get_args(annotation))) if get_origin(annotation) is Literal else ()
 
 
 def _shown(text: str) -> str:

@@ -114,10 +114,8 @@ def _text(declaration: Declaration, value: object, where: str) -> str:
 
 
 def _strings(value: object, label: str) -> tuple[str, ...]:
-    if isinstance(value, list):
-        strings = tuple(item for item in value if isinstance(item, str))
-        if len(strings) == len(value):
-            return strings
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
     raise ConfigError(f'{label} is not a list of strings; write ["…", "…"]')
 
 

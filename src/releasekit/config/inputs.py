@@ -47,32 +47,85 @@ FORGE_TOKEN = Declaration.secret(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
-    """What the user chose, with defaults filled in."""
+class Inputs:
+    """What the user asked for, with defaults filled in; durations are in seconds.
 
+    `files` are paths and URLs. `repository` is OWNER/NAME, `workflow` the name of a file, and `ref`
+    begins with refs/. `ecosystem_values` maps the names of those inputs of ecosystems that were
+    given to their values. `given` maps the attribute of every value that is not a default to where
+    it was written, for messages and because a path is relative to the directory of the file that
+    holds it.
+    """
+
+    files: Annotated[
+        tuple[Path | Url, ...],
+        Declaration(
+            "Files, directories with releases, and addresses of files on registries, one per line.",
+            "lines",
+            into=values.path_or_url,
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ()
+    repository: Annotated[
+        str,
+        Declaration(
+            "The repository, OWNER/NAME at github.com, whose workflow must have signed; required.",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    workflow: Annotated[
+        str,
+        Declaration(
+            "The workflow of that repository that must have signed (`release.yml`). Default: any.",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    ref: Annotated[
+        str,
+        Declaration(
+            "The branch or tag whose run must have signed, in full: `refs/heads/main`, "
+            "`refs/tags/v1.2` (`main` could be either). Default: any except a pull request's.",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    event: Annotated[
+        str,
+        Declaration(
+            "The event that must have started the signing run (`push`). Default: any except a pull"
+            " request's.",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
+    bundle: Annotated[
+        Path | None,
+        Declaration(
+            "The file with the attestations, instead of those beside the files or on the registry.",
+            commands=VERIFY,
+            places=FLAG_ONLY,
+        ),
+    ] = None
     mode: Annotated[
         Command,
         Declaration(
             "`plan` shows what would be published, `publish` publishes what is missing, "
             "`report` joins the results of several jobs into one summary.",
-            "choice",
             choices=("plan", "publish", "report"),
             commands=frozenset(),
             places=frozenset({"action"}),
         ),
     ] = "plan"
     working_directory: Annotated[
-        Path,
-        Declaration(
-            "The root of the workspace.", "path", into=Path, commands=ALL, places=NOT_IN_FILE
-        ),
+        Path, Declaration("The root of the workspace.", commands=ALL, places=NOT_IN_FILE)
     ] = Path()
     config_file: Annotated[
         Path | None,
         Declaration(
             "The configuration file. Default: `releasekit.toml` in the root, if there is one.",
-            "path",
-            into=Path,
             commands=ALL,
             places=NOT_IN_FILE,
         ),
@@ -109,7 +162,7 @@ class Selection:
             "tarballs, crates, jars. ReleaseKit checks them, builds what is missing, and publishes"
             " in order.",
             "lines",
-            into=values.dist_directory,
+            into=lambda text: Dist(Path(text)),
         ),
     ] = ()
     plan_file: Annotated[
@@ -117,8 +170,6 @@ class Selection:
         Declaration(
             "Publish exactly what this plan of an earlier job says, or fail if the sources differ."
             " With `plan`: the file to write. With `report`: the plan whose packages need results.",
-            "path",
-            into=Path,
             commands=REPORTS,
             places=NOT_IN_FILE,
         ),
@@ -126,98 +177,16 @@ class Selection:
     dry_run: Annotated[
         bool,
         Declaration(
-            "Do everything except the uploads; builds run.",
-            "bool",
-            commands=PUBLISH,
-            places=NOT_IN_FILE,
+            "Do everything except the uploads; builds run.", commands=PUBLISH, places=NOT_IN_FILE
         ),
     ] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verification:
-    """`files` are paths and URLs. `repository` is OWNER/NAME, and `workflow` the name of a file.
-    `ref` begins with refs/.
-    """
-
-    files: Annotated[
-        tuple[Path | Url, ...],
-        Declaration(
-            "Files, directories with releases, and addresses of files on registries, one per line.",
-            "lines",
-            into=values.path_or_url,
-            commands=VERIFY,
-            places=FLAG_ONLY,
-        ),
-    ] = ()
-    repository: Annotated[
-        str,
-        Declaration(
-            "The repository, OWNER/NAME at github.com, whose workflow must have signed; required.",
-            "text",
-            commands=VERIFY,
-            places=FLAG_ONLY,
-        ),
-    ] = ""
-    workflow: Annotated[
-        str,
-        Declaration(
-            "The workflow of that repository that must have signed (`release.yml`). Default: any.",
-            "text",
-            commands=VERIFY,
-            places=FLAG_ONLY,
-        ),
-    ] = ""
-    ref: Annotated[
-        str,
-        Declaration(
-            "The branch or tag whose run must have signed, in full: `refs/heads/main`, "
-            "`refs/tags/v1.2` (`main` could be either). Default: any except a pull request's.",
-            "text",
-            commands=VERIFY,
-            places=FLAG_ONLY,
-        ),
-    ] = ""
-    event: Annotated[
-        str,
-        Declaration(
-            "The event that must have started the signing run (`push`). Default: any except a pull"
-            " request's.",
-            "text",
-            commands=VERIFY,
-            places=FLAG_ONLY,
-        ),
-    ] = ""
-    bundle: Annotated[
-        Path | None,
-        Declaration(
-            "The file with the attestations, instead of those beside the files or on the registry.",
-            "path",
-            into=Path,
-            commands=VERIFY,
-            places=FLAG_ONLY,
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inputs(Selection, Verification):
-    """What the user asked for, with defaults filled in; durations are in seconds.
-
-    `ecosystem_values` maps the names of those inputs of ecosystems that were given to their values.
-    `given` maps
-    the attribute of every value that is not a default to where it was written, for messages and
-    because a path is relative to the directory of the file that holds it.
-    """
-
     concurrency: Annotated[
-        int, Declaration("How many packages to upload at a time.", "int", minimum=1, maximum=100)
+        int, Declaration("How many packages to upload at a time.", minimum=1, maximum=100)
     ] = 5
     build_concurrency: Annotated[
         int | None,
         Declaration(
             "How many builds to run at a time; `auto`: the number of CPUs.",
-            "int",
             word="auto",
             minimum=1,
             maximum=256,
@@ -227,7 +196,6 @@ class Inputs(Selection, Verification):
         int,
         Declaration(
             "How often to retry a request that failed for a temporary reason.",
-            "int",
             minimum=0,
             maximum=20,
             commands=RUNS,
@@ -237,7 +205,6 @@ class Inputs(Selection, Verification):
         float,
         Declaration(
             "The longest pause before the first retry; it doubles with each retry, up to 60s.",
-            "duration",
             minimum=0,
             maximum=60,
             commands=RUNS,
@@ -248,7 +215,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "The longest pause that a registry may ask for (`Retry-After`). If it asks for more, "
             "the package fails at once, and the message says when to run again.",
-            "duration",
             minimum=0,
             maximum=7 * 86_400,
             commands=RUNS,
@@ -259,7 +225,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "Timeout of one build, upload, confirmation or registry request (npmjs.com: at least "
             "45m to show a package).",
-            "duration",
             minimum=1,
             maximum=86_400,
             commands=RUNS,
@@ -270,7 +235,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "Timeout of the whole run, planning included; after it, nothing new starts. Default: "
             "none.",
-            "duration",
             minimum=1,
             maximum=7 * 86_400,
         ),
@@ -279,16 +243,14 @@ class Inputs(Selection, Verification):
         Literal["skip-dependents", "stop"],
         Declaration(
             "After a failure, `skip-dependents` goes on with all packages that do not depend on "
-            "the failed one; `stop` starts nothing new.",
-            "choice",
+            "the failed one; `stop` starts nothing new."
         ),
     ] = "skip-dependents"
     strict: Annotated[
         bool,
         Declaration(
             "Treat warnings as errors: a warning in the plan stops the run, and a warning about "
-            "built files stops that package.",
-            "bool",
+            "built files stops that package."
         ),
     ] = False
     gate: Annotated[
@@ -296,7 +258,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "What a dependent waits for: the registry shows its dependency (`visible`), or has "
             "only accepted it (`accepted`).",
-            "choice",
             commands=RUNS - {"reject"},
         ),
     ] = "visible"
@@ -305,8 +266,7 @@ class Inputs(Selection, Verification):
         Declaration(
             "Stage versions, so that a person has to approve them before users can install them: "
             "`always`, `never`, or `auto`, if this identity may only stage. Also a key of `[npm]` "
-            "and `[maven]`.",
-            "choice",
+            "and `[maven]`."
         ),
     ] = "auto"
     wait_for_approval: Annotated[
@@ -314,7 +274,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "How long to wait for the approval of staged versions before publishing their "
             "dependents; `0s` leaves the dependents to a later run.",
-            "duration",
             minimum=0,
             maximum=7 * 86_400,
             commands=PUBLISH,
@@ -325,7 +284,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "How long to wait for a package of another job, once that package waits for none of "
             "this job; `0s` refuses packages that need one.",
-            "duration",
             minimum=0,
             maximum=7 * 86_400,
         ),
@@ -344,7 +302,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "The part of the plan that this job publishes (`2/4`), from its row of the matrix; "
             "needs `plan-file`.",
-            "text",
             commands=PUBLISH,
             places=NOT_IN_FILE,
         ),
@@ -354,8 +311,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "A directory with the state directories or results of all jobs of a release. Other "
             "jobs stop waiting for a package once its job has ended without publishing it.",
-            "path",
-            into=Path,
             commands=PUBLISH,
         ),
     ] = None
@@ -363,32 +318,27 @@ class Inputs(Selection, Verification):
         PinMode,
         Declaration(
             "Versions of in-repo dependencies in built packages: `auto` pins those without a "
-            "version, `exact` pins all, `none` pins nothing.",
-            "choice",
+            "version, `exact` pins all, `none` pins nothing."
         ),
     ] = "auto"
     trusted_publishing: Annotated[
         TrustedPublishing,
         Declaration(
             "Get credentials by OIDC: `always`, `never`, or `auto`, if no token is given and the "
-            "job may request an identity.",
-            "choice",
+            "job may request an identity."
         ),
     ] = "auto"
     attestations: Annotated[
         AttestationMode,
         Declaration(
             "Sign where files come from: `auto`, if this job has an identity and the registry "
-            "accepts attestations; `required`, to publish nothing without; or `off`.",
-            "choice",
+            "accepts attestations; `required`, to publish nothing without; or `off`."
         ),
     ] = "auto"
     trust_config: Annotated[
         Path | None,
         Declaration(
             "The client trust config of a private Sigstore instance. Default: the public one.",
-            "path",
-            into=Path,
             commands=VERIFY | {"plan", "publish"},
             places=NOT_IN_FILE,
         ),
@@ -398,7 +348,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "Tag every version that is on its registry, including those that earlier runs left "
             "untagged, and push the tags. The table `[tag]` has the options.",
-            "bool",
             places=NOT_IN_FILE,
         ),
     ] = False
@@ -407,7 +356,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "Create a GitHub Release with notes for every tagged version. The table `[announce]` "
             "has the options.",
-            "bool",
             places=NOT_IN_FILE,
         ),
     ] = False
@@ -434,8 +382,6 @@ class Inputs(Selection, Verification):
         Declaration(
             "Directory of the journal and built files. Carry it to another runner as an artifact, "
             "with the same `state-key`, to resume there.",
-            "path",
-            into=Path,
             commands=ALL,
         ),
     ] = Path(".releasekit")
@@ -443,20 +389,17 @@ class Inputs(Selection, Verification):
         Path | None,
         Declaration(
             "The results as JSON. Default: `results.json` in the state directory.",
-            "path",
-            into=Path,
             commands=REPORTS,
             places=FLAG_ONLY,
         ),
     ] = None
-    summary: Annotated[bool, Declaration("Write the job summary.", "bool", commands=REPORTS)] = True
-    annotations: Annotated[bool, Declaration("Annotate failures.", "bool", commands=REPORTS)] = True
+    summary: Annotated[bool, Declaration("Write the job summary.", commands=REPORTS)] = True
+    annotations: Annotated[bool, Declaration("Annotate failures.", commands=REPORTS)] = True
     verbose: Annotated[
         bool,
         Declaration(
             "Log everything: phases, requests, and why packages wait; a job re-run with debug "
             "logging does so too. With `doctor`: print all locks in their order.",
-            "bool",
             commands=RUNS | {"doctor"},
             places=NOT_IN_FILE,
         ),
@@ -484,7 +427,6 @@ class Inputs(Selection, Verification):
             "Confine builds: they write only to the workspace and their tools' caches, and cannot "
             "read other processes. `auto`, if Linux supports it; `required`, to fail otherwise; or"
             " `off`.",
-            "choice",
             places=NOT_IN_FILE,
         ),
     ] = "auto"
@@ -502,7 +444,6 @@ class Inputs(Selection, Verification):
         str,
         Declaration(
             "The package index from which to install ReleaseKit and build requirements.",
-            "text",
             places=NOT_IN_FILE,
         ),
     ] = ""
@@ -516,32 +457,22 @@ class Inputs(Selection, Verification):
     ] = ()
     format: Annotated[
         Literal["table", "json", "mermaid"],
-        Declaration(
-            "How to print the plan.",
-            "choice",
-            commands=frozenset({"plan"}),
-            places=FLAG_ONLY,
-        ),
+        Declaration("How to print the plan.", commands=frozenset({"plan"}), places=FLAG_ONLY),
     ] = "table"
     fix: Annotated[
-        bool,
-        Declaration(
-            "Repair the findings.", "bool", commands=frozenset({"doctor"}), places=FLAG_ONLY
-        ),
+        bool, Declaration("Repair the findings.", commands=frozenset({"doctor"}), places=FLAG_ONLY)
     ] = False
     run: Annotated[
         str,
         Declaration(
             "The address of the workflow run that staged the versions, instead of a file; GH_TOKEN"
             " reads its artifacts.",
-            "text",
             commands=DECIDE,
             places=FLAG_ONLY,
         ),
     ] = ""
     yes: Annotated[
-        bool,
-        Declaration("Do not ask for confirmation.", "bool", commands=DECIDE, places=FLAG_ONLY),
+        bool, Declaration("Do not ask for confirmation.", commands=DECIDE, places=FLAG_ONLY)
     ] = False
     subject: Annotated[
         tuple[str, ...],

@@ -34,7 +34,23 @@ class Levels:
     @classmethod
     def from_table(cls, table: Mapping[str, object], where: str) -> Self:
         """Raises ConfigError naming `where` (the file), the key, and what to write instead."""
-        return cls({_name(key, where): _level(key, table[key], where) for key in table})
+        given: dict[WarningName, Level] = {}
+        known = list(map(str, WarningName))
+        choices = ", ".join(f'"{level}"' for level in Level)
+        for key, value in table.items():
+            if key not in known:
+                raise ConfigError(
+                    f"{where}: [{TABLE}] has an unknown key {key!r}{did_you_mean(key, known)}",
+                    hint=f"Known: {', '.join(known)}.",
+                    problem=Problem.UNKNOWN_NAME,
+                )
+            try:
+                given[WarningName(key)] = Level(str(value))
+            except ValueError:
+                raise ConfigError(
+                    f"{where}: [{TABLE}] {key} is {value!r}", hint=f"Write one of {choices}."
+                ) from None
+        return cls(given)
 
     def apply(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
         """Without those to ignore, each with whether it is an error; what is one already, because
@@ -47,25 +63,3 @@ class Levels:
             for warning, level in levels
             if warning.error or level is not Level.IGNORE
         )
-
-
-def _name(key: str, where: str) -> WarningName:
-    try:
-        return WarningName(key)
-    except ValueError:
-        known = list(map(str, WarningName))
-        raise ConfigError(
-            f"{where}: [{TABLE}] has an unknown key {key!r}{did_you_mean(key, known)}",
-            hint=f"Known: {', '.join(known)}.",
-            problem=Problem.UNKNOWN_NAME,
-        ) from None
-
-
-def _level(key: str, value: object, where: str) -> Level:
-    try:
-        return Level(str(value))
-    except ValueError:
-        choices = ", ".join(f'"{level}"' for level in Level)
-        raise ConfigError(
-            f"{where}: [{TABLE}] {key} is {value!r}", hint=f"Write one of {choices}."
-        ) from None

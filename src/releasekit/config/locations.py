@@ -116,7 +116,9 @@ class Locations:
             )
         path = resolved(given.parent, label) / given.name
         require_free(path, label)
-        if path.name in self._read_by_name() or ".git" in path.parts:
+        manifests = [each.manifests for each in self.ecosystems.values() if each.manifests]
+        read_by_name = {FILENAME, *(name for each in manifests for name in each.names)}
+        if path.name in read_by_name or ".git" in path.parts:
             raise PathError(
                 f"{label}: {path} is where tools look for files of their own; write another name, "
                 f"like {attribute.partition('_')[0]}.json"
@@ -200,8 +202,9 @@ class Locations:
                     found[name] = Directory(base / name if shared else base)
                 case Url(url) if attribute == "registry":
                     first = next(iter(self.ecosystems.values()))
+                    shown = url.split("?", maxsplit=1)[0].rpartition("@")[2]  # no credentials
                     raise ConfigError(
-                        f'{self._label("registry")} = "{_bare(url)}" is not a directory; '
+                        f'{self._label("registry")} = "{shown}" is not a directory; '
                         f"write dir:PATH, or give the URL as {first.registry.name}",
                         problem=Problem.REGISTRY_SETTINGS,
                     )
@@ -237,20 +240,20 @@ class Locations:
 
     def ecosystem_inputs(self) -> tuple[object, ...]:
         """An instance of the class that each ecosystem declares its inputs with."""
-        return tuple(self._inputs_of(ecosystem) for ecosystem in self.ecosystems.values())
-
-    def _inputs_of(self, ecosystem: EcosystemDeclaration) -> object:
-        prefix = f"{ecosystem.name}-"
-        given = {}
-        for name, declaration in declared_by(ecosystem.inputs, prefix).items():
-            value = self.inputs.ecosystem_values.get(name, declaration.default)
-            match declaration.kind, value:
-                case "index", Directory() | Url():
-                    value = self._index(value, declaration, ecosystem)
-                case "path", str() if value:
-                    value = str(self._resolve(value, declaration.attribute))
-            given[name.removeprefix(prefix).replace("-", "_")] = value
-        return ecosystem.inputs(**given)
+        found = []
+        for ecosystem in self.ecosystems.values():
+            prefix = f"{ecosystem.name}-"
+            given = {}
+            for name, declaration in declared_by(ecosystem.inputs, prefix).items():
+                value = self.inputs.ecosystem_values.get(name, declaration.default)
+                match declaration.kind, value:
+                    case "index", Directory() | Url():
+                        value = self._index(value, declaration, ecosystem)
+                    case "path", str() if value:
+                        value = str(self._resolve(value, declaration.attribute))
+                given[name.removeprefix(prefix).replace("-", "_")] = value
+            found.append(ecosystem.inputs(**given))
+        return tuple(found)
 
     def _index(
         self, index: Directory | Url, declaration: Declaration, ecosystem: EcosystemDeclaration
@@ -273,10 +276,16 @@ class Locations:
         return self._safe(value, "index_url") if value else ""
 
     def find_links(self) -> tuple[str, ...]:
-        return tuple(
-            self._safe(link, "find_links") if "://" in link else self._link(link)
-            for link in self.inputs.find_links
-        )
+        found = []
+        for link in self.inputs.find_links:
+            if "://" in link:
+                found.append(self._safe(link, "find_links"))
+                continue
+            path = self._resolve(link, "find_links")
+            if not path.exists():
+                raise PathError(f"{self._label('find_links')}: {path} does not exist")
+            found.append(str(path))
+        return tuple(found)
 
     def insecure_hosts(self) -> tuple[str, ...]:
         for text in self.inputs.insecure_hosts:
@@ -321,12 +330,6 @@ class Locations:
             )
         return str(found)
 
-    def _link(self, link: str) -> str:
-        found = self._resolve(link, "find_links")
-        if not found.exists():
-            raise PathError(f"{self._label('find_links')}: {found} does not exist")
-        return str(found)
-
     def _registry_of(
         self, ecosystem: EcosystemDeclaration
     ) -> tuple[str, Directory | Url | Name | None]:
@@ -343,10 +346,6 @@ class Locations:
             return 1
         return 2 if attribute in self.inputs.given else 0
 
-    def _read_by_name(self) -> set[str]:
-        manifests = [each.manifests for each in self.ecosystems.values() if each.manifests]
-        return {FILENAME, *(name for each in manifests for name in each.names)}
-
     def _resolve(self, path: Path | str, attribute: str) -> Path:
         return resolved(self._base(attribute) / path, self._label(attribute))
 
@@ -362,8 +361,3 @@ class Locations:
 
     def _label(self, attribute: str) -> str:
         return self.inputs.given.get(attribute, attribute.replace("_", "-"))
-
-
-def _bare(url: str) -> str:
-    """Without what may be credentials."""
-    return url.split("?", maxsplit=1)[0].rpartition("@")[2]

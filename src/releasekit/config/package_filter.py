@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import ConfigError, PlanError, UnknownDependency, closest
+from releasekit.errors import ConfigError, UnknownDependency, closest
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -97,8 +97,13 @@ def with_extra(
         if PackageId.parse(dependent).ecosystem not in ecosystems:
             continue
         names = [name for name in names if PackageId.parse(name).ecosystem in ecosystems]
-        if unknown := [name for name in names if name not in known]:
-            raise _unknown(unknown[0], known)
+        if unknown := next((name for name in names if name not in known), ""):
+            near = closest(unknown, known)
+            instead = f"Did you mean {near!r}?" if near else "Use ECOSYSTEM:NAME."
+            raise UnknownDependency(
+                f"releasekit.toml: [dependencies] names {unknown!r}, which is not a package here",
+                hint=f"{instead} {spell('plan')} lists them.",
+            )
         edges = tuple(
             Dependency(on=known[name].id, kind=DependencyKind.EXTRA) for name in names[1:]
         )
@@ -107,22 +112,13 @@ def with_extra(
     return list(known.values())
 
 
-def _unknown(name: str, known: Collection[str]) -> PlanError:
-    near = closest(name, known)
-    instead = f"did you mean {near!r}?" if near else "use ECOSYSTEM:NAME."
-    return UnknownDependency(
-        f"releasekit.toml: [dependencies] names {name!r}, which is not a package here",
-        hint=f"{instead[0].upper()}{instead[1:]} {spelled('plan')} lists them.",
-    )
-
-
 def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[PackageId]:
     ids = {package for package in public if matches(package, [pattern])}
     if not ids:
         near = closest(pattern, [each.name for each in public])
         raise ConfigError(
             f"{key}: {pattern!r} matches no package that can be published",
-            hint=f"Did you mean {near!r}?" if near else f"{spelled('plan')} lists them.",
+            hint=f"Did you mean {near!r}?" if near else f"{spell('plan')} lists them.",
             problem=Problem.NOTHING_MATCHES,
         )
     return ids

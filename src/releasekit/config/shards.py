@@ -39,7 +39,14 @@ class ShardCounts:
                     hint=f"Write a number, or ECOSYSTEM=NUMBER with one of {known}.",
                     problem=Problem.UNKNOWN_NAME,
                 )
-            number = _number(count.strip(), label)
+            text = count.strip()
+            if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST):
+                raise ConfigError(
+                    f"{label}: {text[:60]!r} is not a number of jobs; write one from 1 to {MOST}, "
+                    "or ECOSYSTEM=NUMBER",
+                    problem=Problem.SHARDS,
+                )
+            number = int(text)
             if found.setdefault(name, number) != number:
                 raise ConfigError(
                     f"{label}: {found[name]} and {number} jobs for "
@@ -53,16 +60,6 @@ class ShardCounts:
 
     def count(self, ecosystem: str) -> int:
         return self.of.get(ecosystem, self.everywhere)
-
-
-def _number(text: str, label: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST):
-        raise ConfigError(
-            f"{label}: {text[:60]!r} is not a number of jobs; write one from 1 to {MOST}, "
-            "or ECOSYSTEM=NUMBER",
-            problem=Problem.SHARDS,
-        )
-    return int(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,16 +88,14 @@ _READERS: Final[Mapping[object, Reader]] = {
 
 
 def _reader(annotation: object) -> Reader:
-    if get_origin(annotation) is Literal:
-        return _one_of(get_args(annotation))
-    read: Reader = _READERS.get(annotation) or get_args(annotation)[1]
-    return read
+    choices = get_args(annotation)
+    if get_origin(annotation) is not Literal:
+        read: Reader = _READERS.get(annotation) or choices[1]
+        return read
 
-
-def _one_of(choices: tuple[str, ...]) -> Reader:
-    def read(_key: str, value: object) -> object:
+    def choose(_key: str, value: object) -> object:
         if value not in choices:
-            raise ValueError(f"Write one of {', '.join(repr(each) for each in choices if each)}.")
+            raise ValueError(f"Write one of {', '.join(map(repr, filter(None, choices)))}.")
         return value
 
-    return read
+    return choose

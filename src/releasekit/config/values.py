@@ -143,10 +143,6 @@ def path_or_url(value: str) -> Path | Url:
     return Url(value) if "://" in value else Path(value)
 
 
-def dist_directory(value: str) -> Dist:
-    return Dist(Path(value))
-
-
 def registry(value: str) -> Directory | Url:
     """The shape only: which URLs and names are good, and where a relative directory starts, is
     decided by the code that knows the other inputs.

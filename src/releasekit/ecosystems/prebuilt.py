@@ -16,7 +16,7 @@ from releasekit.errors import PackageError, PlanError, did_you_mean
 from releasekit.host import durable
 from releasekit.model import Artifact, Dependency, Package, PackageId
 from releasekit.problems import Problem
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ def _with_prebuilt(
             if owner.name not in names:
                 raise dist_error(
                     f"{place.label} is not a package here{did_you_mean(owner.name, names)}",
-                    f"{spelled('plan')} lists them.",
+                    f"{spell('plan')} lists them.",
                 )
     completed = dict(targets)
     for name, target in targets.items():

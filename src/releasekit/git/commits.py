@@ -50,34 +50,26 @@ class Commits:
         self._processes = processes
         self._committers: dict[str, Signature] = {}
 
-    async def exists(self, id: str) -> bool:  # noqa: A002 - the field's word
-        """Whether it is a commit that is here: a shallow clone has few of them."""
-        return id in await self.existing([id])
-
-    async def existing(self, ids: Iterable[str]) -> frozenset[str]:
-        """Those of them that are commits and here."""
+    async def find_existing(self, ids: Iterable[str]) -> frozenset[str]:
+        """Those of them that are commits and here: a shallow clone has few of them."""
         asked = [each for each in dict.fromkeys(ids) if _ID.fullmatch(each)]
         if not asked:
             return frozenset()
-        told = await self.git(
+        told = await self.run_git(
             *("cat-file", "--batch-check=%(objectname) %(objecttype)"),
             stdin="".join(f"{each}\n" for each in asked),
         )
         lines = (line.partition(" ") for line in told.splitlines())
         return frozenset(name for name, _, kind in lines if kind == "commit")
 
-    async def committer(self, id: str) -> Signature:  # noqa: A002
-        """Of a commit that is here."""
-        return (await self.committers([id]))[id]
-
-    async def committers(self, ids: Iterable[str]) -> dict[str, Signature]:
+    async def read_committers(self, ids: Iterable[str]) -> dict[str, Signature]:
         """Of commits that are here, by one process."""
         wanted = list(dict.fromkeys(ids))
         asked = [each for each in wanted if each not in self._committers]
         if asked:
             # Names may hold any character but NUL, and dates may be none.
             form = "--format=%H%x00%ct%x00%cn%x00%ce"
-            told = await self.git(
+            told = await self.run_git(
                 *_LOG, "--no-walk", form, "--stdin", stdin="".join(f"{each}\n" for each in asked)
             )
             fields = told.split("\0")
@@ -88,39 +80,31 @@ class Commits:
                 self._committers[name_of.strip("\n")] = signature
         return {each: self._committers[each] for each in wanted}
 
-    async def head(self) -> str:
+    async def read_head(self) -> str:
         """The commit that is checked out; empty where nothing is committed."""
-        return await self._peeled("HEAD")
+        try:
+            return (await self.run_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")).strip()
+        except CommandFailed:
+            return ""
 
-    async def local_tag(self, name: str) -> str:
-        """The commit that a tag here leads to; empty without such a tag."""
-        return await self._peeled(f"refs/tags/{name}")
-
-    async def local_tags(self) -> dict[str, str]:
+    async def list_tags(self) -> dict[str, str]:
         """All that are here, and the commit that each leads to."""
         form = "%(refname:strip=2)%01%(objecttype)%01%(objectname)%01%(*objectname)"
-        listed = await self.git("for-each-ref", f"--format={form}", "refs/tags")
+        listed = await self.run_git("for-each-ref", f"--format={form}", "refs/tags")
         rows = (line.split("\x01") for line in listed.split("\n") if line)
         return {name: peeled or oid for name, _, oid, peeled in rows}
 
-    async def _peeled(self, reference: str) -> str:
-        try:
-            told = await self.git("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
-        except CommandFailed:
-            return ""
-        return told.strip()
-
     async def is_shallow(self) -> bool:
-        return (await self.git("rev-parse", "--is-shallow-repository")).strip() == "true"
+        return (await self.run_git("rev-parse", "--is-shallow-repository")).strip() == "true"
 
-    async def cut_off(self, ids: Iterable[str]) -> frozenset[str]:
+    async def find_cut_off(self, ids: Iterable[str]) -> frozenset[str]:
         """Those of these commits that have parents of which none is here, as a shallow clone ends.
 
         There git shows them as if they had none, but for the object itself.
         """
         if not await self.is_shallow():
             return frozenset()
-        shown = await self.blobs(ids)
+        shown = await self.read_blobs(ids)
         parents = {
             each: [
                 line[7:]
@@ -130,20 +114,17 @@ class Commits:
             for each, data in shown.items()
             if data is not None
         }
-        here = await self.existing(oid for each in parents.values() for oid in each[:1])
+        here = await self.find_existing(oid for each in parents.values() for oid in each[:1])
         return frozenset(each for each, above in parents.items() if above and above[0] not in here)
 
-    async def file_at(self, commit: str, path: Path) -> bytes | None:
-        """A file of a commit, `path` absolute or relative to `top`; None where it has none."""
-        name = self.object_name(commit, path)
-        return (await self.blobs([name])).get(name)
+    def name_object(self, commit: str, path: Path) -> str:
+        """What git calls the file of a commit, `path` absolute or relative to `top`; no process."""
+        return f"{commit}:{self._below_top(path)}"
 
-    def object_name(self, commit: str, path: Path) -> str:
-        """What git calls the file of a commit; no process."""
-        inside = path.relative_to(self.top) if path.is_absolute() else path
-        return f"{commit}:{inside.as_posix()}"
+    def _below_top(self, path: Path) -> str:
+        return (path.relative_to(self.top) if path.is_absolute() else path).as_posix()
 
-    async def blobs(self, names: Iterable[str]) -> dict[str, bytes | None]:
+    async def read_blobs(self, names: Iterable[str]) -> dict[str, bytes | None]:
         """What these objects hold, by name, few processes for all; None for what is not here, and
         for a directory. Bytes that are not UTF-8 come as U+FFFD.
         """
@@ -157,36 +138,35 @@ class Commits:
         # No file holds what is made up now. Git says of it that it is missing, behind each file.
         mark = f"no-{secrets.token_hex(16)}"
         try:
-            told = await self.git(
+            told = await self.run_git(
                 *("cat-file", f"--batch={mark} %(objecttype)"),
                 stdin="".join(f"{each}\n{mark}\n" for each in names),
             )
         except CommandFailed:
             if len(names) == 1:
                 return {names[0]: None}  # larger than any manifest
+            sizes = await self.run_git(
+                *("cat-file", "--batch-check=%(objectsize)"),
+                stdin="".join(f"{each}\n" for each in names),
+            )
+            # Of what is not here, git says so in the place of a size.
             small = [
-                name for name, size in (await self._sizes(names)).items() if size <= MAX_OUTPUT
+                name
+                for name, size in zip(names, sizes.split("\n"), strict=False)
+                if not (size.isdecimal() and int(size) > MAX_OUTPUT)
             ]
             if len(small) < len(names):
                 return dict.fromkeys(names) | (await self._blobs(small) if small else {})
             half = len(names) // 2
             return await self._blobs(names[:half]) | await self._blobs(names[half:])
-        parts = told.split(f"{mark} missing\n")[:-1]
-        return {name: _content(part, mark) for name, part in zip(names, parts, strict=True)}
+        found: dict[str, bytes | None] = {}
+        for name, part in zip(names, told.split(f"{mark} missing\n")[:-1], strict=True):
+            head, _, content = part.partition("\n")
+            is_read = head in {f"{mark} blob", f"{mark} commit"}
+            found[name] = content.removesuffix("\n").encode() if is_read else None
+        return found
 
-    async def _sizes(self, names: Sequence[str]) -> dict[str, int]:
-        """Of what is here."""
-        told = await self.git(
-            *("cat-file", "--batch-check=%(objectsize)"),
-            stdin="".join(f"{each}\n" for each in names),
-        )
-        lines = told.split("\n")
-        return {
-            name: int(line) if line.isascii() and line.isdigit() else 0
-            for name, line in zip(names, lines, strict=False)
-        }
-
-    async def touching(
+    async def list_commits(
         self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
     ) -> tuple[Commit, ...]:
         """What changed these files and directories and not only those `without`; merges are left
@@ -194,7 +174,7 @@ class Commits:
         """
         if until.startswith("-"):
             return ()
-        told = await self.git(
+        told = await self.run_git(
             *(*_LOG, "--no-merges", f"--max-count={MOST_COMMITS}", "--format=%H%x01%s%x01%an"),
             *(until, *([f"^{since}"] if since else []), "--"),
             *(self._pathspec(path, "top,literal") for path in paths),
@@ -205,21 +185,21 @@ class Commits:
 
     def _pathspec(self, path: Path, magic: str) -> str:
         """https://git-scm.com/docs/gitglossary#Documentation/gitglossary.txt-aiddefpathspecapathspec"""
-        inside = path.relative_to(self.top) if path.is_absolute() else path
-        place = inside.as_posix()
+        place = self._below_top(path)
         return f":({magic}){'' if place == '.' else place}"
 
-    async def first_parents(self, start: str, names: Iterable[str], most: int) -> str:
+    async def log_first_parents(self, start: str, names: Iterable[str], most: int) -> str:
         """The commits from `start` along the first parents that change files of these names, at
         most so many, as `versions` reads them.
         """
-        specs = [f":(top,glob)**/{_quoted(name)}" for name in names]
-        return await self.git(
+        quoted = (re.sub(r"([\\*?\[])", r"\\\1", name) for name in names)
+        specs = [f":(top,glob)**/{name}" for name in quoted]
+        return await self.run_git(
             *(*_LOG, "--first-parent", "-m", "--raw", "--no-abbrev", "-M"),
             *(f"--max-count={most}", "--format=commit %H %P", start, "--", *specs),
         )
 
-    async def git(self, *arguments: str, stdin: str | None = None) -> str:
+    async def run_git(self, *arguments: str, stdin: str | None = None) -> str:
         done = await self._processes.run(
             ["git", "--no-replace-objects", *arguments],
             cwd=self.top,
@@ -228,13 +208,3 @@ class Commits:
             stdin=stdin,
         )
         return done.stdout
-
-
-def _quoted(name: str) -> str:
-    return re.sub(r"([\\*?\[])", r"\\\1", name)
-
-
-def _content(part: str, mark: str) -> bytes | None:
-    head, _, content = part.partition("\n")
-    is_read = head in {f"{mark} blob", f"{mark} commit"}
-    return content.removesuffix("\n").encode() if is_read else None

@@ -65,7 +65,7 @@ class Signature:
         return f"{self.name} <{self.email}> {self.time_s} +0000"
 
 
-def tree_object(entries: Mapping[str, TreeEntry]) -> Object:
+def make_tree(entries: Mapping[str, TreeEntry]) -> Object:
     def order(name: str) -> bytes:
         # Directories sort as if their names ended in a slash.
         return f"{name}/".encode() if entries[name].mode == TREE_MODE else name.encode()
@@ -77,12 +77,12 @@ def tree_object(entries: Mapping[str, TreeEntry]) -> Object:
     return Object("tree", content)
 
 
-def commit_object(root: str, parent: str, by: Signature, message: str) -> Object:
+def make_commit(root: str, parent: str, by: Signature, message: str) -> Object:
     text = f"tree {root}\nparent {parent}\nauthor {by}\ncommitter {by}\n\n{message}\n"
     return Object("commit", text.encode())
 
 
-def tag_object(name: str, on: str, by: Signature, message: str) -> Object:
+def make_tag(name: str, on: str, by: Signature, message: str) -> Object:
     text = f"object {on}\ntype commit\ntag {name}\ntagger {by}\n\n{message}\n"
     return Object("tag", text.encode())
 

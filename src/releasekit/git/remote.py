@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.host.github import REPOSITORY
 from releasekit.http.client import one_line
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from releasekit.host.process import Processes
 
-_REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
+
 TIMEOUT_S: Final = 300.0
 # What git needs to find the user's credentials and settings. None of it is secret, and no build
 # gets it.
@@ -119,7 +120,7 @@ class Remote:
         self._seen: dict[str, RemoteTag] | PackageError = {}
         self._leads_to: tuple[str, ...] = ()
 
-    async def tags(self) -> Mapping[str, RemoteTag]:
+    async def list_tags(self) -> Mapping[str, RemoteTag]:
         """By name. One look at the remote answers all calls made before it began,
         also with an error: Transient, Denied or Rejected.
         """
@@ -129,22 +130,19 @@ class Remote:
                 # Other tasks that are about to ask get this answer too.
                 await asyncio.sleep(0)
                 looked_at = next(self._clock)
-                self._seen = await self._look()
+                try:
+                    # Git takes any other name for a path, which may lead to what comes with the
+                    # sources.
+                    await self._check_where()
+                    self._seen = parse_tags(await self._git("ls-remote", "--tags", self._name))
+                except CommandFailed as error:
+                    self._seen = explain(error, f"git remote {self._name}", writing=False)
+                except Rejected as refused:
+                    self._seen = refused
                 self._looked_at = looked_at
             if isinstance(self._seen, PackageError):
                 raise self._seen
             return self._seen
-
-    async def _look(self) -> dict[str, RemoteTag] | PackageError:
-        try:
-            # Git takes any other name for a path, which may lead to what comes with the sources.
-            await self._check_where()
-            listed = await self._git("ls-remote", "--tags", self._name)
-        except CommandFailed as error:
-            return explain(error, f"git remote {self._name}", writing=False)
-        except Rejected as refused:
-            return refused
-        return parse_tags(listed)
 
     async def _check_where(self) -> None:
         """Raises Rejected where the remote leads elsewhere than at the first look, which is taken
@@ -156,7 +154,7 @@ class Remote:
             return
         new = [line for text in now for line in text.splitlines()]
         place = next((each for each in new if each not in "".join(self._leads_to).splitlines()), "")
-        where = visible(clip(without_userinfo(place), _MAX_PLACE)) or "fewer places"
+        where = visible(clip(strip_userinfo(place), _MAX_PLACE)) or "fewer places"
         raise Rejected(
             f"git remote {self._name} leads to {where} now, and did not when the run began",
             hint="A build may have changed that: see `git remote -v`, `git config --list "
@@ -164,12 +162,10 @@ class Remote:
             problem=Problem.TAG_REFUSED,
         )
 
-    async def url(self) -> str:
-        """Where a push goes, without who pushes and their password; empty without such
-        remote.
-        """
+    async def find_url(self) -> str:
+        """Where a push goes, without the user and the password; empty without such a remote."""
         try:
-            return without_userinfo(await self._push_url())
+            return strip_userinfo(await self._push_url())
         except CommandFailed:
             return ""
 
@@ -246,7 +242,7 @@ def parse_tags(listed: str) -> dict[str, RemoteTag]:
     }
 
 
-def without_userinfo(url: str) -> str:
+def strip_userinfo(url: str) -> str:
     """Of `https://me:secret@host/x` and of `git@host:x` alike."""
     scheme, separator, rest = url.rpartition("://")
     place, slash, path = rest.partition("/")
@@ -257,7 +253,10 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     """What a failed git command means, which only its messages tell."""
     log = [line[:_MAX_LINE] for line in error.log]
     text = "\n".join([*log, str(error)])
-    words = one_line(_USERINFO.sub("://***@", "; ".join(_telling(log)) or str(error)))
+    # The lines that give the reason, each once, the server's own words first.
+    found = [pattern.sub("", line) for pattern in _TELLING for line in log if pattern.search(line)]
+    reasons = list(dict.fromkeys(found))[:3] or log[-2:]
+    words = one_line(_USERINFO.sub("://***@", "; ".join(reasons) or str(error)))
     message = f"{what}: {words}"
     if _NEVER_SENT.search(text):
         return Transient(message, hint=PASSING)
@@ -278,8 +277,8 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
         return Rejected(
             f"{what}: a rule protects the tag: {words}", hint=_REFUSED, problem=Problem.TAG_REFUSED
         )
-    found = _STATUS.search(text)
-    status = int(found[1]) if found else 0
+    match = _STATUS.search(text)
+    status = int(match[1]) if match else 0
     if is_passing(status) or _PASSING.search(text):
         ambiguous = writing and "error: 429" not in text
         return Transient(message, ambiguous=ambiguous, hint=PASSING)
@@ -288,13 +287,7 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     )
 
 
-def _telling(log: Sequence[str]) -> list[str]:
-    """The lines that give the reason, each once, the server's own words first."""
-    found = [pattern.sub("", line) for pattern in _TELLING for line in log if pattern.search(line)]
-    return list(dict.fromkeys(found))[:3] or [*log[-2:]]
-
-
-def repository_at(url: str, server: str) -> str:
+def find_repository(url: str, server: str) -> str:
     """OWNER/NAME of a remote's URL on that server; empty for any other.
 
     https://docs.github.com/en/get-started/git-basics/about-remote-repositories
@@ -303,4 +296,4 @@ def repository_at(url: str, server: str) -> str:
     scp = re.fullmatch(r"(?:[^@/]+@)?([^:/]+):(?!//)(.+)", url)
     where, path = (scp[1], scp[2]) if scp else (urlsplit(url).hostname, urlsplit(url).path)
     found = path.strip("/").removesuffix(".git")
-    return found if where == host and _REPOSITORY.fullmatch(found) else ""
+    return found if where == host and REPOSITORY.fullmatch(found) else ""

@@ -38,7 +38,7 @@ class _Unread(Exception):
         self.names = names
 
 
-async def first_commits(
+async def find_first_commits(
     wanted: Mapping[Package, VersionAt], commits: Commits
 ) -> dict[PackageId, str]:
     """The oldest commit on the first-parent line of HEAD from which on each package has had its
@@ -49,20 +49,20 @@ async def first_commits(
     as git knows them again. Raises CommandFailed.
     """
     walks = [_Walk(package, version_at) for package, version_at in wanted.items()]
-    head = await commits.head()
+    head = await commits.read_head()
     if head:
         line = _Line(commits, head)
-        await _at_head(walks, line)
+        await line.visit(walks, _Walk.begin)
         listed: set[str] = set()
         while names := {name for walk in walks if walk.goes_on for name in walk.names} - listed:
             listed |= names
-            await _followed([walk for walk in walks if walk.goes_on], line, listed)
+            await _follow([walk for walk in walks if walk.goes_on], line, listed)
     found = {walk.package.id: walk.first for walk in walks}
-    cut = await commits.cut_off(filter(None, set(found.values()))) if head else frozenset()
+    cut = await commits.find_cut_off(filter(None, set(found.values()))) if head else frozenset()
     return {package: "" if first in cut else first for package, first in found.items()}
 
 
-async def versions_at(
+async def find_versions(
     wanted: Mapping[Package, tuple[VersionAt, str]], commits: Commits
 ) -> dict[PackageId, str]:
     """The version that each package had at a commit, empty where its manifests did not say."""
@@ -76,10 +76,10 @@ async def versions_at(
                 walk = _Walk(package, version_at)
                 lines[commit].contents = contents
                 try:
-                    found[package.id] = walk.version(lines[commit])
+                    found[package.id] = walk.read_version(lines[commit])
                 except _Unread as more:
                     unread += more.names
-        contents |= await commits.blobs(unread)
+        contents |= await commits.read_blobs(unread)
     return found
 
 
@@ -101,13 +101,23 @@ class _Walk:
     def names(self) -> set[str]:
         return {path.name for path in self.reads}
 
-    def version(self, line: _Line) -> str:
+    def begin(self, line: _Line) -> None:
+        """At the start of the line: it goes on if the package has its version there."""
+        version = self.read_version(line)
+        self.goes_on = bool(version) and version == self.package.version
+
+    def walk(self, line: _Line) -> None:
+        """As far as the line is listed. Raises _Unread."""
+        while self.goes_on and self.step(line):
+            pass
+
+    def read_version(self, line: _Line) -> str:
         """Before the change that it is at. Raises _Unread."""
         reads: set[Path] = set()
 
         def read(path: Path) -> bytes | None:
             reads.add(path)
-            return line.content(path, self.at, self.ahead)
+            return line.read(path, self.at, self.ahead)
 
         try:
             version = self.version_at(self.package, read)
@@ -119,12 +129,13 @@ class _Walk:
 
     def step(self, line: _Line) -> bool:
         """To the next change of what it reads; whether there was one."""
-        following = [index for path in self.reads if (index := line.after(path, self.at)) >= 0]
+        changes = (line.find_change(path, self.at) for path in self.reads)
+        following = [index for index in changes if index >= 0]
         if not following:
             return False
         passed, self.at = self.at, min(following)
         try:
-            version = self.version(line)
+            version = self.read_version(line)
         except _Unread:
             self.at = passed
             raise
@@ -148,11 +159,11 @@ class _Line:
     today: dict[str, set[str]] = field(default_factory=dict)
     contents: dict[str, bytes | None] = field(default_factory=dict)
 
-    def content(self, path: Path, at: int, ahead: int) -> bytes | None:
-        """Of a path of today before the change `at`. Raises _Unread, which names what is likely to
-        be asked for next as well.
+    def read(self, path: Path, at: int, ahead: int) -> bytes | None:
+        """A path of today before the change `at`. Raises _Unread, which names what is likely to be
+        asked for next as well.
         """
-        place = self._place(path)
+        place = self._locate(path)
         if not place:
             return None
         changes = self.changes.get(place, [])
@@ -163,27 +174,42 @@ class _Line:
             raise _Unread(name, *(old for old in later if old not in self.contents))
         return self.contents[name] if name else None
 
-    def after(self, path: Path, at: int) -> int:
+    def find_change(self, path: Path, at: int) -> int:
         """The index of the next change of a path of today; -1 where there is none."""
-        changes = self.changes.get(self._place(path), [])
+        changes = self.changes.get(self._locate(path), [])
         position = bisect.bisect_right(changes, at, key=lambda change: change[0])
         return changes[position][0] if position < len(changes) else -1
 
-    def _place(self, path: Path) -> str:
+    def _locate(self, path: Path) -> str:
         inside = path.is_relative_to(self.history.top)
         return path.relative_to(self.history.top).as_posix() if inside else ""
+
+    async def visit(self, walks: Iterable[_Walk], step: Callable[[_Walk, _Line], None]) -> None:
+        """Take this `step` of each walk, again for as long as it reads what is not known yet."""
+        waiting = list(walks)
+        while waiting:
+            unread: list[str] = []
+            still: list[_Walk] = []
+            for walk in waiting:
+                try:
+                    step(walk, self)
+                except _Unread as more:
+                    unread += more.names
+                    still.append(walk)
+            self.contents |= await self.history.read_blobs(unread)
+            waiting = still
 
     async def list_more(self, names: Iterable[str], most: int) -> int:
         """How many commits were asked for, fewer than `most` where each changes many files."""
         try:
-            told = await self.history.first_parents(self.following, names, most)
+            log = await self.history.log_first_parents(self.following, names, most)
         except CommandFailed:
             if most == 1:
                 raise
             return await self.list_more(names, max(1, most // 8))
         count = 0
         parent = ""
-        for commit, parent, entries in _parsed(told):  # noqa: B007
+        for commit, parent, entries in _parse_log(log):  # noqa: B007
             count += 1
             self._add(commit, entries)
         self.following = parent if count == most else ""
@@ -205,59 +231,25 @@ class _Line:
             self.today[source] = self.today.get(source, {source}) | names
 
 
-async def _at_head(walks: list[_Walk], line: _Line) -> None:
-    """Those go on that have their version there."""
-    waiting = walks
-    while waiting:
-        unread: list[str] = []
-        still: list[_Walk] = []
-        for walk in waiting:
-            try:
-                version = walk.version(line)
-                walk.goes_on = bool(version) and version == walk.package.version
-            except _Unread as more:
-                unread += more.names
-                still.append(walk)
-        line.contents |= await line.history.blobs(unread)
-        waiting = still
-
-
-async def _followed(walks: list[_Walk], line: _Line, names: set[str]) -> None:
+async def _follow(walks: list[_Walk], line: _Line, names: set[str]) -> None:
     """Along the line, from its start, with the changes of all files of these names."""
     line.commits, line.changes, line.today, line.following = [], {}, {}, line.start
     for walk in walks:
         walk.at = -1
-    await _at_head(walks, line)  # what it reads there, which is known by now
+    await line.visit(walks, _Walk.begin)  # what it reads there, which is known by now
     most = _FIRST
     while line.following and any(walk.goes_on for walk in walks):
         most = min(8 * await line.list_more(names, most), _MOST)
-        await _walked(walks, line)
+        await line.visit([walk for walk in walks if walk.goes_on], _Walk.walk)
         if any(walk.goes_on and not walk.names <= names for walk in walks):
             return  # those read what is not listed
 
 
-async def _walked(walks: list[_Walk], line: _Line) -> None:
-    """As far as the line is listed."""
-    waiting = [walk for walk in walks if walk.goes_on]
-    while waiting:
-        unread: list[str] = []
-        still: list[_Walk] = []
-        for walk in waiting:
-            try:
-                while walk.goes_on and walk.step(line):
-                    pass
-            except _Unread as more:
-                unread += more.names
-                still.append(walk)
-        line.contents |= await line.history.blobs(unread)
-        waiting = still
-
-
-def _parsed(told: str) -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
+def _parse_log(log: str) -> Iterator[tuple[str, str, list[tuple[str, str, str]]]]:
     """Commit, first parent, and what it changed: the object before, the path, and what that was
     called where it is renamed. https://git-scm.com/docs/git-diff#_raw_output_format
     """
-    fields = iter(told.split("\0"))
+    fields = iter(log.split("\0"))
     commit, parent = "", ""
     entries: list[tuple[str, str, str]] = []
     for text in fields:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 from urllib.parse import urlsplit
 
 from releasekit.host.files import read_head
-from releasekit.host.github import API, SERVER, page_of_run
+from releasekit.host.github import API, REPOSITORY, SERVER, page_of_run
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ HARMLESS: Final = (
 _LINKED: Final = re.compile(
     r"https://[A-Za-z0-9.-]+(:[0-9]+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
 )
-_REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
+
 # Events that start a job for a pull request, which any user may open.
 # https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows
 PULL_REQUEST_EVENTS: Final = frozenset(
@@ -93,7 +93,7 @@ class CI:
             is_actions=environment.get("GITHUB_ACTIONS") == "true",
             server=environment.get("GITHUB_SERVER_URL", SERVER).rstrip("/"),
             api=environment.get(API_URL, API),
-            repository=repository if _REPOSITORY.fullmatch(repository) else "",
+            repository=repository if REPOSITORY.fullmatch(repository) else "",
             event=environment.get("GITHUB_EVENT_NAME", ""),
             ref=environment.get("GITHUB_REF", ""),
             checkout=environment.get("GITHUB_WORKSPACE", ""),

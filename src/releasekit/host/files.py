@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from releasekit.errors import PathError, Unreadable
 from releasekit.host import durable
-from releasekit.text.bounds import bounded
+from releasekit.text.bounds import check_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,7 +126,7 @@ def read_parsed(path: Path, parse: Callable[[str], T], *, complaint: str, max_by
     """
     text = read_text(path, max_bytes=max_bytes).removeprefix("\ufeff")
     try:
-        return bounded(parse(text))
+        return check_bounds(parse(text))
     except RecursionError as error:
         raise Unreadable(f"{path} {complaint}: it is nested too deeply") from error
     except ValueError as error:

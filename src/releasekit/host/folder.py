@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _PLAIN: Final = os.O_NOFOLLOW | os.O_CLOEXEC
 # Only Linux has it. Elsewhere it is 0, and opening a directory for writing fails.
@@ -106,12 +106,7 @@ class Folder:
         with self._telling(new):
             with contextlib.suppress(FileNotFoundError):
                 _require_regular(self._status(new))
-            os.replace(
-                old,
-                new,
-                src_dir_fd=self._descriptor,
-                dst_dir_fd=self._descriptor,
-            )
+            os.replace(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def link(self, old: str, new: str) -> None:
         """Give the regular file `old` a second name, where nothing has that name yet; file systems
@@ -163,29 +158,23 @@ class Folder:
 
     def is_directory(self, name: str) -> bool:
         """Whether a directory has this name, and not a link to one."""
-        with self._telling(name):
-            try:
-                return stat.S_ISDIR(self._status(name).st_mode)
-            except FileNotFoundError:
-                return False
+        return self._has(name, stat.S_ISDIR)
 
     def is_file(self, name: str) -> bool:
         """Whether a regular file has this name, and not a link to one."""
+        return self._has(name, stat.S_ISREG)
+
+    def _has(self, name: str, is_kind: Callable[[int], bool]) -> bool:
         with self._telling(name):
             try:
-                return stat.S_ISREG(self._status(name).st_mode)
+                return is_kind(self._status(name).st_mode)
             except FileNotFoundError:
                 return False
 
     def move(self, name: str, into: Folder, new: str) -> None:
         """Put what has this name, a link itself too, in a free place or an empty directory's."""
         with self._telling(name):
-            os.rename(
-                name,
-                new,
-                src_dir_fd=self._descriptor,
-                dst_dir_fd=into._descriptor,
-            )
+            os.rename(name, new, src_dir_fd=self._descriptor, dst_dir_fd=into._descriptor)
 
     def remove_tree(self, name: str) -> None:
         """Remove a file, a link itself or a directory with all it holds, if it is there.

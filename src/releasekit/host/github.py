@@ -11,6 +11,8 @@ from urllib.parse import quote
 # GitHub Enterprise Server has other ones, and so does Gitea, whose runner runs actions too.
 SERVER: Final = "https://github.com"
 API: Final = "https://api.github.com"
+# OWNER/NAME.
+REPOSITORY: Final = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}")
 # OWNER, NAME and the number, in the path of a run's page, or of one below it.
 RUN_PATH: Final = re.compile(r"/?([\w.-]+)/([\w.-]+)/actions/runs/(\d{1,20})(?:/.*)?")
 

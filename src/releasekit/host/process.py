@@ -203,10 +203,7 @@ class Processes(Resource):
         last lines of its stderr, when it has closed both streams.
         """
         output = Output(self.redact)
-        streams = (
-            Stream(Splitter(receive, limit=MAX_ANSWER).feed),
-            Stream(output.splitter().feed),
-        )
+        streams = (Stream(Splitter(receive, limit=MAX_ANSWER).feed), Stream(output.splitter().feed))
         running = await self._spawn(argv, streams, cwd=cwd, env=env, source=asyncio.subprocess.PIPE)
 
         still_open = {stream.closed for stream in streams}
@@ -325,10 +322,7 @@ class _Running:
     """One process with its group and the read ends of its streams."""
 
     def __init__(
-        self,
-        process: asyncio.subprocess.Process,
-        streams: Sequence[Stream],
-        patience: KillSchedule,
+        self, process: asyncio.subprocess.Process, streams: Sequence[Stream], patience: KillSchedule
     ) -> None:
         self._process = process
         self._streams = streams

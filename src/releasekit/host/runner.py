@@ -16,7 +16,7 @@ import json
 import os
 import selectors
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -31,7 +31,7 @@ from releasekit.host.ci import CI, COMMAND_FILES, OUTPUTS, SUMMARY
 from releasekit.host.folder import Folder
 from releasekit.host.secret_encodings import encode
 from releasekit.problems import Problem
-from releasekit.text.escape import visible, without_command
+from releasekit.text.escape import break_commands, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +121,10 @@ def _command_files(environment: Mapping[str, str]) -> Iterator[Path]:
     """Those that are regular files or not there yet. What this process prints to is not watched, as
     where a workflow redirects a command to the job summary.
     """
-    ours = {_identity(os.fstat(descriptor)) for descriptor in (1, 2) if _is_open(descriptor)}
+    ours = set()
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it was closed
+            ours.add(_identity(os.fstat(descriptor)))
     named = {_real(path) for path in map(environment.get, COMMAND_FILES) if path}
     beside = {
         folder / name
@@ -137,14 +140,6 @@ def _command_files(environment: Mapping[str, str]) -> Iterator[Path]:
         else:
             if stat.S_ISREG(status.st_mode) and _identity(status) not in ours:
                 yield path
-
-
-def _is_open(descriptor: int) -> bool:
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
@@ -288,7 +283,7 @@ class Actions:
 
     def log_text(self, text: str) -> str:
         """`text` for the step's log, as it is but for what the runner would take for commands."""
-        return "\n".join(map(without_command, text.split("\n"))) if self._on else text
+        return "\n".join(map(break_commands, text.split("\n"))) if self._on else text
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:

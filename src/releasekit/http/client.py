@@ -23,19 +23,13 @@ from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Re
 from releasekit.host import durable
 from releasekit.http import traffic
 from releasekit.http.body import ENCODING, read_body, with_body
-from releasekit.http.origins import (
-    check_proxies,
-    describe_request,
-    is_safe,
-    proxy_of,
-    same_origin,
-)
+from releasekit.http.origins import check_proxies, describe_request, is_safe, proxy_of, same_origin
 from releasekit.http.pool import PooledClient
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.model import Artifact
 from releasekit.problems import Problem
 from releasekit.scheduler.retries import PATIENT, WaitBudget
-from releasekit.text.escape import bare_urls, clip, visible
+from releasekit.text.escape import clip, redact_urls, visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -87,7 +81,25 @@ def http_client(
     """
     try:
         check_proxies()
-        return _http_client(pool_size, transport)
+        return PooledClient(
+            pool_size,
+            options={
+                "transport": transport,
+                "verify": httpx.create_ssl_context() if transport is None else False,
+            },
+            shared={
+                "headers": {
+                    "User-Agent": f"releasekit-action/{__version__}",
+                    "Accept-Encoding": ENCODING,
+                },
+                "cookies": _NoCookies(),
+                # A registry may work on an upload for a while after its last byte. Waiting for a
+                # turn in our own pool has no limit: it says nothing about the registry.
+                "timeout": httpx.Timeout(60.0, connect=15.0, pool=None),
+                # Only send_on and download follow redirects: they check where these lead.
+                "follow_redirects": False,
+            },
+        )
     except (ValueError, httpx.InvalidURL, ImportError) as error:
         # httpx imports what speaks SOCKS only where a proxy does.
         why = "it names a SOCKS proxy" if isinstance(error, ImportError) else one_line(str(error))
@@ -103,28 +115,6 @@ def http_client(
             hint="Name a file of certificates in PEM form, or unset all three.",
             problem=Problem.NETWORK_SETTINGS,
         ) from error
-
-
-def _http_client(pool_size: int, transport: httpx.AsyncBaseTransport | None) -> PooledClient:
-    return PooledClient(
-        pool_size,
-        options={
-            "transport": transport,
-            "verify": httpx.create_ssl_context() if transport is None else False,
-        },
-        shared={
-            "headers": {
-                "User-Agent": f"releasekit-action/{__version__}",
-                "Accept-Encoding": ENCODING,
-            },
-            "cookies": _NoCookies(),
-            # A registry may work on an upload for a while after its last byte. Waiting for a turn
-            # in our own pool has no limit: it says nothing about the registry.
-            "timeout": httpx.Timeout(60.0, connect=15.0, pool=None),
-            # Only send_on and download follow redirects: they check where these lead.
-            "follow_redirects": False,
-        },
-    )
 
 
 class _NoCookies(CookieJar):
@@ -470,7 +460,7 @@ def _said(text: str) -> str:
 def one_line(text: str, limit: int = MAX_MESSAGE_CHARS) -> str:
     """`text` made safe to show: no line ends, no control characters, bounded."""
     # Only white space makes the line shorter, and a message has little of it.
-    start = bare_urls(text[: 16 * limit])
+    start = redact_urls(text[: 16 * limit])
     line = " ".join(visible(start).split())
     return clip(line if len(text) <= 16 * limit else f"{line}…", limit)
 

@@ -91,7 +91,7 @@ def snapshot(environ: Mapping[str, str], declared: Collection[str] = ()) -> Snap
     secrets = {
         name: Secret(value.strip())
         for name, value in environ.items()
-        if name in declared or _is_secret(name)
+        if name in declared or (_SECRET_NAME.search(name) and not _PLACE_NAME.search(name))
     }
     rest = {name: value for name, value in environ.items() if name not in secrets}
     return Snapshot(MappingProxyType(rest), MappingProxyType(secrets))
@@ -107,10 +107,6 @@ def require_text(taken: Snapshot, declared: Collection[str]) -> None:
                 f"{name} is not UTF-8; write the secret as its registry gave it",
                 problem=Problem.UNUSABLE_SECRET,
             )
-
-
-def _is_secret(name: str) -> bool:
-    return _SECRET_NAME.search(name) is not None and not _PLACE_NAME.search(name)
 
 
 class Credentials:

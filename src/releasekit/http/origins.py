@@ -10,7 +10,7 @@ import httpx
 
 from releasekit.errors import ConfigError
 from releasekit.problems import Problem
-from releasekit.text.escape import bare_urls, clip, visible
+from releasekit.text.escape import clip, redact_urls, visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -39,7 +39,7 @@ def require_safe(url: str, *, name: str, insecure: Collection[str] = ()) -> http
             problem=Problem.SECRET_IN_THE_OPEN,
         )
     if not is_safe(parsed) and not is_insecure(parsed, insecure):
-        shown = clip(visible(bare_urls(url)), 200)
+        shown = clip(visible(redact_urls(url)), 200)
         host = parsed.raw_host.decode("ascii") if parsed.scheme == "http" else ""
         cure = f"If it is in your own network, name it: `insecure-hosts: {host}`."
         raise ConfigError(

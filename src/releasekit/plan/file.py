@@ -21,7 +21,7 @@ from releasekit.problems import Problem
 from releasekit.report.plans import PLAN_SCHEMA
 from releasekit.report.results import MAX_PACKAGES
 from releasekit.report.text import few
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
 from releasekit.text.json_text import parse_json
 
@@ -47,7 +47,7 @@ class PlanFile:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Raises ConfigError for a file that is not a plan of ours."""
-        hint = f"Write it with {spelled('plan --plan-file FILE')}."
+        hint = f"Write it with {spell('plan --plan-file FILE')}."
         data = read_file(path, max_bytes=MAX_BYTES)
         try:
             document = parse_json(data, max_bytes=None)

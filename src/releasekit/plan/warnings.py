@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PlanError
 from releasekit.git.commits import Commits
-from releasekit.git.versions import versions_at
+from releasekit.git.versions import find_versions
 from releasekit.host.files import repository_of
 from releasekit.model import Action, PackageWarning, WarningName
 from releasekit.plan.changes import (
@@ -297,8 +297,8 @@ async def _compared(
         return {}
     commits = Commits(top, processes)
     try:
-        today = await versions_at({each: (at, "HEAD") for each, at in asked.items()}, commits)
-        then = await versions_at(
+        today = await find_versions({each: (at, "HEAD") for each, at in asked.items()}, commits)
+        then = await find_versions(
             {each: (at, since[each].id) for each, at in asked.items() if today[each.id]}, commits
         )
     except CommandFailed:

@@ -28,7 +28,7 @@ from releasekit.provenance.bundle import MEDIA_TYPE, Bundle
 from releasekit.provenance.checking import Verified, check, is_called, require_signer
 from releasekit.provenance.statement import ABOUT_ORIGIN, PAYLOAD_TYPE, SLSA, canonical
 from releasekit.provenance.trust import NotVerified
-from releasekit.text.json_text import parse_json, values_in
+from releasekit.text.json_text import count_values, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -200,7 +200,7 @@ def bundles_of(data: bytes) -> list[Bundle]:
                 raise ValueError(f"has more than {MAX_BUNDLES} attestations")
             text = canonical(each)
             found.append(_parsed(text))
-            values += values_in(text) + values_in(found[-1].payload)
+            values += count_values(text) + count_values(found[-1].payload)
             if values > MAX_VALUES:
                 raise ValueError(f"has more than {MAX_VALUES} values in its attestations")
     if not found:

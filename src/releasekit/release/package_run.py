@@ -32,7 +32,7 @@ from releasekit.problems import Problem
 from releasekit.report.text import became, few, without_name
 from releasekit.report.view import GENERAL, awaiting_approval
 from releasekit.scheduler.frontier import BLOCKING
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -205,12 +205,12 @@ CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 DRY_RUN: Ending = (Outcome.WOULD_PUBLISH, "built, and not uploaded: a dry run")
 _ACCEPTED: Final = "accepted; it waits for a person's approval"
 _NOT_COMPARED: Final = (
-    f"this identity cannot compare what waits there with what was built; {spelled('approve')} "
+    f"this identity cannot compare what waits there with what was built; {spell('approve')} "
     "compares it"
 )
 _WOULD_BE_STAGED: Final = "built; it would be staged, for a person to approve"
 _APPROVE: Final = (
-    f"Approve what is staged, with {spelled('approve')}, then run the same command again."
+    f"Approve what is staged, with {spell('approve')}, then run the same command again."
 )
 _OTHER_JOB: Final = (
     "Check the job that publishes it, re-run that job, then this one; or raise `wait`."

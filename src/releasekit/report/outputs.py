@@ -14,7 +14,7 @@ from releasekit.problems import mark
 from releasekit.report.remarks import lack_annotations, warning_annotations
 from releasekit.report.text import few, packages
 from releasekit.report.view import View
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def notices(
     if staged:
         verb = "waits" if len(staged) == 1 else "wait"
         title = f"{packages(len(staged))} {verb} for approval"
-        yield "notice", [(title, f"{few(staged)}: approve with {spelled('approve')}")]
+        yield "notice", [(title, f"{few(staged)}: approve with {spell('approve')}")]
 
 
 def _result_annotations(results: Iterable[Result]) -> list[Annotation]:

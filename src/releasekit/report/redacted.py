@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from releasekit.fields import Mark
-from releasekit.text.escape import bare_urls
+from releasekit.text.escape import redact_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ class Redacted:
 
     def text(self, text: str) -> str:
         """Also without what may be one in a URL: its user, its query."""
-        return self.redact(bare_urls(text))
+        return self.redact(redact_urls(text))
 
     def clean(self, value: T) -> T:
         """`value` without secrets in any text that it holds, as the marks of its fields say."""

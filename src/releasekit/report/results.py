@@ -19,7 +19,7 @@ from releasekit.problems import Problem
 from releasekit.report.view import verdict_of
 from releasekit.spent import WAITS, WORK, RunSpent, Spent
 from releasekit.text.codec import Record, row_of
-from releasekit.text.json_text import MAX_VALUES, values_in
+from releasekit.text.json_text import MAX_VALUES, count_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -159,7 +159,7 @@ def load_all(texts: Iterable[tuple[str, bytes]]) -> list[Report]:
     reports: list[Report] = []
     size = values = size_kb = 0
     for where, text in texts:
-        size, values = size + len(text), values + values_in(text)
+        size, values = size + len(text), values + count_values(text)
         if reports and (size > MAX_BYTES or values > MAX_VALUES or size_kb > MAX_KB):
             raise ConfigError(
                 f"{where}: with the results before it, more than {MAX_BYTES} bytes, {MAX_VALUES} "

@@ -190,7 +190,12 @@ class Scheduler(Generic[K]):
                 timer.cancel()
             for deadlines in self._deadlines.values():
                 deadlines.close()
-        return self._result()
+        return RunResult(
+            outcomes=self._frontier.outcomes,
+            reasons=self._reasons.in_the_end(),
+            errors=self._reasons.errors,
+            attempts=self._attempts,
+        )
 
     def pause(self) -> None:
         """Nothing starts until `resume`, not even a retry; what runs goes on."""
@@ -375,14 +380,6 @@ class Scheduler(Generic[K]):
                 outcome = self._frontier.outcomes[name]
                 _tell(self._observer.settled, name, outcome, self._reasons.so_far(name))
         self._advance()
-
-    def _result(self) -> RunResult[K]:
-        return RunResult(
-            outcomes=self._frontier.outcomes,
-            reasons=self._reasons.in_the_end(),
-            errors=self._reasons.errors,
-            attempts=self._attempts,
-        )
 
 
 def _as_listed(tasks: Mapping[K, Task[K]]) -> list[K]:

@@ -14,7 +14,7 @@ from releasekit.host import durable
 from releasekit.host.streams import last_lines, log_pipe
 from releasekit.report.view import OUTPUT, READ_ITS_LOG
 from releasekit.state.directory import MOVE_AWAY, make_state_directory, state_errors
-from releasekit.text.cause import cause_in
+from releasekit.text.cause import find_cause
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -52,7 +52,7 @@ class Log:
         `message` the cause that they name.
         """
         own = error.log if isinstance(error, BuildFailed) else ()
-        cause = cause_in(own or last_lines(self.path, most=_SEARCHED))
+        cause = find_cause(own or last_lines(self.path, most=_SEARCHED))
         return BuildFailed(
             f"{message}: {cause}" if cause and cause not in message else message,
             log=own or last_lines(self.path),

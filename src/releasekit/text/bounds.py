@@ -39,12 +39,12 @@ def parse_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str
     if sum(map(text.count, "[{,=.")) > MAX_MARKS:
         raise ValueError(f"it holds more than {MAX_MARKS} tables, keys and values")
     try:
-        return bounded(tomllib.loads(text, parse_float=parse_float))
+        return check_bounds(tomllib.loads(text, parse_float=parse_float))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
 
-def bounded(document: T) -> T:
+def check_bounds(document: T) -> T:
     """What a parser made, if it is safe to walk through, to compare and to show."""
     level: list[object] = [document]
     count = 0

@@ -45,7 +45,7 @@ _NPM: Final = re.compile(
 )
 
 
-def cause_in(lines: Sequence[str]) -> str:
+def find_cause(lines: Sequence[str]) -> str:
     """The first error of a compiler, else the first test that failed, else the last exception, else
     the last line that calls itself an error; empty where nothing does. It may hold anything but
     control characters.

@@ -8,7 +8,7 @@ from typing import Final
 _MODES: Final = frozenset({"plan", "publish", "report"})
 
 
-def spelled(command: str) -> str:
+def spell(command: str) -> str:
     """`command` with its flags, as it can be copied wherever the reader is."""
     name = command.split(maxsplit=1)[0]
     elsewhere = f"`mode: {name}`" if name in _MODES else f"`./entrypoint.sh {command}`"

@@ -62,7 +62,7 @@ def visible_lines(text: str) -> str:
     return _HIDDEN.sub(lambda found: found[1] or _visible_character(found[0]), text)
 
 
-def bare_urls(text: str) -> str:
+def redact_urls(text: str) -> str:
     """`text` with its URLs cut to what is public of them: no user, no query, no fragment."""
     # Anybody with a presigned URL has access.
     return _WORD.sub(_bare, text) if "://" in text else text
@@ -158,10 +158,10 @@ def gantt_words(text: str) -> str:
 
 def log_line(text: str) -> str:
     """For a line of a CI log: the runner finds no command in it."""
-    return without_command(visible(text))
+    return break_commands(visible(text))
 
 
-def without_command(line: str) -> str:
+def break_commands(line: str) -> str:
     """`line`, in which the runner finds no command.
 
     It looks for "::" at the start of a line and "##[" anywhere:

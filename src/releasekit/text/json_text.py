@@ -60,11 +60,11 @@ def parse_json(
 
 def refuse_many(data: str | bytes, max_values: int) -> None:
     """Raises ValueError for JSON that may stand for more values than that."""
-    if values_in(data) > max_values:
+    if count_values(data) > max_values:
         raise ValueError(f"it holds more than {max_values} values")
 
 
-def values_in(data: str | bytes) -> int:
+def count_values(data: str | bytes) -> int:
     """As many values as JSON may stand for, counted before any of them is made: each but the first
     follows a comma or a bracket. Those within texts count too.
     """
@@ -88,7 +88,7 @@ def _after_space(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def entries(data: bytes, keys: Collection[str]) -> Iterator[tuple[str, str | None, Any]]:
+def read_entries(data: bytes, keys: Collection[str]) -> Iterator[tuple[str, str | None, Any]]:
     """What the lists and objects at these keys of an object hold, one after the other: the key, the
     name ("" in a list), and the value. The first of each key has None for a name, and the list or
     object without what is in it.

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def spliced(text: AnyStr, edits: Iterable[tuple[tuple[int, int], AnyStr]]) -> AnyStr:
+def splice(text: AnyStr, edits: Iterable[tuple[tuple[int, int], AnyStr]]) -> AnyStr:
     """`text` with other text in the place of these spans (start and end), which do not overlap."""
     pieces: list[AnyStr] = []
     position = 0

@@ -16,7 +16,7 @@ import tomlkit
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
 from releasekit.text import bounds
-from releasekit.text.splice import spliced
+from releasekit.text.splice import splice
 
 # The keys, and the index in an array, that lead to a value.
 Where = tuple[str | int, ...]
@@ -30,14 +30,14 @@ def parse_toml(text: str) -> dict[str, Any]:
     return bounds.parse_toml(text.removeprefix("\ufeff"), parse_float=str)
 
 
-def value_at(document: object, where: Where) -> Any:
+def find_value(document: object, where: Where) -> Any:
     """The value there, or None."""
     for key in where:
         document = document.get(key) if isinstance(document, dict) else None
     return document
 
 
-def changed(
+def edit_strings(
     text: str, edits: Mapping[Where, Edit], *, wanted: Mapping[str, object], of: str
 ) -> str:
     """`text` with these edits of strings in it.
@@ -45,7 +45,7 @@ def changed(
     Raises PlanError, about the manifest `of` a package, if the result does not say `wanted`.
     """
     found = _spans(text, tuple(edits))
-    edited = spliced(text, (edits[where](text, span) for where, span in found.items()))
+    edited = splice(text, (edits[where](text, span) for where, span in found.items()))
     try:
         said = parse_toml(edited)
     except ValueError:

@@ -44,20 +44,20 @@ class Past:
         self.changes = [Commit(f"{number:040x}", text, "A") for number, text in enumerate(changes)]
         self.asked: tuple[object, ...] = ()
 
-    def object_name(self, commit: str, path: Path) -> str:
+    def name_object(self, commit: str, path: Path) -> str:
         return f"{commit}:{path.relative_to(ROOT).as_posix()}"
 
-    async def blobs(self, names: Iterable[str]) -> dict[str, bytes | None]:
+    async def read_blobs(self, names: Iterable[str]) -> dict[str, bytes | None]:
         found = {name: self.files.get(name.partition(":")[2]) for name in names}
         return {name: None if text is None else text.encode() for name, text in found.items()}
 
-    async def touching(
+    async def list_commits(
         self, paths: Iterable[Path], *, since: str, until: str, without: Iterable[Path]
     ) -> list[Commit]:
         self.asked = ([*paths], since, until, [*without])
         return self.changes
 
-    async def existing(self, ids: Iterable[str]) -> list[str]:
+    async def find_existing(self, ids: Iterable[str]) -> list[str]:
         return [each for each in ids if each == "here"]
 
 

@@ -12,7 +12,7 @@ import fakes
 from releasekit.announce.post_release import PostRelease
 from releasekit.announce.tags import Tagging
 from releasekit.announced import Announcement, Status, Tag
-from releasekit.git.remote import repository_at
+from releasekit.git.remote import find_repository
 from releasekit.http.client import RetryPolicy
 from releasekit.model import Action, Outcome, Plan, PlannedPackage, Result
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_the_repository_of_a_remote(url: str, expected: str) -> None:
-    assert repository_at(url, "https://github.com") == expected
+    assert find_repository(url, "https://github.com") == expected
 
 
 class Slow:
@@ -54,7 +54,7 @@ class Slow:
         self.stopped = stopped
         self.asked = 0
 
-    async def tags(self) -> Mapping[str, RemoteTag]:
+    async def list_tags(self) -> Mapping[str, RemoteTag]:
         self.asked += 1
         self.stopped.set()
         await asyncio.Event().wait()

@@ -18,10 +18,10 @@ BY = Signature("Änne", "a@example.invalid", 1_700_000_000)
 
 def release(parent: str = "1" * 40) -> TagBundle:
     blob = Object("blob", b"module a.b/c\n" * 100)
-    root = objects.tree_object({"go.mod": TreeEntry(objects.FILE_MODE, blob.id)})
-    commit = objects.commit_object(root.id, parent, BY, "Release")
+    root = objects.make_tree({"go.mod": TreeEntry(objects.FILE_MODE, blob.id)})
+    commit = objects.make_commit(root.id, parent, BY, "Release")
     return TagBundle(
-        "v1.0.0", parent, (blob, root, commit, objects.tag_object("v1.0.0", commit.id, BY, "m"))
+        "v1.0.0", parent, (blob, root, commit, objects.make_tag("v1.0.0", commit.id, BY, "m"))
     )
 
 
@@ -38,7 +38,7 @@ def test_git_takes_what_is_made(tmp_path: Path) -> None:
         facts, name = line.split("\t")
         mode, _, oid = facts.split(" ")
         entries[name] = TreeEntry(mode.lstrip("0"), oid)
-    assert objects.tree_object(entries).id == git(tmp_path, "rev-parse", "HEAD^{tree}").strip()
+    assert objects.make_tree(entries).id == git(tmp_path, "rev-parse", "HEAD^{tree}").strip()
 
     bundle = release(git(tmp_path, "rev-parse", "HEAD").strip())
     path = tmp_path / ".git" / "v1.bundle"

@@ -13,7 +13,7 @@ import pytest
 from integration.tools import require_landlock
 from raising import raises
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
-from releasekit.git.remote import Remote, RemoteTag, explain, without_userinfo
+from releasekit.git.remote import Remote, RemoteTag, explain, strip_userinfo
 from releasekit.host.process import Completed, Processes
 from releasekit.host.sandbox import UNCONFINED, Sandbox
 from releasekit.problems import Problem
@@ -108,8 +108,8 @@ def remote(git: Git) -> Remote:
 def test_one_look_answers_everybody_who_had_asked_before() -> None:
     async def main() -> None:
         there = remote(Git())
-        assert await asyncio.gather(*(there.tags() for _ in range(5))) == [{"v0": V0}] * 5
-        assert await there.tags() == {"v0": V0, "v1": V1}
+        assert await asyncio.gather(*(there.list_tags() for _ in range(5))) == [{"v0": V0}] * 5
+        assert await there.list_tags() == {"v0": V0, "v1": V1}
 
     asyncio.run(main())
 
@@ -117,9 +117,11 @@ def test_one_look_answers_everybody_who_had_asked_before() -> None:
 def test_an_error_is_shared_too_and_not_kept() -> None:
     async def main() -> None:
         there = remote(Git("ssh: Connection refused"))
-        answers = await asyncio.gather(*(there.tags() for _ in range(3)), return_exceptions=True)
+        answers = await asyncio.gather(
+            *(there.list_tags() for _ in range(3)), return_exceptions=True
+        )
         assert [type(answer) for answer in answers] == [Transient] * 3
-        assert await there.tags() == {"v0": V0, "v1": V1}
+        assert await there.list_tags() == {"v0": V0, "v1": V1}
 
     asyncio.run(main())
 
@@ -135,7 +137,7 @@ def test_an_error_is_shared_too_and_not_kept() -> None:
     ],
 )
 def test_an_address_is_shown_without_who_pushes(url: str, shown: str) -> None:
-    assert without_userinfo(url) == shown
+    assert strip_userinfo(url) == shown
 
 
 def git(*arguments: str, cwd: Path) -> None:
@@ -168,7 +170,7 @@ def pushed(top: Path, *places: Path) -> PackageError | None:
         async with Processes(environment=environment, sandbox=within) as processes:
             there = Remote("origin", top, processes, environment)
             with suppress(PackageError):
-                await there.tags()
+                await there.list_tags()
             await there.push({"v1": "HEAD"}, objects=top, what="fake:a")
 
     try:
@@ -199,13 +201,13 @@ def test_a_remote_that_leads_elsewhere_meanwhile_gets_no_tag(
     async def main() -> None:
         async with Processes(environment=environment) as processes:
             there = Remote("origin", top, processes, environment)
-            assert await there.tags() == {}
+            assert await there.list_tags() == {}
             git("config", name.format(top=top), value.format(top=top), cwd=top)
             for _ in range(2):
                 with raises(Problem.TAG_REFUSED, match=r"leads to .*evil\.git now"):
                     await there.push({"v1": "HEAD"}, objects=top, what="fake:a")
                 with raises(Problem.TAG_REFUSED, match=r"leads to .*evil\.git now"):
-                    await there.tags()
+                    await there.list_tags()
 
     asyncio.run(main())
     for bare in ("bare.git", "evil.git"):

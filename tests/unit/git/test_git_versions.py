@@ -13,7 +13,7 @@ import pytest
 from fakes import package
 from integration.tools import require_tool
 from releasekit.git.commits import Commit, Commits
-from releasekit.git.versions import first_commits, versions_at
+from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.host.process import Processes
 from workspaces import git
 
@@ -77,7 +77,9 @@ def asked(root: Path, ask: Callable[[Commits], Awaitable[T]]) -> T:
 
 
 def first(root: Path, *packages: Package) -> list[str]:
-    found = asked(root, lambda commits: first_commits(dict.fromkeys(packages, version_at), commits))
+    found = asked(
+        root, lambda commits: find_first_commits(dict.fromkeys(packages, version_at), commits)
+    )
     return [found[each.id] for each in packages]
 
 
@@ -144,7 +146,7 @@ def test_a_shallow_clone_does_not_know_what_it_lacks(root: Path) -> None:
     git(root.parent, "clone", "--quiet", "--depth=2", root.as_uri(), str(clone))
     assert first(clone, at(clone, "p/a", "1.0"), at(clone, "p/b", "2.0")) == ["", two]
     assert asked(clone, lambda commits: commits.is_shallow())
-    assert not asked(clone, lambda commits: commits.exists(one))
+    assert not asked(clone, lambda commits: commits.find_existing([one]))
     git(clone, "fetch", "--quiet", "--depth=5")
     assert first(clone, at(clone, "p/a", "1.0")) == [one]
 
@@ -156,13 +158,13 @@ def test_a_thousand_packages_take_few_processes(
     one = commit(root, {f"p/{name}/m.json": said("1.0", name) for name in names})
     ids = [commit(root, {f"p/{name}/m.json": said("2.0", name)}) for name in names[:70]]
     calls: list[str] = []
-    real = Commits.git
+    real = Commits.run_git
 
     async def counted(self: Commits, *arguments: str, stdin: str | None = None) -> str:
         calls.append(arguments[0])
         return await real(self, *arguments, stdin=stdin)
 
-    monkeypatch.setattr(Commits, "git", counted)
+    monkeypatch.setattr(Commits, "run_git", counted)
     packages = [at(root, f"p/{name}", "2.0" if n < 70 else "1.0") for n, name in enumerate(names)]
     assert first(root, *packages) == ids + [one] * 930
     assert len(calls) < 20
@@ -173,34 +175,33 @@ def test_versions_at_other_commits(root: Path) -> None:
     two = commit(root, {"p/a/m.json": said("2.0"), "p/b/m.json": said("1.0", "b")})
     a, b = at(root, "p/a", "2.0"), at(root, "p/b", "1.0")
     wanted = {a: (version_at, one), b: (version_at, two)}
-    found = asked(root, lambda commits: versions_at(wanted, commits))
+    found = asked(root, lambda commits: find_versions(wanted, commits))
     assert found == {a.id: "1.0", b.id: "1.0"}
 
 
 def test_what_is_asked_of_commits(root: Path) -> None:
-    assert asked(root, lambda commits: commits.head()) == ""
+    assert asked(root, lambda commits: commits.read_head()) == ""
     one = commit(root, {"p/a/x": "1\n2", "p/a/sub/y": "é missing\n"}, "One: é")
     git(root, "tag", "--annotate", "--message", "v1", "v1")
     commit(root, {"p/a/sub/y": "2"}, "Below")
     three = commit(root, {"p/a/x": "3"}, "Three")
 
     async def ask(commits: Commits) -> None:
-        assert await commits.head() == three
-        assert await commits.local_tag("v1") == one
-        assert await commits.local_tag("v2") == ""
-        assert await commits.existing([one, "--all", "0" * 40]) == {one}
-        by = await commits.committer(one)
+        assert await commits.read_head() == three
+        assert await commits.list_tags() == {"v1": one}
+        assert await commits.find_existing([one, "--all", "0" * 40]) == {one}
+        by = (await commits.read_committers([one]))[one]
         assert (by.name, by.email) == ("Releaser", "releaser@example.invalid")
         assert not await commits.is_shallow()
-        assert await commits.file_at(one, root / "p/a/sub/y") == "é missing\n".encode()
-        assert await commits.file_at(one, root / "p/a/none") is None
-        assert await commits.file_at(one, root / "p") is None
-        since = await commits.touching(
+        paths = [root / "p/a/sub/y", root / "p/a/none", root / "p"]
+        read = await commits.read_blobs(commits.name_object(one, path) for path in paths)
+        assert [*read.values()] == ["é missing\n".encode(), None, None]
+        since = await commits.list_commits(
             [root / "p/a"], since="v1", until="HEAD", without=[root / "p/a/sub"]
         )
         assert since == (Commit(three, "Three", "Releaser"),)
-        everything = await commits.touching([root], since="", until=three, without=[])
+        everything = await commits.list_commits([root], since="", until=three, without=[])
         assert [each.subject for each in everything] == ["Three", "Below", "One: é"]
-        assert await commits.touching([root], since="", until="--all", without=[]) == ()
+        assert await commits.list_commits([root], since="", until="--all", without=[]) == ()
 
     asked(root, ask)

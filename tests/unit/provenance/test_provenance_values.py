@@ -14,7 +14,7 @@ from releasekit.provenance import verify_files
 from releasekit.provenance.checking import is_signed
 from releasekit.provenance.document import Document
 from releasekit.provenance.verify_files import bundles_of
-from releasekit.text.json_text import values_in
+from releasekit.text.json_text import count_values
 from unit.provenance import bundles
 
 if TYPE_CHECKING:
@@ -83,6 +83,6 @@ def test_the_values_and_lines_of_attestations_are_counted(monkeypatch: pytest.Mo
     with pytest.raises(ValueError, match="and has more than 1 lines"):
         bundles_of(bundle + b"\n\n" + bundle)
     both = b'{"attestations": [%s, %s]}' % (bundle, bundle)
-    monkeypatch.setattr(verify_files, "MAX_VALUES", values_in(both))
+    monkeypatch.setattr(verify_files, "MAX_VALUES", count_values(both))
     with pytest.raises(ValueError, match="values in its attestations"):
         bundles_of(both)

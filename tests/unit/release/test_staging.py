@@ -50,7 +50,7 @@ from releasekit.release.sources import Sources
 from releasekit.report.view import awaiting_approval
 from releasekit.state.directory import make_state_directory
 from releasekit.state.journal import HistoryEntry, Journal, read_history
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -319,7 +319,7 @@ def test_what_cannot_wait_beside_it_is_blocked(bench: Bench) -> None:
     assert results["gui"].reason == "needs other:tool, which is blocked by fake:core"
     for name in ("tool", "gui"):
         assert results[name].hint == (
-            f"Approve what is staged, with {spelled('approve')}, then run the same command again."
+            f"Approve what is staged, with {spell('approve')}, then run the same command again."
         )
     assert bench.other.uploads == []
 

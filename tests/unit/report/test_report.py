@@ -18,7 +18,7 @@ from releasekit.report import (
 )
 from releasekit.report.text import columns, seconds
 from releasekit.report.view import View
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 from sample_runs import (
     artifact,
     mixed_plan,
@@ -261,7 +261,7 @@ def test_notices_say_what_waits() -> None:
             [
                 (
                     "2 packages wait for approval",
-                    f"pypi:http, pypi:extras: approve with {spelled('approve')}",
+                    f"pypi:http, pypi:extras: approve with {spell('approve')}",
                 )
             ],
         )

@@ -15,7 +15,7 @@ from releasekit.host.ci import Origin
 from releasekit.model import Action, Outcome, PackageId, Phase, Span, WarningName
 from releasekit.report import join, load_all, load_results, results_json, results_table, summary
 from releasekit.spent import WAITS, WORK
-from releasekit.text.json_text import values_in
+from releasekit.text.json_text import count_values
 from sample_runs import (
     hostile_text,
     outcomes,
@@ -186,7 +186,7 @@ def test_the_results_of_all_jobs_have_one_limit(
 ) -> None:
     """R40: a release may have any number of jobs."""
     text = results_json(report(result("core"))).encode()
-    enough = {"MAX_BYTES": 3 * len(text), "MAX_VALUES": 3 * values_in(text), "MAX_KB": 18}
+    enough = {"MAX_BYTES": 3 * len(text), "MAX_VALUES": 3 * count_values(text), "MAX_KB": 18}
     monkeypatch.setattr(f"releasekit.report.results.{limit}", enough[limit])
     texts = [(name, text) for name in ("a.json", "b.json", "c.json", "d.json", "e.json")]
     assert len(load_all(texts[:3])) == 3

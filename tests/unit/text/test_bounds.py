@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from releasekit.text import bounds
-from releasekit.text.bounds import MAX_DEPTH, MAX_KEY_PARTS, bounded, parse_toml
+from releasekit.text.bounds import MAX_DEPTH, MAX_KEY_PARTS, check_bounds, parse_toml
 
 MANY = 200_000
 
@@ -61,16 +61,16 @@ def test_aliases_are_counted_as_what_they_stand_for() -> None:
     for _ in range(8):
         value = [value] * 10
     with pytest.raises(ValueError, match="it stands for more than 1000000 values"):
-        bounded(value)
+        check_bounds(value)
     value.append(value)
     with pytest.raises(ValueError, match="more than"):
-        bounded(value)
+        check_bounds(value)
     circle: list[object] = []
     circle.append(circle)
     with pytest.raises(ValueError, match="nested more than 100 levels deep"):
-        bounded(circle)
+        check_bounds(circle)
 
 
 @pytest.mark.parametrize("value", [{"a": [1, (2,), {3}]}, [], 7, "text", None, object])
 def test_anything_else_is_itself(value: object) -> None:
-    assert bounded(value) is value
+    assert check_bounds(value) is value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.text.cause import cause_in
+from releasekit.text.cause import find_cause
 
 PYTHON = """\
 Traceback (most recent call last):
@@ -91,12 +91,12 @@ UV = """\
 )
 def test_the_cause_is_found(output: str, cause: str) -> None:
     """R47"""
-    assert cause_in(output.splitlines()) == cause
+    assert find_cause(output.splitlines()) == cause
 
 
 def test_it_is_one_short_line_of_harmless_characters() -> None:
     """R40"""
-    (line,) = (cause_in([f"ValueError: \x1b[2J{'x' * 1000}"]),)
+    (line,) = (find_cause([f"ValueError: \x1b[2J{'x' * 1000}"]),)
     assert line.startswith("ValueError: \\x1b[2Jxxx")
     assert len(line) == 300
 
@@ -104,4 +104,4 @@ def test_it_is_one_short_line_of_harmless_characters() -> None:
 @pytest.mark.parametrize("part", ["a", "(", ":", "1:", "error ", "Error", "a.b"])
 def test_no_line_takes_long_to_read(part: str) -> None:
     """R51: with a search that goes back and forth, this would not end."""
-    assert len(cause_in([part * 300_000])) <= 300
+    assert len(find_cause([part * 300_000])) <= 300

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from releasekit.text import json_text
-from releasekit.text.json_text import entries, parse_json
+from releasekit.text.json_text import parse_json, read_entries
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -37,7 +37,7 @@ def test_entries_are_those_of_the_whole_document(
     found: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_text, "_FIRST_BYTES", first)
-        for key, name, value in entries(text.encode(), {"a", "b"}):
+        for key, name, value in read_entries(text.encode(), {"a", "b"}):
             if name is None:
                 found[key] = value
             elif isinstance(found[key], list):
@@ -70,7 +70,7 @@ HOSTILE = [
 @pytest.mark.parametrize("data", HOSTILE, ids=range(len(HOSTILE)))
 def test_what_is_no_json_is_a_value_error_in_a_sentence(data: bytes) -> None:
     """R40, R51"""
-    for read in (parse_json, lambda each: list(entries(each, {"a"}))):
+    for read in (parse_json, lambda each: list(read_entries(each, {"a"}))):
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (one of several)
             read(data)
         assert len(str(caught.value)) < 200
@@ -90,7 +90,7 @@ def test_half_a_pair_of_surrogates_is_replaced(text: bytes, value: object) -> No
     found = parse_json(text)
     assert found == value
     json.dumps(found, ensure_ascii=False).encode()
-    assert [each for *_, each in entries(b'{"a": [%s]}' % text, {"a"})][1] == value
+    assert [each for *_, each in read_entries(b'{"a": [%s]}' % text, {"a"})][1] == value
 
 
 def test_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,12 +99,12 @@ def test_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         parse_json(b'"123456789"', max_bytes=10)
     monkeypatch.setattr(json_text, "MAX_ENTRIES", 5)
     with pytest.raises(ValueError, match="more than 5 entries"):
-        list(entries(b'{"a": [1, 2, 3, 4, 5]}', {"a"}))
+        list(read_entries(b'{"a": [1, 2, 3, 4, 5]}', {"a"}))
     monkeypatch.setattr(json_text, "MAX_ENTRIES", 10_000)
     monkeypatch.setattr(json_text, "MAX_ENTRY_BYTES", 10_000)
     for data in (b'{"b": "%s"}', b'{"a": ["%s"]}', b'{"%s": 1}'):
         with pytest.raises(ValueError, match="an entry of more than 10000 bytes"):
-            list(entries(data % (b"x" * 20_000), {"a"}))
+            list(read_entries(data % (b"x" * 20_000), {"a"}))
 
 
 def test_values_are_counted_before_any_is_made() -> None:
@@ -123,8 +123,8 @@ def test_no_value_is_left_out_of_the_count(value: Any) -> None:
         return len(inner) + sum(count(one) for one in inner if isinstance(one, list | dict))
 
     values = count(value) if isinstance(value, list | dict) else 0
-    assert json_text.values_in(json.dumps(value)) >= values
-    assert json_text.values_in(json.dumps(value).encode()) >= values
+    assert json_text.count_values(json.dumps(value)) >= values
+    assert json_text.count_values(json.dumps(value).encode()) >= values
 
 
 def test_an_escape_makes_wide_what_it_is_in_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +162,8 @@ def test_a_text_is_as_large_as_its_widest_character_makes_it(
 
 def test_only_an_object_has_entries() -> None:
     with pytest.raises(ValueError, match="not a JSON object"):
-        list(entries(b"[]", {"a"}))
-    assert list(entries(b'{"a": 7}', {"a"})) == [("a", None, 7)]
+        list(read_entries(b"[]", {"a"}))
+    assert list(read_entries(b'{"a": 7}', {"a"})) == [("a", None, 7)]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from releasekit.errors import PlanError
-from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
+from releasekit.text.toml_text import Edit, Span, Where, edit_strings, find_value, parse_toml
 
 OLD, NEW = "old", "new"
 DOCUMENTS = {
@@ -44,7 +44,7 @@ def test_a_string_is_changed_where_it_stands(document: str, first: str, line_end
     text = first + document.replace("\n", line_end)
     wanted = parse_toml(text)
     wanted["a"]["b"] = NEW
-    after = changed(text, {("a", "b"): written("'new'")}, wanted=wanted, of="pypi:a")
+    after = edit_strings(text, {("a", "b"): written("'new'")}, wanted=wanted, of="pypi:a")
     assert parse_toml(after) == wanted
     before, _, behind = after.partition("'new'")
     assert text.startswith(before)
@@ -60,7 +60,7 @@ def test_several_are_changed_at_once(tables: str) -> None:
         ("c", 1): written("'1'"),
     }
     wanted = {**parse_toml(text), "a": {"b": "4"}, "c": ["old", "1", "old", "3"]}
-    after = changed(text, edits, wanted=wanted, of="pypi:a")
+    after = edit_strings(text, edits, wanted=wanted, of="pypi:a")
     assert after == "c = [\n'old',\n'1',\n\"old\", # 'old'\n'3']\na.b = '4'" + tables
 
 
@@ -68,7 +68,7 @@ def test_several_are_changed_at_once(tables: str) -> None:
 def test_what_would_say_something_else_is_refused(edit: str) -> None:
     text = "[a]\nb = 'old'\n"
     with pytest.raises(PlanError, match=r"pypi:acme: .* cannot be pinned the way") as caught:
-        changed(text, {("a", "b"): written(edit)}, wanted={"a": {"b": NEW}}, of="pypi:acme")
+        edit_strings(text, {("a", "b"): written(edit)}, wanted={"a": {"b": NEW}}, of="pypi:acme")
     assert "by hand" in caught.value.hint
 
 
@@ -79,11 +79,11 @@ def test_what_cannot_be_told_from_another_place_is_refused(last: str) -> None:
     wanted = parse_toml(text)
     wanted["a"]["b"] = NEW
     with pytest.raises(PlanError, match="cannot be pinned"):
-        changed(text, {("a", "b"): written("'new'")}, wanted=wanted, of="pypi:acme")
+        edit_strings(text, {("a", "b"): written("'new'")}, wanted=wanted, of="pypi:acme")
 
 
 def test_what_is_not_there_is_none() -> None:
     document = {"a": {"b": "c"}}
-    assert value_at(document, ("a", "b")) == "c"
-    assert value_at(document, ("a", "x", "y")) is None
-    assert value_at(document, ("a", "b", "c")) is None
+    assert find_value(document, ("a", "b")) == "c"
+    assert find_value(document, ("a", "x", "y")) is None
+    assert find_value(document, ("a", "b", "c")) is None

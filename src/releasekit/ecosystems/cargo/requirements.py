@@ -16,7 +16,7 @@ from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, Version, satisfied
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
-from releasekit.text.toml_text import Edit, Span, Where, changed, parse_toml, value_at
+from releasekit.text.toml_text import Edit, Span, Where, edit_strings, find_value, parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -131,11 +131,11 @@ def pin(
         if mode == "none" or (entry.dev and entry.requirement is None):
             continue
         if entry.requirement is None or (mode == "exact" and entry.requirement != wanted):
-            value_at(document, entry.where)["version"] = wanted
+            find_value(document, entry.where)["version"] = wanted
             # A version is put in front of the path.
             key = "path" if entry.requirement is None else "version"
             edits[(*entry.where, key)] = partial(_edit, entry, wanted)
-    return changed(manifest, edits, wanted=document, of=what) if edits else manifest
+    return edit_strings(manifest, edits, wanted=document, of=what) if edits else manifest
 
 
 def _find_path_dependencies(

@@ -13,7 +13,7 @@ from releasekit.ecosystems.go.paths import parse_version
 from releasekit.errors import ManifestError, PlanError, Unreadable
 from releasekit.host import files
 from releasekit.problems import Problem
-from releasekit.text.splice import spliced
+from releasekit.text.splice import splice
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -268,7 +268,7 @@ def edit_mod(
     lines = {each.line.start for each in mod.replaces if (each.path, each.target) in dropped}
     edits += [(span, "") for span in _find_spans(mod, lines)]
     missing = sorted(set(needed) - {require.path for require in mod.requires})
-    text = spliced(mod.text, edits)
+    text = splice(mod.text, edits)
     if not missing:
         return text
     end = "\r\n" if "\r\n" in text else "\n"

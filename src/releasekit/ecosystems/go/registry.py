@@ -106,7 +106,7 @@ class TagRegistry(Resource):
         return await self._look(package)
 
     async def _look(self, package: Package) -> Published | None:
-        name, tags = self._tag(package), await self._remote.tags()
+        name, tags = self._tag(package), await self._remote.list_tags()
         tag = tags.get(name)
         if tag is None:
             # A proxy would remember that the version does not exist.
@@ -137,7 +137,7 @@ class TagRegistry(Resource):
             # Without a bundle, the tag is there; the proxy fetches what it still lacks.
             if artifact.filename == filenames(package.version)[0]
         ]
-        there = await self._remote.tags() if bundles else {}
+        there = await self._remote.list_tags() if bundles else {}
         moved = [
             bundle.name
             for bundle in bundles

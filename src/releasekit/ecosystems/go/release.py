@@ -23,9 +23,9 @@ from releasekit.git.objects import (
     Object,
     TagBundle,
     TreeEntry,
-    commit_object,
-    tag_object,
-    tree_object,
+    make_commit,
+    make_tag,
+    make_tree,
 )
 from releasekit.graph import reachable
 from releasekit.host import durable
@@ -114,7 +114,7 @@ def build_module(
     name = tag_name(module.path, module.version, where)
     objects = _make_release_commit(module, manifests, sources)
     on = objects[-1].id if objects else sources.head.commit
-    objects.append(tag_object(name, on, by, f"{module.path} {module.version}"))
+    objects.append(make_tag(name, on, by, f"{module.path} {module.version}"))
     bundle = TagBundle(name, sources.head.commit, tuple(objects))
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(by.time_s))
     # Each proxy adds to it. https://go.dev/ref/mod#goproxy-protocol
@@ -167,16 +167,16 @@ def _make_release_commit(
             changed[name] = TreeEntry(FILE_MODE, blob.id)
     if not changed:
         return []
-    objects.append(tree_object({**listed, **changed}))
+    objects.append(make_tree({**listed, **changed}))
     for level in where.parents:
         name = where.relative_to(level).parts[0]
         below = TreeEntry(TREE_MODE, objects[-1].id)
-        objects.append(tree_object({**sources.trees[level], name: below}))
+        objects.append(make_tree({**sources.trees[level], name: below}))
     message = (
         f"Release {module.path} {module.version}\n\n"
         "Its go.mod requires the versions it is released with; its go.sum has their hashes."
     )
-    objects.append(commit_object(objects[-1].id, head.commit, head.by, message))
+    objects.append(make_commit(objects[-1].id, head.commit, head.by, message))
     return objects
 
 

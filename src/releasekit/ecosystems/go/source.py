@@ -14,7 +14,7 @@ from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, File
 from releasekit.ecosystems.shared.archives import BAD_TAR, Tar
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import BuildFailed, CommandFailed
-from releasekit.git.objects import Signature, TreeEntry, tree_object
+from releasekit.git.objects import Signature, TreeEntry, make_tree
 from releasekit.host import durable
 from releasekit.host.files import repository_of
 from releasekit.problems import Problem
@@ -208,7 +208,7 @@ async def _read_trees(
             trees.setdefault(path.parent, {})[path.name] = TreeEntry(mode.lstrip("0"), oid)
     for level, entries in trees.items():
         above = trees[level.parent].get(level.name)
-        if tree_object(entries).id != (above.id if above else head.tree):
+        if make_tree(entries).id != (above.id if above else head.tree):
             raise BuildFailed(
                 f"{git.directory / level}: a file name there is not UTF-8; rename it",
                 problem=Problem.NOT_A_PACKAGE,

@@ -22,7 +22,7 @@ from releasekit.errors import DigestMismatch, Rejected, UnderReview
 from releasekit.host import durable
 from releasekit.http.client import one_line
 from releasekit.problems import Problem
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -171,7 +171,7 @@ class PortalApproval:
             raise Rejected(
                 f"deployment {waiting.id} also holds {_list_components(unseen)}, which is not what "
                 "was staged: nothing of it was published",
-                hint=f"Drop it on {self._deployments.page}, or with {spelled('reject')}, and "
+                hint=f"Drop it on {self._deployments.page}, or with {spell('reject')}, and "
                 "publish the release again.",
                 problem=Problem.CANNOT_APPROVE,
             )

@@ -14,7 +14,7 @@ from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.document import parse_document, read_document
 from releasekit.errors import ManifestError, PlanError
 from releasekit.problems import Problem
-from releasekit.text.splice import spliced
+from releasekit.text.splice import splice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -232,7 +232,7 @@ def pin_versions(
                 ) from error
             if held and mode == "exact" and wanted != f"[{planned[name]}]":
                 edits.append((reference.span, escape(planned[name]).encode()))
-    return spliced(data, edits).decode()
+    return splice(data, edits).decode()
 
 
 def fill_in_pom(data: bytes, project: PomProject) -> bytes:
@@ -253,4 +253,4 @@ def fill_in_pom(data: bytes, project: PomProject) -> bytes:
         for path, (start, end) in read.spans.items()
         if b"${" in data[start:end] and "${" not in model[path]
     ]
-    return spliced(data, edits)
+    return splice(data, edits)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.answers import ResponseRules
 from releasekit.errors import Transient
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ STAGES_ONLY: Final = (
     "trusted publishing publishes from a job without a person's approval."
 )
 WAITS: Final = (
-    f"It is staged, and waits for a person's approval: {spelled('approve')}, or the Staged "
+    f"It is staged, and waits for a person's approval: {spell('approve')}, or the Staged "
     "Packages of your account on npmjs.com."
 )
 _DUAL_USE: Final = (

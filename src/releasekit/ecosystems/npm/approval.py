@@ -37,7 +37,7 @@ from releasekit.errors import (
 from releasekit.http.client import check, retry_after
 from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.problems import Problem
-from releasekit.text.json_text import entries, parse_json
+from releasekit.text.json_text import parse_json, read_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -312,7 +312,7 @@ class PublicVersions(NpmRegistry):
             return {}
 
         def parse_dists() -> dict[str, Mapping[str, Any]]:
-            found = entries(response.content, {"versions"})
+            found = read_entries(response.content, {"versions"})
             return {name: table_in(value, "dist") for _, name, value in found if name is not None}
 
         what = f"{package}: {response.request.url}"

@@ -22,7 +22,7 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT
 from releasekit.errors import ManifestError
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.text.json_text import entries
+from releasekit.text.json_text import read_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +65,7 @@ class Packument:
     def from_response(cls, response: httpx.Response, version: str, *, asked_s: float) -> Packument:
         """Of its entries only that of `version` is kept. Blocks; raises ValueError."""
         found: dict[str, dict[str, Any]] = {"versions": {}, "dist-tags": {}}
-        for key, name, value in entries(response.content, found.keys()):
+        for key, name, value in read_entries(response.content, found.keys()):
             if name and (name == version or key == "dist-tags"):
                 found[key][name] = value
         etag = response.headers.get("ETag", "")

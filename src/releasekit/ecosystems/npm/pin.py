@@ -22,7 +22,7 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ManifestError, PlanError
 from releasekit.host.files import exists
 from releasekit.problems import Problem
-from releasekit.text.splice import spliced
+from releasekit.text.splice import splice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -171,7 +171,7 @@ def replace_strings(text: str, change: Callable[[Keys, str], str]) -> str:
         new = change(path, value)
         if new != value:
             edits.append((span, json.dumps(new, ensure_ascii=False)))
-    return spliced(text, edits)
+    return splice(text, edits)
 
 
 def _find_strings(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:

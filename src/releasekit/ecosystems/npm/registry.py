@@ -35,7 +35,7 @@ from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
 from releasekit.model import Published
 from releasekit.problems import Problem
-from releasekit.text.escape import bare_urls, clip, visible
+from releasekit.text.escape import clip, redact_urls, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -368,7 +368,7 @@ class NpmAttesting:
         # Capitals count, though not for GitHub: https://github.com/npm/documentation/pull/1123
         if hosted is not None and hosted.page == job.repository_url:
             return None
-        shown = clip(visible(bare_urls(own.repository)), _MAX_SHOWN)
+        shown = clip(visible(redact_urls(own.repository)), _MAX_SHOWN)
         found = f"is {shown!r}, not this repository" if own.repository else "is missing"
         return Obstacle(
             condition=f"`repository.url` in its package.json {found}",

@@ -18,7 +18,7 @@ from releasekit.ecosystems.shared.documents import known_digest, text_in
 from releasekit.errors import DigestMismatch, Rejected, Transient
 from releasekit.model import Action, Staged
 from releasekit.problems import Problem
-from releasekit.text.commands import spelled
+from releasekit.text.commands import spell
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class HiddenVersion:
                 raise DigestMismatch(
                     f"{package}: {algorithm} {theirs} waits for approval there, ours has {ours}",
                     hint="Somebody else staged it, or the build differs each time. If it must not "
-                    f"be published, take it back with {spelled('reject')} or `npm stage reject "
+                    f"be published, take it back with {spell('reject')} or `npm stage reject "
                     f"{self.id or 'ID'}`, and run again; else bump the version.",
                 )
 

@@ -29,7 +29,7 @@ from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.host import durable
 from releasekit.problems import Problem
 from releasekit.state.lock_order import Kind, turn
-from releasekit.text.cause import cause_in
+from releasekit.text.cause import find_cause
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class Environments(Resource):
                 except CommandFailed as error:
                     self._broken[key] = BuildFailed(
                         f"the build requirements {', '.join(wanted.lines())} cannot be installed: "
-                        f"{cause_in(error.log) or error}",
+                        f"{find_cause(error.log) or error}",
                         log=error.log,
                         hint="Check their names and versions, and that the index can be reached.",
                         problem=Problem.BUILD_REQUIREMENTS,

@@ -408,14 +408,14 @@ def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> s
     document = toml_text.parse_toml(manifest)
     own = canonicalize_name(document["project"]["name"])
     edits: dict[Where, Edit] = {}
-    extras = toml_text.value_at(document, ("project", "optional-dependencies")) or {}
+    extras = toml_text.find_value(document, ("project", "optional-dependencies")) or {}
     # Only these requirements end up in what is built.
     for where in (
         ("project", "dependencies"),
         *(("project", "optional-dependencies", extra) for extra in extras),
         ("build-system", "requires"),
     ):
-        requirements = toml_text.value_at(document, where) or []
+        requirements = toml_text.find_value(document, where) or []
         for index, text in enumerate(requirements):
             wanted = Requirement(text)
             name = canonicalize_name(wanted.name)
@@ -428,7 +428,9 @@ def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> s
                 requirements[index] = _with_version(text, versions[name])
                 edits[*where, index] = partial(_replace_specifier, versions[name])
     return (
-        toml_text.changed(manifest, edits, wanted=document, of=f"pypi:{own}") if edits else manifest
+        toml_text.edit_strings(manifest, edits, wanted=document, of=f"pypi:{own}")
+        if edits
+        else manifest
     )
 
 

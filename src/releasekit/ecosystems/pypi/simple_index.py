@@ -22,7 +22,7 @@ from releasekit.errors import Rejected
 from releasekit.model import Published
 from releasekit.problems import Problem
 from releasekit.text.escape import clip
-from releasekit.text.json_text import entries
+from releasekit.text.json_text import read_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -135,7 +135,7 @@ def _find_digest(hashes: Mapping[str, object]) -> str:
 
 def _parse_json(body: bytes) -> Iterator[ListedFile]:
     listed = False
-    for _, name, file in entries(body, {"files"}):
+    for _, name, file in read_entries(body, {"files"}):
         if name is None:
             listed = isinstance(file, list)
         elif listed:
