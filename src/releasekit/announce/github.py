@@ -87,7 +87,11 @@ class GitHubReleases:
                 hint=f"Releases are made where tags are: check that {self.repository} is what the "
                 "git remote pushes to.",
             )
-        oid = _object_id(_parse(response))
+        match _parse(response):
+            case {"object": {"sha": str(oid)}}:
+                pass
+            case _:
+                raise Rejected("GitHub's answer is not a tag", problem=Problem.STRANGE_ANSWER)
         if draft.object and oid != draft.object:
             raise Rejected(
                 f"the tag {draft.tag} of {self.repository} is {oid}, and that of the git remote "
@@ -199,14 +203,6 @@ def _parse(response: httpx.Response) -> Any:
         raise Rejected(
             f"GitHub's answer is not JSON: {error}", problem=Problem.STRANGE_ANSWER
         ) from error
-
-
-def _object_id(document: object) -> str:
-    match document:
-        case {"object": {"sha": str(oid)}}:
-            return oid
-        case _:
-            raise Rejected("GitHub's answer is not a tag", problem=Problem.STRANGE_ANSWER)
 
 
 def _parse_page(content: bytes) -> list[ForgeRelease]:

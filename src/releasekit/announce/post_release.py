@@ -243,19 +243,16 @@ class _Steps:
         return silent | await announce(made, forge, tell=self._say)
 
     def finish(self) -> tuple[Result, ...]:
-        """The results at the end, whether all of it was done or not."""
+        """The results at the end; what a stopped run did not reach stays pending."""
         if self._step.tagging.config.dry_run:
             return self.results
-        return tuple(map(_with_pending, self.results))
-
-
-def _with_pending(result: Result) -> Result:
-    """What a stopped run did not reach stays pending."""
-    tag, announcement = result.tag, result.announcement
-    if tag is not None and tag.status is Status.WANTED:
-        tag = pending_tag(tag, PackageError(_STOPPED, hint=_AGAIN, problem=Problem.TAG_OWED))
-    if announcement is not None and announcement.status is Status.WANTED:
-        announcement = pending_announcement(
-            announcement.tag, PackageError(_STOPPED, hint=_AGAIN, problem=Problem.NOT_ANNOUNCED)
-        )
-    return replace(result, tag=tag, announcement=announcement)
+        results = []
+        stopped = PackageError(_STOPPED, hint=_AGAIN, problem=Problem.TAG_OWED)
+        for result in self.results:
+            tag, announcement = result.tag, result.announcement
+            if tag is not None and tag.status is Status.WANTED:
+                tag = pending_tag(tag, stopped)
+            if announcement is not None and announcement.status is Status.WANTED:
+                announcement = pending_announcement(announcement.tag, stopped)
+            results.append(replace(result, tag=tag, announcement=announcement))
+        return tuple(results)

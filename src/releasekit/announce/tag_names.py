@@ -73,13 +73,16 @@ def previous_tag(template: str, package: Package, root: Path, tags: Iterable[str
     For a stable version it is the last stable one, if there is one: users upgrade from there, not
     from a release candidate.
     """
-    version = _version_pattern(template, package, root)
+    # No other field can hold a NUL: manifests and paths cannot.
+    text = _fill(template, {**_template_values(package, root), "version": "\0"})
+    first, *others = map(re.escape, text.split("\0"))
+    version = re.compile(f"{first}(?P<version>{_VERSION})" + "(?P=version)".join(others))
     own = version_key(package.version)
     earlier = [
         (found["version"], name)
         for name in tags
         if (found := version.fullmatch(name))
-        and _is_version(found["version"])
+        and (not _ANOTHER_INSIDE.search(found["version"]) or _SEMVER.fullmatch(found["version"]))
         and version_key(found["version"]) < own
     ]
     if is_stable(package.version):
@@ -135,19 +138,6 @@ def _fill(template: str, values: Mapping[str, str]) -> str:
     if not values["directory"]:
         template = template.replace("{directory}/", "")
     return _FIELD.sub(lambda field: values[field[1]], template)
-
-
-def _version_pattern(template: str, package: Package, root: Path) -> re.Pattern[str]:
-    """Matches the tags of all versions of `package`."""
-    values = _template_values(package, root)
-    # No other field can hold a NUL: manifests and paths cannot.
-    text = _fill(template, {**values, "version": "\0"})
-    first, *others = map(re.escape, text.split("\0"))
-    return re.compile(f"{first}(?P<version>{_VERSION})" + "(?P=version)".join(others))
-
-
-def _is_version(text: str) -> bool:
-    return not _ANOTHER_INSIDE.search(text) or bool(_SEMVER.fullmatch(text))
 
 
 _APART: Final = "{ecosystem}/{name}-v{version}"

@@ -231,7 +231,12 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
     if run.error is not None and (run.conflict or run.planned.action is Action.REFUSE):
         return Outcome.FAILED, str(run.error)
     if run.staged is not None:
-        return Outcome.STAGED, _why_staged(run)
+        reasons = [_ACCEPTED, run.may_only_stage]
+        if run.planned.staged is not None:
+            reasons = [run.planned.reason]
+        if not run.staged.id:
+            reasons.append(_NOT_COMPARED)
+        return Outcome.STAGED, "; ".join(filter(None, reasons))
     if run.unconfirmed:
         reason = run.ambiguity or "accepted, but not seen on the registry before the run ended"
         return Outcome.UNKNOWN, str(run.error) if run.error else reason
@@ -262,15 +267,6 @@ def _seen(run: PackageRun) -> Ending:
         return Outcome.PUBLISHED, "approved, and the registry shows our bytes"
     # Nothing vouches for what the run that staged it had built.
     return Outcome.ALREADY_PUBLISHED, "approved, and on the registry"
-
-
-def _why_staged(run: PackageRun) -> str:
-    reasons = [_ACCEPTED, run.may_only_stage]
-    if run.planned.staged is not None:
-        reasons = [run.planned.reason]
-    if run.staged is not None and not run.staged.id:
-        reasons.append(_NOT_COMPARED)
-    return "; ".join(filter(None, reasons))
 
 
 def results_of(

@@ -219,8 +219,16 @@ class OtherJobs:
         return next((ended[package] for ended in self._ended.values() if package in ended), "")
 
     def _look(self) -> None:
+        if self._directory is None:
+            return
+        below = (self._directory.glob(pattern) for pattern in _WHERE)
+        found: dict[Path, _Stamp] = {}
         try:
-            found = dict(self._found())
+            for path in itertools.islice(itertools.chain.from_iterable(below), _MAX_FILES):
+                with contextlib.suppress(OSError):
+                    at = path.lstat()
+                    if path.parent != self._own:
+                        found[path] = (at.st_ino, at.st_mtime_ns, at.st_size)
         except OSError:
             return  # a directory that has just been removed, for instance; the next look is soon
         before = found if self._seen is None else self._seen
@@ -244,15 +252,3 @@ class OtherJobs:
             for result in report.results
             if not result.outcome.done and result.outcome is not Outcome.STAGED
         }
-
-    def _found(self) -> Iterator[tuple[Path, _Stamp]]:
-        if self._directory is None:
-            return
-        below = (self._directory.glob(pattern) for pattern in _WHERE)
-        for path in itertools.islice(itertools.chain.from_iterable(below), _MAX_FILES):
-            try:
-                at = path.lstat()
-            except OSError:
-                continue
-            if path.parent != self._own:
-                yield path, (at.st_ino, at.st_mtime_ns, at.st_size)

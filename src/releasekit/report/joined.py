@@ -51,14 +51,16 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
     nothing to join, or when the reports are of different commits.
     """
     _check_same_release(reports)
-    started = min(map(_start_of, reports))
-    runs = [_shift(report, (_start_of(report) - started).total_seconds()) for report in reports]
-    edges = _edges(runs, plan)
+    started = min(map(_read_start, reports))
+    runs = [
+        _shift_report(report, (_read_start(report) - started).total_seconds()) for report in reports
+    ]
+    edges = _join_edges(runs, plan)
     if len(edges) > MAX_PACKAGES:
         raise ConfigError(
             f"the results files name more than {MAX_PACKAGES} packages", problem=Problem.RESULTS
         )
-    results = _best(result for run in runs for result in run.results)
+    results = _choose_results(result for run in runs for result in run.results)
     planned = {each.package.id: each for each in plan.packages} if plan else {}
     for name in edges.keys() - results.keys():
         results[name] = _unreported_result(name, planned.get(name))
@@ -70,7 +72,7 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         run_id="+".join(sorted({run.run_id for run in runs})),
         plan_digest=plan.digest if plan else digest,
         commit=runs[0].commit,
-        started_at=min(reports, key=_start_of).started_at,
+        started_at=min(reports, key=_read_start).started_at,
         duration_s=max(run.duration_s for run in runs),
         dry_run=runs[0].dry_run,
         builds=_join_texts(run.builds for run in runs),
@@ -78,9 +80,9 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         private=tuple(private[name] for name in sorted(private)),
         edges=edges,
         registries={name: url for run in runs for name, url in run.registries.items()},
-        spent=_spent(runs),
+        spent=_add_spent(runs),
         provenance=_join_texts(run.provenance for run in runs),
-        statement=_statement([run.statement for run in runs if run.statement is not None]),
+        statement=_join_statements([run.statement for run in runs if run.statement is not None]),
         project=_common_project(runs),
         repository=_common_text(run.repository for run in runs),
         run_url=_common_text(run.run_url for run in runs),
@@ -99,7 +101,7 @@ def _join_texts(values: Iterable[str]) -> str:
     return "; ".join(sorted({*values} - {""}))
 
 
-def _statement(signed: Sequence[ReleaseStatement]) -> ReleaseStatement | None:
+def _join_statements(signed: Sequence[ReleaseStatement]) -> ReleaseStatement | None:
     """Each job signs the files that it builds; one page shows those of all jobs."""
     if len(signed) < 2:
         return signed[0] if signed else None
@@ -137,11 +139,11 @@ def _check_same_release(reports: Sequence[Report]) -> None:
         raise ConfigError(trouble, hint=hint, problem=Problem.RESULTS)
 
 
-def _start_of(report: Report) -> datetime:
+def _read_start(report: Report) -> datetime:
     return datetime.fromisoformat(report.started_at)
 
 
-def _shift(report: Report, by_s: float) -> Report:
+def _shift_report(report: Report, by_s: float) -> Report:
     """Puts `report` on the clock of the first job; its duration then counts from there too."""
     return replace(
         report,
@@ -159,7 +161,7 @@ def _shift(report: Report, by_s: float) -> Report:
     )
 
 
-def _edges(runs: Sequence[Report], plan: Plan | None) -> dict[PackageId, frozenset[PackageId]]:
+def _join_edges(runs: Sequence[Report], plan: Plan | None) -> dict[PackageId, frozenset[PackageId]]:
     edges = plan.edges() if plan else {}
     if sum(len(on) for run in runs for on in run.edges.values()) > MAX_KB:
         raise ConfigError(
@@ -173,26 +175,26 @@ def _edges(runs: Sequence[Report], plan: Plan | None) -> dict[PackageId, frozens
     return edges
 
 
-def _best(results: Iterable[Result]) -> dict[PackageId, Result]:
+def _choose_results(results: Iterable[Result]) -> dict[PackageId, Result]:
     told: dict[PackageId, list[Result]] = {}
     for result in results:
         told.setdefault(result.package.id, []).append(result)
     return {
         name: replace(
             min(each, key=lambda result: _OUTCOMES.index(result.outcome)),
-            tag=_latest(result.tag for result in each),
-            announcement=_latest(result.announcement for result in each),
+            tag=_choose_latest(result.tag for result in each),
+            announcement=_choose_latest(result.announcement for result in each),
         )
         for name, each in told.items()
     }
 
 
-def _latest(followed: Iterable[_Followed | None]) -> _Followed | None:
+def _choose_latest(followed: Iterable[_Followed | None]) -> _Followed | None:
     known = [each for each in followed if each is not None]
     return min(known, key=lambda each: _STATUSES.index(each.status), default=None)
 
 
-def _spent(runs: Sequence[Report]) -> RunSpent | None:
+def _add_spent(runs: Sequence[Report]) -> RunSpent | None:
     """The sum of all jobs, with the chain of the job that ended last."""
     known = [(run.duration_s, run.run_id, run.spent) for run in runs if run.spent is not None]
     if not known:

@@ -100,12 +100,12 @@ def load_results(text: str | bytes, where: str = "results.json") -> Report:
     if len(text) > MAX_BYTES:
         raise ConfigError(f"{where}: larger than {MAX_BYTES} bytes", problem=Problem.RESULTS)
     try:
-        return _report(Record.parse(text, where))
+        return _read_report(Record.parse(text, where))
     except ValueError as error:
         raise ConfigError(str(error), problem=Problem.RESULTS) from error
 
 
-def _report(record: Record) -> Report:
+def _read_report(record: Record) -> Report:
     if (schema := record.scalar("schema", int)) != SCHEMA:
         raise ConfigError(
             f"{record.where}: schema {schema} is not known here, only {SCHEMA}",
@@ -116,21 +116,28 @@ def _report(record: Record) -> Report:
     edges: dict[PackageId, frozenset[PackageId]] = {}
     results: list[Result] = []
     for row in record.records("packages"):
-        results.append(_result(row))
-        edges[results[-1].package.id] = frozenset(map(PackageId.parse, row.texts("dependencies")))
+        of_package = row.optional("spent")
+        result = row.read(
+            Result,
+            package=_read_package(row),
+            artifacts=tuple(map(_read_artifact, row.records("artifacts"))),
+            spent=of_package and _read_spent(of_package),
+        )
+        results.append(result)
+        edges[result.package.id] = frozenset(map(PackageId.parse, row.texts("dependencies")))
     twice = [name for name, count in Counter(r.package.id for r in results).items() if count > 1]
     if twice:
         raise ValueError(f"{record.where}: {twice[0]} is listed more than once")
     spent = record.optional("spent")
-    total = spent and _spent(spent, waited_for="", longest_s=0.0)
+    total = spent and _read_spent(spent, waited_for="", longest_s=0.0)
     return record.read(
         Report,
-        started_at=_moment(record, "started_at"),
+        started_at=_read_moment(record, "started_at"),
         spent=spent and spent.read(RunSpent, total=total),
-        statement=_statement(record),
+        statement=_read_statement(record),
         results=tuple(results),
         private=tuple(
-            _package(row, unpublishable=row.scalar("reason", str))
+            _read_package(row, unpublishable=row.scalar("reason", str))
             for row in record.records("private")
         ),
         edges=edges,
@@ -175,7 +182,7 @@ def load_all(texts: Iterable[tuple[str, bytes]]) -> list[Report]:
     return reports
 
 
-def _moment(record: Record, key: str) -> str:
+def _read_moment(record: Record, key: str) -> str:
     text = record.scalar(key, str)
     try:
         moment = datetime.fromisoformat(text)
@@ -188,17 +195,7 @@ def _moment(record: Record, key: str) -> str:
     return text
 
 
-def _result(row: Record) -> Result:
-    spent = row.optional("spent")
-    return row.read(
-        Result,
-        package=_package(row),
-        artifacts=tuple(map(_artifact, row.records("artifacts"))),
-        spent=spent and _spent(spent),
-    )
-
-
-def _package(row: Record, *, unpublishable: str = "") -> Package:
+def _read_package(row: Record, *, unpublishable: str = "") -> Package:
     return Package(
         id=row.read(PackageId),
         version=row.scalar("version", str),
@@ -208,7 +205,7 @@ def _package(row: Record, *, unpublishable: str = "") -> Package:
     )
 
 
-def _artifact(row: Record) -> Artifact:
+def _read_artifact(row: Record) -> Artifact:
     path = Path(row.scalar("filename", str))
     signed = row.optional("attestation")
     return row.read(
@@ -219,7 +216,7 @@ def _artifact(row: Record) -> Artifact:
     )
 
 
-def _statement(record: Record) -> ReleaseStatement | None:
+def _read_statement(record: Record) -> ReleaseStatement | None:
     if (row := record.optional("statement")) is None:
         return None
     path = Path(Path(row.scalar("filename", str)).name)
@@ -227,7 +224,7 @@ def _statement(record: Record) -> ReleaseStatement | None:
     return row.read(ReleaseStatement, path=path, attestations=attestations, kept=False)
 
 
-def _spent(row: Record, **given: object) -> Spent:
+def _read_spent(row: Record, **given: object) -> Spent:
     work, waits = row.record("work_s"), row.record("waits_s")
     # Earlier versions signed nothing.
     known = [what for what in WORK if what in work.values or what != "attest"]

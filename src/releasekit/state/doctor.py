@@ -88,18 +88,18 @@ def examine(
                 Finding(kind="link", message=f"{link}: {LINK}", hint=WAY_OUT) for link in planted
             ]
         )
-    ecosystems = _ecosystems(state_directory)
-    held = {name: found for name in ecosystems if (found := _held(state_directory, name))}
+    ecosystems = _find_ecosystems(state_directory)
+    held = {name: found for name in ecosystems if (found := _check_lock(state_directory, name))}
     running = {name for name, finding in held.items() if finding.kind == "running"}
     idle = [name for name in ecosystems if name not in running]
     # Look at locks and pins before the journal, which may take a while: a run that begins meanwhile
     # takes and pins things that were not left behind.
     findings = [
         *held.values(),
-        *_stale_locks(state_directory, [name for name in idle if name not in held]),
-        *_pins(state_directory, idle, root.resolve()),
+        *_check_stale_locks(state_directory, [name for name in idle if name not in held]),
+        *_check_pins(state_directory, idle, root.resolve()),
     ]
-    recorded, last_run = _journal(state_directory, running)
+    recorded, last_run = _check_journal(state_directory, running)
     return Examination(
         findings=[*findings, *recorded],
         locks=_list_locks(state_directory, ecosystems, registries=registries, every=every_lock),
@@ -111,10 +111,10 @@ def dead_runs(state_directory: Path, ecosystems: Iterable[str]) -> str:
     """What a run says at its start, before it takes its locks, about runs that did not end in
     order; empty when all did. Changes nothing, and locks nothing.
     """
-    held = {name: _held(state_directory, name) for name in ecosystems}
+    held = {name: _check_lock(state_directory, name) for name in ecosystems}
     orphans = [found.message for found in held.values() if found and found.kind == "orphan"]
     free = [name for name, found in held.items() if found is None]
-    dead = _dead_holders(state_directory, free)
+    dead = _find_dead_holders(state_directory, free)
     stale = [
         (f"{', '.join(names)}: " if orphans or len(dead) > 1 else "")
         + f"the last run ({holder}) did not end in order"
@@ -145,15 +145,15 @@ def fix(state_directory: Path, *, root: Path, seal: Seal | None = None) -> list[
     Raises StateError, with all the rest repaired, when a manifest was edited while it was pinned.
     """
     refuse_links(state_directory)
-    ecosystems = _ecosystems(state_directory)
+    ecosystems = _find_ecosystems(state_directory)
     if not ecosystems and JOURNAL not in durable.names(state_directory):
         return []
     # This comes first, because taking a lock overwrites what is stale in its file.
-    stale = list(_stale_locks(state_directory, ecosystems))
+    stale = list(_check_stale_locks(state_directory, ecosystems))
     with locks.acquire(state_directory, ecosystems):
         found = [
-            *_pins(state_directory, ecosystems, root.resolve()),
-            *_journal(state_directory, set())[0],
+            *_check_pins(state_directory, ecosystems, root.resolve()),
+            *_check_journal(state_directory, set())[0],
         ]
         for finding in found:
             if finding.kind == "torn-journal":
@@ -167,14 +167,14 @@ def fix(state_directory: Path, *, root: Path, seal: Seal | None = None) -> list[
     return [finding for finding in stale + found if finding.fixable]
 
 
-def _ecosystems(state_directory: Path) -> list[str]:
+def _find_ecosystems(state_directory: Path) -> list[str]:
     here = durable.names(state_directory)
     locked = {name.removeprefix("lock.") for name in here if name.startswith("lock.")}
     backed_up = durable.names(state_directory / "backup") if "backup" in here else []
     return sorted(filter(locks.is_ecosystem, locked.union(backed_up)))
 
 
-def _held(state_directory: Path, ecosystem: str) -> Finding | None:
+def _check_lock(state_directory: Path, ecosystem: str) -> Finding | None:
     file = locks.lock_file(state_directory, ecosystem)
     if not locks.is_held(file):
         return None
@@ -190,7 +190,7 @@ def _held(state_directory: Path, ecosystem: str) -> Finding | None:
     )
 
 
-def _dead_holders(
+def _find_dead_holders(
     state_directory: Path, ecosystems: Sequence[str]
 ) -> dict[locks.Holder, list[str]]:
     """The holders that did not release some of these locks, all of which are free now."""
@@ -202,8 +202,8 @@ def _dead_holders(
     return found
 
 
-def _stale_locks(state_directory: Path, ecosystems: Sequence[str]) -> Iterator[Finding]:
-    for holder, names in _dead_holders(state_directory, ecosystems).items():
+def _check_stale_locks(state_directory: Path, ecosystems: Sequence[str]) -> Iterator[Finding]:
+    for holder, names in _find_dead_holders(state_directory, ecosystems).items():
         yield Finding(
             kind="stale-lock",
             message=f"{', '.join(names)}: the last run did not end in order: {holder}",
@@ -212,7 +212,7 @@ def _stale_locks(state_directory: Path, ecosystems: Sequence[str]) -> Iterator[F
         )
 
 
-def _pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Iterator[Finding]:
+def _check_pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Iterator[Finding]:
     for backup in pins.backups(state_directory, ecosystems):
         try:
             originals = pins.load(backup, root)
@@ -235,7 +235,7 @@ def _pins(state_directory: Path, ecosystems: Sequence[str], root: Path) -> Itera
                 )
 
 
-def _journal(
+def _check_journal(
     state_directory: Path, running: Collection[str]
 ) -> tuple[list[Finding], Sequence[str]]:
     """The findings in the journal, and how far the last run came."""
@@ -256,8 +256,8 @@ def _journal(
                 fixable=True,
             )
         )
-    entries = list(_entries(history, running))
-    found += [*_runs(history, running), *entries[:_MOST]]
+    entries = list(_check_entries(history, running))
+    found += [*_check_runs(history, running), *entries[:_MOST]]
     if len(entries) > _MOST:
         more = f"{JOURNAL}: there are {len(entries) - _MOST} more like these"
         found.append(Finding(kind=entries[_MOST].kind, message=more))
@@ -268,7 +268,7 @@ def _journal(
     return found, describe_run(run, read_trace(data, run.id), running=at_work)
 
 
-def _runs(history: History, running: Collection[str]) -> Iterator[Finding]:
+def _check_runs(history: History, running: Collection[str]) -> Iterator[Finding]:
     ecosystems = set().union(*(run.ecosystems for run in history.runs)).difference(running)
     last = {run.id: run for name in ecosystems if (run := history.last_run([name]))}
     for run in last.values():
@@ -281,7 +281,7 @@ def _runs(history: History, running: Collection[str]) -> Iterator[Finding]:
             )
 
 
-def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
+def _check_entries(history: History, running: Collection[str]) -> Iterator[Finding]:
     for (package, version), entry in history.entries.items():
         if package.ecosystem in running:
             continue
@@ -293,10 +293,10 @@ def _entries(history: History, running: Collection[str]) -> Iterator[Finding]:
                 hint="Publish again: the registry is asked before anything is sent.",
             )
         if entry.staged is None and (entry.outcome is None or not entry.outcome.done):
-            yield from _lost(package, version, entry)
+            yield from _check_files(package, version, entry)
 
 
-def _lost(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Finding]:
+def _check_files(package: PackageId, version: str, entry: HistoryEntry) -> Iterator[Finding]:
     for artifact in {each.path: each for each in entry.artifacts}.values():
         try:
             with durable.opened(artifact.path, os.O_RDONLY) as descriptor:
