@@ -139,10 +139,9 @@ class NpmApproval:
         return _parse_waiting(found) if found is not None else None
 
     async def files(self, recorded: Result, waiting: Waiting, into: Path) -> Sequence[Artifact]:
-        url = self._server.at(f"-/stage/{waiting.id}/tarball")
         most = max((artifact.size for artifact in recorded.artifacts), default=0)
         artifact = await self._server.fetch(
-            url,
+            self._server.at(f"-/stage/{waiting.id}/tarball"),
             self._authorize(),
             into / get_filename(recorded.package).replace("/", "-"),
             max_bytes=max(most, MAX_FILE_BYTES),
@@ -190,9 +189,12 @@ class NpmApproval:
         except ValueError:
             answer = {}
         page, done = text_in(answer, "authUrl"), text_in(answer, "doneUrl")
+        # Where a person is sent.
+        url = _parse_url(page) if page.isprintable() and len(page) <= _MAX_PAGE_CHARS else None
+        is_page = url is not None and is_safe(url) and not url.userinfo
         # The answer to "are you there?" is worth a code, so only the registry itself may give it.
         ours = _parse_url(done)
-        if not (_is_page(page) and ours and same_origin(ours, self._server.url)):
+        if not (is_page and ours and same_origin(ours, self._server.url)):
             page = done = ""
         asks = "does not take this one-time code (any longer)" if code else "asks for a code"
         return CodeWanted(f"{what}: npm {asks}", page=page, answer=done, hint=_CODE)
@@ -238,14 +240,6 @@ def _parse_url(text: str) -> httpx.URL | None:
         return httpx.URL(text)
     except httpx.InvalidURL:
         return None
-
-
-def _is_page(text: str) -> bool:
-    """Whether a person may be sent there."""
-    if not text.isprintable() or len(text) > _MAX_PAGE_CHARS:
-        return False
-    url = _parse_url(text)
-    return url is not None and is_safe(url) and not url.userinfo
 
 
 def _parse_waiting(item: object) -> Waiting | None:

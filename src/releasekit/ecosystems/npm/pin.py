@@ -82,23 +82,26 @@ class Pins:
     def _pin_spec(self, declared: DeclaredDependency, project: NpmPackage) -> str:
         reference = Reference.parse(declared.key, declared.spec)
         spec = declared.spec
+
+        def leads_nowhere(reason: str, hint: str) -> PlanError:
+            return PlanError(
+                f"npm:{project.name}: {declared.key} is {declared.spec!r}, and {reason}",
+                hint=hint,
+                problem=Problem.NO_SUCH_DEPENDENCY,
+            )
+
         if reference.kind == "catalog":
             spec = find_catalog_spec(self.found.home(project).catalogs, reference)
             if not spec:
-                raise PlanError(
-                    f"npm:{project.name}: {declared.key} is {declared.spec!r}, and that catalog "
-                    "has no such entry",
-                    hint="Add it to the catalog, or write a range.",
-                    problem=Problem.NO_SUCH_DEPENDENCY,
+                raise leads_nowhere(
+                    "that catalog has no such entry", "Add it to the catalog, or write a range."
                 )
             reference = Reference.parse(declared.key, spec)
         needed = find_needed(declared, project, self.found)
         if needed is None and reference.kind == "workspace":
-            raise PlanError(
-                f"npm:{project.name}: {declared.key} is {declared.spec!r}, and no package of this "
-                f"workspace is named {reference.name!r}",
-                hint="List it in the workspace, correct the name, or write a range.",
-                problem=Problem.NO_SUCH_DEPENDENCY,
+            raise leads_nowhere(
+                f"no package of this workspace is named {reference.name!r}",
+                "List it in the workspace, correct the name, or write a range.",
             )
         if (
             needed is None
@@ -106,11 +109,7 @@ class Pins:
             and declared.field != "devDependencies"
             and not exists(project.directory / reference.wanted)
         ):
-            raise PlanError(
-                f"npm:{project.name}: {declared.key} is {declared.spec!r}, and nothing is there",
-                hint="Correct the path, or write a range.",
-                problem=Problem.NO_SUCH_DEPENDENCY,
-            )
+            raise leads_nowhere("nothing is there", "Correct the path, or write a range.")
         if needed is None or needed is project:
             return spec
         if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:

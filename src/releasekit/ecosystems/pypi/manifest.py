@@ -248,13 +248,8 @@ def read_build_system(document: Mapping[str, object], path: Path) -> BuildSystem
             f"{path}: build-system.requires is missing", hint="Name the build backend's package."
         )
     requires = read_strings(given, "requires", path=path, where="build-system.requires")
-    return BuildSystem(
-        requires=requires,
-        backend=backend,
-        backend_path=read_strings(
-            given, "backend-path", path=path, where="build-system.backend-path"
-        ),
-    )
+    in_tree = read_strings(given, "backend-path", path=path, where="build-system.backend-path")
+    return BuildSystem(requires=requires, backend=backend, backend_path=in_tree)
 
 
 def is_requirement(text: str) -> bool:
