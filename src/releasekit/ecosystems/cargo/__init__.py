@@ -40,8 +40,7 @@ DECLARATION: Final = EcosystemDeclaration(
     ),
     secrets=(
         Declaration.secret(
-            "cargo-token",
-            "The API token for `cargo-registry`; not needed with trusted publishing.",
+            "cargo-token", "The API token for `cargo-registry`; not needed with trusted publishing."
         ),
     ),
     options=Options,

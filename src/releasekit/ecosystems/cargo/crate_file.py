@@ -125,9 +125,7 @@ class PrebuiltCrates:
         except PackageError as error:
             raise PackageError(f"{path}: {error}", problem=Problem.NOT_A_PACKAGE) from error
         return Contained(
-            name=name,
-            version=version,
-            dependencies=tuple(self._find_dependencies(name, manifest)),
+            name=name, version=version, dependencies=tuple(self._find_dependencies(name, manifest))
         )
 
     def admits(self, requirement: str, version: str) -> bool:

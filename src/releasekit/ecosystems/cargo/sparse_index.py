@@ -157,10 +157,7 @@ def read_dependencies(manifest: Mapping[str, Any], home: Home) -> Iterator[Index
 
 
 def index_line(crate: CrateFile, checksum: str, home: Home) -> dict[str, Any]:
-    """What a registry writes into its index for such an upload.
-
-    https://doc.rust-lang.org/cargo/reference/registry-index.html#json-schema
-    """
+    """https://doc.rust-lang.org/cargo/reference/registry-index.html#json-schema"""
     features = crate.manifest.get("features", {})
     # Older versions of cargo cannot read those with `dep:` or `?/` in them.
     # https://doc.rust-lang.org/cargo/reference/registry-index.html (features2)

@@ -131,7 +131,7 @@ class TagRegistry(Resource):
         no workflow for more than three.
         """
         bundles = [
-            await self._check_bundle(package, artifact)
+            await asyncio.to_thread(self._read_bundle, package, artifact)
             for package, artifacts in release.items()
             for artifact in artifacts
             # Without a bundle, the tag is there; the proxy fetches what it still lacks.
@@ -163,9 +163,16 @@ class TagRegistry(Resource):
             return await self._look(package)
         return None
 
-    async def _check_bundle(self, package: Package, artifact: Artifact) -> TagBundle:
-        """Raises Rejected for a module that the go command would not find."""
-        bundle = await asyncio.to_thread(_read_bundle, artifact, package)
+    def _read_bundle(self, package: Package, artifact: Artifact) -> TagBundle:
+        """Blocks. Raises Rejected, also for a module that the go command would not find."""
+        with open_artifact(artifact) as file:
+            data = file.read()
+        try:
+            bundle = TagBundle.from_bytes(data)
+        except ValueError as error:
+            raise Rejected(
+                f"{package}: {artifact.path}: {error}", problem=Problem.TAG_REFUSED
+            ) from error
         if bundle.name != self._tag(package):
             raise Rejected(
                 f"{package}: its tag is to be {self._tag(package)}, and was built as {bundle.name}",
@@ -210,17 +217,6 @@ class TagRegistry(Resource):
                 problem=Problem.TAG_REFUSED,
             )
         return path_in_repository(package.directory, self._top)
-
-
-def _read_bundle(artifact: Artifact, package: Package) -> TagBundle:
-    with open_artifact(artifact) as file:
-        data = file.read()
-    try:
-        return TagBundle.from_bytes(data)
-    except ValueError as error:
-        raise Rejected(
-            f"{package}: {artifact.path}: {error}", problem=Problem.TAG_REFUSED
-        ) from error
 
 
 class ModuleProxy:

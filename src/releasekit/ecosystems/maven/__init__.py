@@ -103,8 +103,7 @@ DECLARATION: Final = EcosystemDeclaration(
     ),
     secrets=(
         Declaration.secret(
-            "maven-password",
-            "The password for `maven-registry`, or the second half of a token.",
+            "maven-password", "The password for `maven-registry`, or the second half of a token."
         ),
     ),
     inputs=Inputs,

@@ -103,7 +103,7 @@ def is_checksum(filename: str) -> bool:
 
 
 def has_checksums(filename: str) -> bool:
-    """Whether clients look for checksums of a file; of a signature they want none.
+    """Clients want none of a signature.
 
     https://maven.apache.org/resolver/configuration.html (omitChecksumsForExtensions)
     """

@@ -341,10 +341,7 @@ class Portal:
         being published, since its files appear one after the other; else a new one.
         """
         digest = digest_release(release)
-        packages = {
-            str(package.id): digest_release({package: artifacts})
-            for package, artifacts in release.items()
-        }
+        packages = {str(each.id): digest_release({each: release[each]}) for each in release}
         known = self.record.find_last(lambda each: each.release == digest) or self.record.find_last(
             lambda each: packages.items() <= each.packages.items()
         )
