@@ -80,6 +80,17 @@ class HeldRelease:
             *("--npm-registry", self.url, "--retry-base-delay", "0s", *flags),
         ]
 
+    def start(self) -> subprocess.Popen[bytes]:
+        """In a session of its own."""
+        return subprocess.Popen(
+            self.command("approve", "--yes"),
+            env=self.environment(),
+            cwd=self.directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
     def run(
         self, *flags: str, command: str = "approve", environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:

@@ -58,6 +58,18 @@ class Registry:
             if exchange.request.method == method and re.fullmatch(path, exchange.request.target)
         ]
 
+    def tell(self, around: Callable[[str, Request], None]) -> None:
+        """`around` is told of each request, "before" and "after" it is answered."""
+
+        def before(request: Request) -> None:
+            around("before", request)
+
+        def after(request: Request, answer: Answer) -> Answer:
+            around("after", request)
+            return answer
+
+        self.before, self.after = before, after
+
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
         with self._lock:
             self._received += 1
