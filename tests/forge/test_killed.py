@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from forge.monorepo import GO, NODE, NOTES, PACKAGES, PYTHON, TAGS, monorepo
-from forge.world import serving_all
+from harness.github import serving_github
 from harness.killing import Killing
 from integration.tools import require_tool
 from workspaces import Program, git
@@ -17,7 +17,7 @@ from workspaces import Program, git
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from forge.world import World
+    from harness.github import GitHubDouble
 
 pytestmark = pytest.mark.no_cover
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.no_cover
 WRITES = 3 * PACKAGES - len(GO) + 1
 
 
-def program_at(tmp_path: Path, world: World) -> Program:
+def program_at(tmp_path: Path, world: GitHubDouble) -> Program:
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
@@ -49,7 +49,7 @@ def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_eac
 ) -> None:
     """R14, R15: before each kind of request, and after each that changes something."""
     require_tool("npm")
-    with serving_all(tmp_path) as world:
+    with serving_github(tmp_path) as world:
         root = monorepo(tmp_path / "a workspace", world.url)
         commit = git(root, "rev-parse", "HEAD").strip()
         program = program_at(tmp_path, world)
@@ -94,7 +94,7 @@ def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_eac
 def test_a_fresh_machine_finishes_what_another_one_left_untagged(tmp_path: Path) -> None:
     """R15: from the registries, the remote and the forge alone."""
     require_tool("npm")
-    with serving_all(tmp_path) as world:
+    with serving_github(tmp_path) as world:
         root = monorepo(tmp_path / "a workspace", world.url)
         commit = git(root, "rev-parse", "HEAD").strip()
         program = program_at(tmp_path, world)

@@ -11,7 +11,7 @@ import pytest
 
 from harness.killing import Killing
 from integration.tools import require_tool
-from provenance.github import FILES, NODE, PYTHON, serving_all, workspace
+from provenance.world import FILES, NODE, PYTHON, serving_all, workspace
 from releasekit.provenance.release_statement import stored_bundles
 from workspaces import Program
 
@@ -57,7 +57,7 @@ def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_pa
         assert files.total() <= len(files) + len(killed)
         (bundle,) = stored_bundles(program.home / "provenance.jsonl")
         assert len(bundle.subjects) == FILES
-        assert [each["dsseEnvelope"] for each in world.api.everything] == [
+        assert [each["dsseEnvelope"] for each in world.github.attestations] == [
             bundle.document["dsseEnvelope"]
         ]
         world.around = lambda moment, what: None
@@ -65,4 +65,4 @@ def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_pa
         ended = program.run(*arguments)
         assert (ended.code, set(ended.outcomes.values())) == (0, {"already-published"})
         assert len(ended.outcomes) == len(PYTHON) + len(NODE)
-        assert (len(world.sigstore.entries), len(world.api.everything)) == (before, 1)
+        assert (len(world.sigstore.entries), len(world.github.attestations)) == (before, 1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.npm.documents import pack
 from releasekit.model import (
     Artifact,
     Outcome,
@@ -20,12 +21,11 @@ from releasekit.model import (
     Staged,
 )
 from releasekit.report import results_json
-from staging.documents import pack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from staging.npmjs import Npmjs
+    from harness.npm.npmjs import Npmjs
 
 LEVELS = 4
 WIDTH = 5

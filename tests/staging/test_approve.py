@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from harness.http_server import HangUp
 from harness.killing import Killing
-from staging.documents import Answer, error
+from harness.npm.documents import Answer, error
+from harness.npm.registry import serving
 from staging.held_release import LEVELS, NAMES, VERSION, held_release, name_of, needs_of, tarball
-from staging.registry import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from staging.documents import Release, Request
+    from harness.npm.documents import Release, Request
+    from harness.npm.registry import Registry
     from staging.held_release import HeldRelease
-    from staging.registry import Registry
 
 CHAIN = [name_of(level, 0) for level in range(LEVELS)]
 

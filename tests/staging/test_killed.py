@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.killing import Killing
+from harness.npm.documents import pack
 from integration.tools import require_tool
-from staging.documents import pack
 from workspaces import Program, npm_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from staging.documents import Request
-    from staging.registry import Registry
+    from harness.npm.documents import Request
+    from harness.npm.registry import Registry
 
 pytestmark = pytest.mark.no_cover
 

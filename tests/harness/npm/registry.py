@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from harness import http_server
 from harness.http_server import Handler, HangUp
-from staging.documents import Request
-from staging.npmjs import Npmjs
+from harness.npm.documents import Request
+from harness.npm.npmjs import Npmjs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from staging.documents import Answer
+    from harness.npm.documents import Answer
 
 
 @dataclass(frozen=True)
