@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from action.runner import PROJECT, Repository, git
+from harness.act import PROJECT, Repository, git
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from action.runner import OWN_NAME, PROJECT
 from fakes import DECLARED
+from harness.act import OWN_NAME, PROJECT
 from integration.tools import require_tool
 from releasekit.report import outputs, plan_outputs
 from sample_runs import mixed_plan, partial_report

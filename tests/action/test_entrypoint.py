@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from action.runner import NETWORK, PROJECT, UV, copy_action, real_program
+from harness.act import NETWORK, PROJECT, UV, copy_action, real_program
 from processes import PATIENCE_S
 
 if TYPE_CHECKING:

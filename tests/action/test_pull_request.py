@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from action.github_api import Comments, comments
-from action.runner import PROJECT, Repository, Run
+from harness.act import PROJECT, Repository, Run
+from harness.github import PULL_REQUEST, TOKEN, GitHubDouble, serving_github
 from integration.tools import require_tool
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ exec {curl} "$@"
 
 
 @pytest.fixture
-def api() -> Iterator[Comments]:
-    with comments() as found:
-        yield found
+def api(tmp_path: Path) -> Iterator[GitHubDouble]:
+    with serving_github(tmp_path, "acme/monorepo") as served:
+        yield served
 
 
 def opened(
-    repository: Repository, api: Comments, *, head: str = "acme/monorepo", author: str = "ada"
+    repository: Repository, api: GitHubDouble, *, head: str = "acme/monorepo", author: str = "ada"
 ) -> Run:
     """What the example does for a pull request from the repository `head`."""
     repository.workflow(EXAMPLE)
@@ -48,15 +48,15 @@ def opened(
     config.write_text(f"registry = 'dir:{repository.beside}/registry'\n")
     if not (repository.programs / "curl").exists():
         curl = repository.beside / "curl"
-        curl.write_text(CURL.format(curl=require_tool("curl"), here=api.url))
+        curl.write_text(CURL.format(curl=require_tool("curl"), here=api.api))
         curl.chmod(0o755)
         repository.add_programs(curl=curl, jq=require_tool("jq"))
     event = {
         "action": "opened",
-        "number": api.number,
+        "number": PULL_REQUEST,
         "repository": {"full_name": api.repository},
         "pull_request": {
-            "number": api.number,
+            "number": PULL_REQUEST,
             "user": {"login": author},
             "head": {"sha": "5d41402abc4b", "ref": "topic", "repo": {"full_name": head}},
             "base": {"ref": "main", "repo": {"full_name": api.repository}},
@@ -64,21 +64,21 @@ def opened(
     }
     payload = repository.beside / "event.json"
     payload.write_text(json.dumps(event))
-    arguments = ["pull_request", "-e", str(payload), "-s", f"GITHUB_TOKEN={api.token}"]
-    return repository.run(*arguments, "--env", f"GITHUB_REPOSITORY={api.repository}")
+    arguments = ["pull_request", "-e", str(payload), "-s", f"GITHUB_TOKEN={TOKEN}"]
+    return repository.run(*arguments, environment={"GITHUB_REPOSITORY": api.repository})
 
 
 def test_one_comment_is_written_and_brought_up_to_date(
-    repository: Repository, api: Comments
+    repository: Repository, api: GitHubDouble
 ) -> None:
     """R34: and the token is nowhere to be seen."""
     for number in range(100):
-        api.add(f"Comment {number}", login="ada")
-    api.add(f"{MARK} is what I would have said", login="mallory")
+        api.add_comment(f"Comment {number}", login="ada")
+    api.add_comment(f"{MARK} is what I would have said", login="mallory")
     run = opened(repository, api)
     assert run.job("plan") == "success", run.log("plan")
     assert run.job("comment") == "success", run.log("comment")
-    (first,) = api.of_the_bot()
+    (first,) = api.comments_of_the_bot()
     assert first.startswith(f"{MARK}\n")
     assert f"A release of this would publish **{PACKAGES} of {PACKAGES}** packages." in first
     assert "| `pypi:acme-core` | `1.2.0` |" in first
@@ -89,43 +89,42 @@ def test_one_comment_is_written_and_brought_up_to_date(
     manifest.write_text(manifest.read_text().replace('"1.2.0"', '"1.2.1"'))
     run = opened(repository, api)
     assert run.job("comment") == "success", run.log("comment")
-    (second,) = api.of_the_bot()
+    (second,) = api.comments_of_the_bot()
     assert "| `pypi:acme-core` | `1.2.1` |" in second
-    assert [each.partition(" ")[0] for each in api.requests] == [
+    assert [each.partition(" ")[0] for each in api.asked] == [
         *("GET", "GET", "POST"),
         *("GET", "GET", "PATCH"),
     ]
-    assert len(api.everything) == 102
-    assert f"{MARK} is what I would have said" in api.everything[100]["body"]
-    shown = [event for event in run.events if event.get("command") != "add-mask"]
-    assert [event for event in shown if api.token in json.dumps(event)] == []
+    assert len(api.comments) == 102
+    assert f"{MARK} is what I would have said" in api.comments[100]["body"]
+    assert TOKEN not in run.shown
 
 
 @pytest.mark.parametrize(
     ("head", "author"), [("mallory/monorepo", "mallory"), ("acme/monorepo", "dependabot[bot]")]
 )
 def test_whose_token_may_not_write_gets_the_summary(
-    repository: Repository, api: Comments, head: str, author: str
+    repository: Repository, api: GitHubDouble, head: str, author: str
 ) -> None:
     api.read_only = True
     run = opened(repository, api, head=head, author=author)
     assert run.job("plan") == "success", run.log("plan")
     assert "acme-core" in run.summary("plan", "1")
     assert run.job("comment") == ""
-    assert api.requests == []
+    assert api.asked == []
 
 
-def test_a_plan_that_is_impossible_is_said_to_be(repository: Repository, api: Comments) -> None:
+def test_a_plan_that_is_impossible_is_said_to_be(repository: Repository, api: GitHubDouble) -> None:
     manifest = repository.root / "python/acme-core/pyproject.toml"
     text = manifest.read_text()
     manifest.write_text(text.replace("[project]", '[project]\ndependencies = ["acme-cli"]', 1))
     run = opened(repository, api)
     assert run.job("plan") == "failure"
-    (said,) = api.of_the_bot()
+    (said,) = api.comments_of_the_bot()
     assert "**A release of this is not possible**" in said
 
 
-def test_names_of_somebody_else_are_no_markdown(api: Comments, tmp_path: Path) -> None:
+def test_names_of_somebody_else_are_no_markdown(api: GitHubDouble, tmp_path: Path) -> None:
     """The step by itself, with a plan that holds whatever its author likes."""
     evil = "x` | </table> @everyone [click](https://example.org)\n# ![](https://example.org/x.png)"
     row = {"ecosystem": "pypi", "name": evil, "version": evil, "action": "publish"}
@@ -135,16 +134,16 @@ def test_names_of_somebody_else_are_no_markdown(api: Comments, tmp_path: Path) -
         require_tool(tool)
     step = yaml.safe_load(EXAMPLE)["jobs"]["comment"]["steps"][-1]
     given = {
-        "TOKEN": api.token,
-        "API": f"{api.url}/repos/{api.repository}/issues",
-        "NUMBER": str(api.number),
+        "TOKEN": TOKEN,
+        "API": f"{api.api}/repos/{api.repository}/issues",
+        "NUMBER": str(PULL_REQUEST),
         "COMMIT": "5d41402abc4b",
         "RUN": "https://github.com/acme/monorepo/actions/runs/1",
     }
     assert set(given) == set(step["env"])
     argv = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
     subprocess.run(argv, cwd=tmp_path, env={"PATH": os.environ["PATH"], **given}, check=True)
-    (said,) = api.of_the_bot()
+    (said,) = api.comments_of_the_bot()
     rows = [line for line in said.splitlines() if line.startswith("| `pypi")]
     assert len(rows) == 50
     assert "And 10 more." in said

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from action.runner import PROJECT
 from action.test_act import ORDER, names
+from harness.act import PROJECT
 from integration.tools import require_tool
 from integration.verdaccio import NODE, tools
 
 if TYPE_CHECKING:
-    from action.runner import Repository, Run
+    from harness.act import Repository, Run
 
 NPM: Final = {
     "@acme/core": (),

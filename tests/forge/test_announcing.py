@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from forge.world import NOT_ALLOWED, REPOSITORY, TOKEN, World, serving_all
+from harness.github import NOT_ALLOWED, REPOSITORY, TOKEN, GitHubDouble, serving_github
 from harness.http_server import HangUp
 from releasekit.announce.forge import Draft, ForgeRelease, Upload
 from releasekit.announce.github import GitHubReleases
@@ -54,8 +54,8 @@ def draft(name: str = "a", version: str = "1.0.0", **more: Any) -> Draft:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with serving_all(tmp_path) as served:
+def world(tmp_path: Path) -> Iterator[GitHubDouble]:
+    with serving_github(tmp_path) as served:
         tree = served.git("hash-object", "-t", "tree", "-w", "--stdin").strip()
         who = ("-c", "user.name=a", "-c", "user.email=a@example.com")
         commit = served.git(*who, "commit-tree", tree, "-m", "Start").strip()
@@ -66,7 +66,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         assert not served.defects
 
 
-def run(world: World, *drafts: Draft, token: str = TOKEN) -> dict[str, Announcement]:
+def run(world: GitHubDouble, *drafts: Draft, token: str = TOKEN) -> dict[str, Announcement]:
     async def main() -> dict[str, Announcement]:
         async with http_client() as http:
             github = GitHub(http=http, api=world.api, token=Secret(token))
@@ -76,12 +76,12 @@ def run(world: World, *drafts: Draft, token: str = TOKEN) -> dict[str, Announcem
     return asyncio.run(main())
 
 
-def only(world: World, *drafts: Draft) -> Announcement:
+def only(world: GitHubDouble, *drafts: Draft) -> Announcement:
     (announcement,) = run(world, *(drafts or (draft(),))).values()
     return announcement
 
 
-def whole(world: World, tag: str = "a-v1.0.0") -> bool:
+def whole(world: GitHubDouble, tag: str = "a-v1.0.0") -> bool:
     """One published release, with its assets."""
     (release,) = (each for each in world.releases if each["tag_name"] == tag)
     found = {each["name"]: each["state"] for each in release["assets"]}
@@ -91,7 +91,7 @@ def whole(world: World, tag: str = "a-v1.0.0") -> bool:
 
 
 @pytest.mark.parametrize("immutable", [False, True])
-def test_made_once_and_then_only_looked_at(world: World, immutable: bool) -> None:
+def test_made_once_and_then_only_looked_at(world: GitHubDouble, immutable: bool) -> None:
     world.immutable = immutable
     made = only(world)
     assert (made.status, made.url) == (Status.CREATED, world.releases[0]["html_url"])
@@ -101,7 +101,7 @@ def test_made_once_and_then_only_looked_at(world: World, immutable: bool) -> Non
     assert world.writes == written
 
 
-def test_latest_is_the_highest_stable_version_of_all(world: World) -> None:
+def test_latest_is_the_highest_stable_version_of_all(world: GitHubDouble) -> None:
     said = run(
         world,
         draft("b", "2.0.0"),
@@ -113,7 +113,7 @@ def test_latest_is_the_highest_stable_version_of_all(world: World) -> None:
     assert latest["tag_name"] == "b-v2.0.0"
 
 
-def test_a_lower_version_does_not_become_the_latest(world: World) -> None:
+def test_a_lower_version_does_not_become_the_latest(world: GitHubDouble) -> None:
     run(world, draft("b", "2.0.0"))
     assert only(world).status is Status.CREATED
     (latest,) = (each for each in world.releases if each["id"] == world.latest)
@@ -121,7 +121,7 @@ def test_a_lower_version_does_not_become_the_latest(world: World) -> None:
 
 
 @pytest.mark.parametrize("is_draft", [False, True])
-def test_a_foreign_release_is_left_alone(world: World, is_draft: bool) -> None:
+def test_a_foreign_release_is_left_alone(world: GitHubDouble, is_draft: bool) -> None:
     world.add("a-v1.0.0", body="Written by hand.", draft=is_draft)
     said = only(world)
     assert (said.status, world.writes) == (Status.FOREIGN, [])
@@ -130,7 +130,7 @@ def test_a_foreign_release_is_left_alone(world: World, is_draft: bool) -> None:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("number", range(6))
-def test_any_lost_answer_is_looked_after(world: World, moment: str, number: int) -> None:
+def test_any_lost_answer_is_looked_after(world: GitHubDouble, moment: str, number: int) -> None:
     """list, latest, create, two uploads, publish"""
     seen = {"before": 0, "after": 0}
 
@@ -144,7 +144,7 @@ def test_any_lost_answer_is_looked_after(world: World, moment: str, number: int)
     assert whole(world)
 
 
-def test_an_upload_that_broke_off_is_made_again(world: World) -> None:
+def test_an_upload_that_broke_off_is_made_again(world: GitHubDouble) -> None:
     body = with_marker(draft()).body
     release = world.add("a-v1.0.0", body=body, draft=True)
     world.add_asset(release, "checksums.txt", b"", "starter")
@@ -152,7 +152,7 @@ def test_an_upload_that_broke_off_is_made_again(world: World) -> None:
     assert whole(world)
 
 
-def test_another_file_in_our_draft_is_kept_and_said(world: World) -> None:
+def test_another_file_in_our_draft_is_kept_and_said(world: GitHubDouble) -> None:
     release = world.add("a-v1.0.0", body=with_marker(draft()).body, draft=True)
     world.add_asset(release, "checksums.txt", b"another")
     said = only(world)
@@ -172,7 +172,7 @@ def test_another_file_in_our_draft_is_kept_and_said(world: World) -> None:
     ],
 )
 def test_limits_and_clashes_are_waited_for_and_looked_after(
-    world: World, status: int, headers: dict[str, str]
+    world: GitHubDouble, status: int, headers: dict[str, str]
 ) -> None:
     said = {"message": "You have exceeded a secondary rate limit"}
     world.failing = [(status, said, headers)]
@@ -180,7 +180,7 @@ def test_limits_and_clashes_are_waited_for_and_looked_after(
     assert whole(world)
 
 
-def test_a_token_that_may_only_read_is_asked_once(world: World) -> None:
+def test_a_token_that_may_only_read_is_asked_once(world: GitHubDouble) -> None:
     world.read_only = True
     said = run(world, draft(), draft("b", "2.0.0"))
     assert {each.status for each in said.values()} == {Status.PENDING}
@@ -190,14 +190,14 @@ def test_a_token_that_may_only_read_is_asked_once(world: World) -> None:
         assert "`permissions: contents: write`" in each.hint
 
 
-def test_an_api_that_is_none_is_named_beside_the_permission(world: World) -> None:
+def test_an_api_that_is_none_is_named_beside_the_permission(world: GitHubDouble) -> None:
     world.failing = [(404, {"message": "Not Found"}, {})]
     (said,) = run(world, draft()).values()
     assert said.status is Status.PENDING
     assert said.hint.startswith("Check GITHUB_API_URL")
 
 
-def test_a_limit_that_lasts_too_long_ends_it_for_all(world: World) -> None:
+def test_a_limit_that_lasts_too_long_ends_it_for_all(world: GitHubDouble) -> None:
     limit = (403, {"message": "You have exceeded a secondary rate limit"}, {"Retry-After": "7200"})
     world.failing = [limit] * 9
     said = run(world, draft(), draft("b", "2.0.0"))
@@ -209,19 +209,19 @@ def test_a_limit_that_lasts_too_long_ends_it_for_all(world: World) -> None:
     assert [each.status for each in said.values()] == [Status.CREATED, Status.CREATED]
 
 
-def test_a_token_of_nobody_is_owed(world: World) -> None:
+def test_a_token_of_nobody_is_owed(world: GitHubDouble) -> None:
     (said,) = run(world, draft(), token="other").values()
     assert said.status is Status.PENDING
     assert "Bad credentials" in said.note
 
 
-def test_a_body_that_is_too_long_is_owed_and_the_rest_goes_on(world: World) -> None:
+def test_a_body_that_is_too_long_is_owed_and_the_rest_goes_on(world: GitHubDouble) -> None:
     said = run(world, draft(body="x" * 125_001), draft("b", "2.0.0"))
     assert [each.status for each in said.values()] == [Status.PENDING, Status.CREATED]
     assert "Validation Failed" in said["a-v1.0.0"].note
 
 
-def test_the_token_goes_to_no_other_origin(world: World) -> None:
+def test_the_token_goes_to_no_other_origin(world: GitHubDouble) -> None:
     world.uploads = "http://127.0.0.1:9"
     said = only(world)
     assert said.status is Status.PENDING
@@ -289,7 +289,7 @@ def test_assets_go_to_the_forge_alone(
     assert request.headers["Content-Length"] == "5"
 
 
-def test_all_pages_are_read(world: World) -> None:
+def test_all_pages_are_read(world: GitHubDouble) -> None:
     for number in range(250):
         world.add(f"old-v{number}.0.0", body="Old.")
     ours = with_marker(draft())
@@ -318,7 +318,7 @@ def test_all_pages_are_read(world: World) -> None:
     ],
     ids=len,
 )
-def test_answers_that_nobody_gives_are_owed(world: World, strange: bytes) -> None:
+def test_answers_that_nobody_gives_are_owed(world: GitHubDouble, strange: bytes) -> None:
     world.strange = strange
     said = only(world)
     assert said.status is Status.PENDING
@@ -327,7 +327,7 @@ def test_answers_that_nobody_gives_are_owed(world: World, strange: bytes) -> Non
 
 @pytest.mark.parametrize("now", ["ab", "abcd", "abd", "a link", "a pipe", "nothing"])
 def test_a_file_that_is_not_what_was_built_is_never_shown(
-    world: World, tmp_path: Path, now: str
+    world: GitHubDouble, tmp_path: Path, now: str
 ) -> None:
     """R53: of the same size too; and a pipe keeps nobody waiting."""
     path = tmp_path / "a-1.0.0.tgz"

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 from forge.monorepo import GO, NODE, NOTES, PACKAGES, PYTHON, TAGS, monorepo
-from forge.world import serving_all
-from harness.http_server import HangUp
+from harness.github import serving_github
+from harness.killing import Killing
 from integration.tools import require_tool
-from workspaces import Program, git, kill
+from workspaces import Program, git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from forge.world import World
+    from harness.github import GitHubDouble
 
 pytestmark = pytest.mark.no_cover
 
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.no_cover
 WRITES = 3 * PACKAGES - len(GO) + 1
 
 
-def program_at(tmp_path: Path, world: World) -> Program:
+def program_at(tmp_path: Path, world: GitHubDouble) -> Program:
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
@@ -50,46 +49,23 @@ def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_eac
 ) -> None:
     """R14, R15: before each kind of request, and after each that changes something."""
     require_tool("npm")
-    started: list[subprocess.Popen[bytes]] = []
-    before: set[str] = set()
-    after: list[str] = []
-    with serving_all(tmp_path) as world:
+    with serving_github(tmp_path) as world:
         root = monorepo(tmp_path / "a workspace", world.url)
         commit = git(root, "rev-parse", "HEAD").strip()
         program = program_at(tmp_path, world)
-        argv = program.argv(*arguments(tmp_path, root))
+        run = arguments(tmp_path, root)
+        killing = Killing(lambda: program.start(*run), root, program.log.read_text)
 
         def may_die(moment: str, what: str) -> None:
-            process = started[-1]
-            if process.poll() is not None:
-                raise HangUp
-            writes = not what.startswith("GET ") and "upload-pack" not in what
-            if moment == "before" and kind(what) not in before:
-                before.add(kind(what))
-            elif moment == "after" and writes:
-                after.append(what)
-            else:
-                return
-            process.kill()
-            process.wait()
-            raise HangUp
+            if moment == "before":
+                killing.die_once(moment, kind(what))
+            elif not what.startswith("GET ") and "upload-pack" not in what:
+                killing.die(moment, what)
 
         world.around = may_die
-        while not started or started[-1].returncode != 0:
-            assert len(started) < 2 * WRITES, Counter(map(kind, after))
-            with (tmp_path / "log").open("wb") as log:
-                process = subprocess.Popen(
-                    argv,
-                    env=program.full_environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            started.append(process)
-            process.wait()
-            assert process.returncode in {0, -9}, (tmp_path / "log").read_text()
-            kill(process, root)
+        killing.finish(most=2 * WRITES)
+        before = {what for moment, what in killing.killed if moment == "before"}
+        after = [what for moment, what in killing.killed if moment == "after"]
         assert len(after) >= WRITES
         assert len(before) >= 7, before
         assert world.defects == []
@@ -108,7 +84,7 @@ def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_eac
 
         world.around = lambda moment, what: None
         world.asked.clear()
-        ended = program.run(*arguments(tmp_path, root))
+        ended = program.run(*run)
         assert (ended.code, set(ended.outcomes.values())) == (0, {"already-published"})
         assert len(ended.outcomes) == PACKAGES
         assert world.writes == []
@@ -118,7 +94,7 @@ def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_eac
 def test_a_fresh_machine_finishes_what_another_one_left_untagged(tmp_path: Path) -> None:
     """R15: from the registries, the remote and the forge alone."""
     require_tool("npm")
-    with serving_all(tmp_path) as world:
+    with serving_github(tmp_path) as world:
         root = monorepo(tmp_path / "a workspace", world.url)
         commit = git(root, "rev-parse", "HEAD").strip()
         program = program_at(tmp_path, world)

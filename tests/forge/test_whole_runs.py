@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from forge.world import REPOSITORY, serving_all
+from harness.github import REPOSITORY, serving_github
 from integration.tools import require_tool
 from workspaces import Program, git, uv_workspace
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from forge.world import World
+    from harness.github import GitHubDouble
     from workspaces import Run
 
 PACKAGES: dict[str, tuple[str, ...]] = {"acme-core": (), "acme-cli": ("acme-core",)}
@@ -28,7 +28,7 @@ TAGS = {"acme-core-v1.0.0", "acme-cli-v1.0.0"}
 class Place:
     """A workspace of two packages, whose remote is the forge."""
 
-    def __init__(self, tmp_path: Path, world: World) -> None:
+    def __init__(self, tmp_path: Path, world: GitHubDouble) -> None:
         self.root = uv_workspace(tmp_path / "a workspace", PACKAGES)
         git(self.root, "remote", "add", "origin", world.url)
         git(self.root, "push", "--quiet", "origin", "HEAD:main")
@@ -58,7 +58,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    with serving_all(tmp_path) as world:
+    with serving_github(tmp_path) as world:
         yield Place(tmp_path, world)
         assert world.defects == []
 

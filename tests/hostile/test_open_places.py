@@ -22,21 +22,21 @@ import pypi_attestations
 import pytest
 
 import releasekit
-from forge.world import REPOSITORY, serving_all
+from harness.github import REPOSITORY, serving_github
 from harness.http_server import HangUp
+from harness.npm.documents import pack
 from hostile.traced import STRACE, fold, judge, read_calls
 from integration import reactor
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_landlock, require_tool
 from processes import PATIENCE_S
-from provenance import github
-from staging.documents import pack
+from provenance import world
 from workspaces import Program, git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from forge.world import World
+    from harness.github import GitHubDouble
     from hostile.traced import Deed, Findings
     from integration.portal import PortalServer
 
@@ -165,8 +165,8 @@ class Place:
     directory: Path
     flags: list[str]
     environment: dict[str, str]
-    forge: World
-    job: github.GitHub
+    forge: GitHubDouble
+    job: world.World
     portal: PortalServer
     violations: Counter[str] = field(default_factory=Counter)
     looks: Counter[Deed] = field(default_factory=Counter)
@@ -243,14 +243,14 @@ def place(portal_server: PortalServer) -> Iterator[Place]:
     try:
         for name in ("home", "tmp", "gnupg", "workspace"):
             (directory / name).mkdir(mode=0o700)
-        with github.serving_all(directory / "doubles") as job, serving_all(directory) as forge:
+        with world.serving_all(directory / "doubles") as job, serving_github(directory) as forge:
             yield _place(directory, job, forge, portal_server)
     finally:
         subprocess.run(["gpgconf", "--homedir", directory / "gnupg", "--kill", "all"], check=True)
         shutil.rmtree(directory)
 
 
-def _place(directory: Path, job: github.GitHub, forge: World, portal: PortalServer) -> Place:
+def _place(directory: Path, job: world.World, forge: GitHubDouble, portal: PortalServer) -> Place:
     home, gnupg = directory / "home", directory / "gnupg"
     # The agent that this starts serves all runs, so that none of them waits for one of its own.
     gpg: list[str | Path] = ["gpg", "--homedir", gnupg, "--batch", "--passphrase", ""]

@@ -15,14 +15,14 @@ from urllib.parse import quote
 
 from cryptography import x509
 
+from harness.npm.documents import Answer, error, parsed
 from provenance import official
 from releasekit.provenance.bundle import Bundle
 from releasekit.provenance.statement import SLSA
-from staging.documents import Answer, error, parsed
 
 if TYPE_CHECKING:
+    from harness.npm.documents import Release, Request
     from provenance.sigstore_double import Sigstore
-    from staging.documents import Release, Request
 
 _FULCIO = "1.3.6.1.4.1.57264.1"
 _RUNNER, _REPOSITORY, _VISIBILITY = 11, 12, 22

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from action.runner import Repository
+from harness.act import Repository
+from harness.github import TOKEN
 from integration.tools import require_tool
 from integration.verdaccio import NODE as NODE_MODULE
 from integration.verdaccio import tools
-from provenance.github import FILES, NODE, PYTHON, serving_all, workspace
+from provenance.world import FILES, NODE, PYTHON, serving_all, workspace
 from releasekit.provenance.bundle import Bundle
 
 if TYPE_CHECKING:
@@ -42,14 +43,13 @@ jobs:
           forge-token: ${{{{ secrets.FORGE_TOKEN }}}}
 {given}"""
         )
-        identity = [
-            word
+        identity = {
+            name: value
             for name, value in world.environment.items()
             if name.startswith(("ACTIONS_", "GITHUB_API"))
-            for word in ("--env", f"{name}={value}")
-        ]
-        arguments = ["push", *identity, "-s", f"FORGE_TOKEN={world.api.token}"]
-        first = repository.run(*arguments)
+        }
+        arguments = ["push", "-s", f"FORGE_TOKEN={TOKEN}"]
+        first = repository.run(*arguments, environment=identity)
         assert first.job("publish") == "success", first.log("publish")
         told = first.outputs("publish", "release")
         assert told["result"] == "success"
@@ -57,7 +57,7 @@ jobs:
         assert all(world.attested.values())
         signed = json.loads(told["attestations"])
         assert len(signed) == FILES
-        (statement,) = world.api.everything
+        (statement,) = world.github.attestations
         assert "https://github.com/acme/widgets/attestations/1001" in first.summary(
             "publish", "release"
         )
@@ -65,11 +65,10 @@ jobs:
         entries = len(world.sigstore.entries)
         assert entries == FILES + 1
 
-        second = repository.run(*arguments)
+        second = repository.run(*arguments, environment=identity)
         told = second.outputs("publish", "release")
         assert told["result"] == "noop"
         assert len(json.loads(told["already-published-packages"])) == len(PYTHON) + len(NODE)
-        assert (len(world.sigstore.entries), len(world.api.everything)) == (entries, 1)
-        for run in (first, second):
-            shown = [event for event in run.events if event.get("command") != "add-mask"]
-            assert world.api.token not in json.dumps(shown)
+        assert (len(world.sigstore.entries), len(world.github.attestations)) == (entries, 1)
+        assert TOKEN not in first.shown
+        assert TOKEN not in second.shown

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.http_server import HangUp
+from harness.killing import Killing
 from integration.tools import require_tool
-from provenance.github import FILES, NODE, PYTHON, serving_all, workspace
+from provenance.world import FILES, NODE, PYTHON, serving_all, workspace
 from releasekit.provenance.release_statement import stored_bundles
-from workspaces import Program, kill
+from workspaces import Program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,40 +36,14 @@ def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_pa
     root = workspace(tmp_path / "a workspace")
     (tmp_path / "home").mkdir()
     path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
-    started: list[subprocess.Popen[bytes]] = []
-    killed: set[tuple[str, str]] = set()
     with serving_all(tmp_path) as world:
         program = Program(tmp_path / "home", {**world.environment, "PATH": path})
         flags = [text for name, value in world.inputs.items() for text in (f"--{name}", value)]
         arguments: list[str | Path] = ["publish", root, *flags, "--retry-base-delay", "0s"]
-
-        def may_die(moment: str, what: str) -> None:
-            """Each run once, at the first thing that was not interrupted in this way yet."""
-            process = started[-1]
-            if process.poll() is not None:
-                raise HangUp
-            if (moment, what) not in killed:
-                killed.add((moment, what))
-                process.kill()
-                process.wait()
-                raise HangUp
-
-        world.around = may_die
-        while not started or started[-1].returncode != 0:
-            assert len(started) <= 2 * POINTS, sorted(killed)
-            with (tmp_path / "log").open("wb") as log:
-                process = subprocess.Popen(
-                    program.argv(*arguments),
-                    env=program.full_environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            started.append(process)
-            process.wait()
-            assert process.returncode in {0, -9}, (tmp_path / "log").read_text()
-            kill(process, root)
+        killing = Killing(lambda: program.start(*arguments), root, program.log.read_text)
+        world.around = killing.die_once
+        killing.finish(most=2 * POINTS + 1)
+        killed = killing.killed
         assert len(killed) >= POINTS, sorted(killed)
         attested = world.attested
         assert len(attested) == FILES
@@ -84,7 +57,7 @@ def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_pa
         assert files.total() <= len(files) + len(killed)
         (bundle,) = stored_bundles(program.home / "provenance.jsonl")
         assert len(bundle.subjects) == FILES
-        assert [each["dsseEnvelope"] for each in world.api.everything] == [
+        assert [each["dsseEnvelope"] for each in world.github.attestations] == [
             bundle.document["dsseEnvelope"]
         ]
         world.around = lambda moment, what: None
@@ -92,4 +65,4 @@ def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_pa
         ended = program.run(*arguments)
         assert (ended.code, set(ended.outcomes.values())) == (0, {"already-published"})
         assert len(ended.outcomes) == len(PYTHON) + len(NODE)
-        assert (len(world.sigstore.entries), len(world.api.everything)) == (before, 1)
+        assert (len(world.sigstore.entries), len(world.github.attestations)) == (before, 1)

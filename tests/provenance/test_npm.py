@@ -12,6 +12,9 @@ import httpx
 import pytest
 
 import javascript
+from harness.npm import registry
+from harness.npm.documents import pack
+from harness.npm.npmjs import Npmjs
 from integration.tools import require_tool
 from integration.verdaccio import verdaccio
 from provenance import official, tampering, targets
@@ -22,19 +25,16 @@ from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import PackageError, Rejected
 from releasekit.model import Package, PackageId
 from releasekit.provenance.statement import SLSA
-from staging import registry
-from staging.documents import pack
-from staging.npmjs import Npmjs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from harness.npm.registry import Registry
     from provenance.sigstore_double import Sigstore
     from releasekit.attested import Obstacle
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Artifact
-    from staging.registry import Registry
 
 REPOSITORY = {"type": "git", "url": "git+https://github.com/acme/widgets.git"}
 PUBLIC = {"access": "public"}

@@ -14,7 +14,7 @@ from sigstore.models import Bundle, ClientTrustConfig
 from sigstore.verify import Verifier
 from sigstore.verify.policy import Identity
 
-from action.github_api import Attestations, attestations
+from harness.github import TOKEN, GitHubDouble, serving_github
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Transient
 from releasekit.http.client import RetryPolicy, http_client
@@ -46,9 +46,15 @@ HINDERED = "GitHub has not taken it: "
 
 
 @pytest.fixture
-def github() -> Iterator[Attestations]:
-    with attestations() as served:
+def github(tmp_path: Path) -> Iterator[GitHubDouble]:
+    with serving_github(tmp_path, "acme/widgets") as served:
         yield served
+
+
+def refuse(github: GitHubDouble, *statuses: int, retry_after: str = "") -> None:
+    """The next requests that write."""
+    headers = {"Retry-After": retry_after} if retry_after else {}
+    github.failing = [(each, {"message": "what the test wants"}, headers) for each in statuses]
 
 
 Signed = tuple["Job", "ReleaseStatement", "Sequence[OurBundle]"]
@@ -67,17 +73,17 @@ class Run:
     def publish(
         self,
         artifacts: Sequence[Artifact],
-        github: Attestations,
+        github: GitHubDouble,
         *,
         api: str = "",
-        token: str = "ghs_of_the_job",
+        token: str = TOKEN,
     ) -> ReleaseStatement:
         async def main() -> ReleaseStatement:
             job, statement, bundles = await self._with_signer(artifacts)
             async with http_client() as http:
                 there = GitHub(
                     http=http,
-                    api=api or f"{github.url}/",
+                    api=api or f"{github.api}/",
                     token=Secret(token) if token else None,
                 )
                 return await send_to_github(statement, bundles, job, there, policy=AT_ONCE)
@@ -159,7 +165,7 @@ def test_the_official_verifier_takes_it(run: Run, sigstore: Sigstore) -> None:
 
 
 def test_a_large_release_is_several_statements(
-    run: Run, sigstore: Sigstore, github: Attestations, monkeypatch: pytest.MonkeyPatch
+    run: Run, sigstore: Sigstore, github: GitHubDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release_statement, "MAX_SUBJECTS", 2)
     files = [file(f"f{number}.whl") for number in range(5)]
@@ -167,7 +173,7 @@ def test_a_large_release_is_several_statements(
     assert (made.subjects, len(made.attestations), len(sigstore.entries)) == (5, 3, 3)
     told = [each.name for bundle in stored_bundles(run.path) for each in bundle.subjects]
     assert told == [f"f{number}.whl" for number in range(5)]
-    assert len(github.everything) == 3
+    assert len(github.attestations) == 3
     assert made.url == "https://github.com/acme/widgets/attestations"
 
 
@@ -224,7 +230,7 @@ def test_what_nobody_can_vouch_for_is_signed_anew(
 
 
 def test_github_is_sent_nothing_else_that_lies_there(
-    run: Run, sigstore: Sigstore, github: Attestations
+    run: Run, sigstore: Sigstore, github: GitHubDouble
 ) -> None:
     """R36: a repository may have put there what another job has signed, soundly."""
     run.sign(FILES)
@@ -236,7 +242,7 @@ def test_github_is_sent_nothing_else_that_lies_there(
     sigstore.become("acme/widgets")
     assert run.publish(FILES, github).kept
     assert run.path.read_bytes() == ours
-    assert github.everything == [json.loads(ours)]
+    assert github.attestations == [json.loads(ours)]
 
 
 def test_it_lies_beside_results_whose_directory_nobody_has_made_yet(run: Run) -> None:
@@ -300,11 +306,11 @@ def test_a_job_without_an_identity_signs_nothing(run: Run, sigstore: Sigstore) -
     assert not run.path.exists()
 
 
-def test_github_shows_it(run: Run, github: Attestations) -> None:
+def test_github_shows_it(run: Run, github: GitHubDouble) -> None:
     made = run.publish(FILES, github)
     assert made.url == "https://github.com/acme/widgets/attestations/1001"
     assert made.note == ""
-    assert github.everything == [json.loads(run.path.read_bytes())]
+    assert github.attestations == [json.loads(run.path.read_bytes())]
 
 
 @pytest.mark.parametrize(
@@ -317,82 +323,80 @@ def test_github_shows_it(run: Run, github: Attestations) -> None:
     ],
 )
 def test_what_github_refuses_is_a_note_with_its_cure(
-    run: Run, github: Attestations, status: int, cure: str
+    run: Run, github: GitHubDouble, status: int, cure: str
 ) -> None:
     """The release is as good as without."""
-    github.failing = [status]
+    refuse(github, status)
     made = run.publish(FILES, github)
     assert made.note.startswith(HINDERED)
     assert f"HTTP {status} what the test wants" in made.note
     assert cure in made.note
     assert made.url == ""
-    assert len(github.requests) == 1
+    assert len(github.asked) == 1
 
 
-def test_a_job_that_may_not_write_attestations_is_told_so(run: Run, github: Attestations) -> None:
-    github.may_write = False
+def test_a_job_that_may_not_write_attestations_is_told_so(run: Run, github: GitHubDouble) -> None:
+    github.read_only = True
     made = run.publish(FILES, github)
     assert "Resource not accessible by integration" in made.note
     assert "Give the job the permission `attestations: write`." in made.note
 
 
-def test_an_outage_of_github_is_waited_out(run: Run, github: Attestations) -> None:
-    github.headers["Retry-After"] = "0"
-    github.failing = [502, 500, 429]
+def test_an_outage_of_github_is_waited_out(run: Run, github: GitHubDouble) -> None:
+    refuse(github, 502, 500, 429, retry_after="0")
     assert run.publish(FILES, github).url
-    assert len(github.requests) == 4
+    assert len(github.asked) == 4
 
 
-def test_a_long_outage_of_github_is_a_note(run: Run, github: Attestations) -> None:
-    github.failing = [503] * 9
+def test_a_long_outage_of_github_is_a_note(run: Run, github: GitHubDouble) -> None:
+    refuse(github, *[503] * 9)
     made = run.publish(FILES, github)
     assert "HTTP 503" in made.note
     assert made.note.endswith("Run the job again: what is signed is kept, and sent.")
-    assert len(github.requests) == 4
+    assert len(github.asked) == 4
     github.failing = []
     assert run.publish(FILES, github).note == ""
 
 
-def test_too_many_requests_are_waited_out(run: Run, github: Attestations) -> None:
-    github.headers["Retry-After"] = "0"
-    github.failing = [403]
+def test_too_many_requests_are_waited_out(run: Run, github: GitHubDouble) -> None:
+    refuse(github, 403, retry_after="0")
     assert run.publish(FILES, github).url
 
 
 def test_what_is_sent_again_is_not_signed_again(
-    run: Run, github: Attestations, sigstore: Sigstore
+    run: Run, github: GitHubDouble, sigstore: Sigstore
 ) -> None:
-    github.failing = [403]
+    refuse(github, 403)
     run.publish(FILES, github)
     assert run.publish(FILES, github).url
     assert len(sigstore.entries) == 1
 
 
 def test_of_several_none_is_passed_over_in_silence(
-    run: Run, github: Attestations, monkeypatch: pytest.MonkeyPatch
+    run: Run, github: GitHubDouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(release_statement, "MAX_SUBJECTS", 2)
-    github.failing = [422]
+    refuse(github, 422)
     made = run.publish(FILES, github)
-    assert len(github.everything) == 1
+    assert len(github.attestations) == 1
     assert made.note.startswith(HINDERED)
 
 
-def test_the_token_goes_to_no_other_place_than_https(run: Run, github: Attestations) -> None:
+def test_the_token_goes_to_no_other_place_than_https(run: Run, github: GitHubDouble) -> None:
     """R34"""
     made = run.publish(FILES, github, api="http://api.elsewhere.example")
     assert "GITHUB_API_URL" in made.note
     assert "must be https://" in made.note
-    assert github.requests == []
+    assert github.asked == []
 
 
-def test_without_a_token_nothing_is_sent(run: Run, github: Attestations) -> None:
+def test_without_a_token_nothing_is_sent(run: Run, github: GitHubDouble) -> None:
     made = run.publish(FILES, github, token="")
     assert "there is no token" in made.note
-    assert github.requests == []
+    assert github.asked == []
 
 
-def test_a_note_holds_no_secret(run: Run, github: Attestations) -> None:
+def test_a_note_holds_no_secret(run: Run, github: GitHubDouble) -> None:
     """R34"""
     made = run.publish(FILES, github, token="ghp_wrong")
     assert "Bad credentials" in made.note
@@ -401,41 +405,41 @@ def test_a_note_holds_no_secret(run: Run, github: Attestations) -> None:
 
 @pytest.mark.parametrize("page", ["", "[]", '{"attestations": {}}', "{", '{"id": []}'])
 def test_a_strange_answer_of_github_hinders_nobody(
-    run: Run, github: Attestations, page: str
+    run: Run, github: GitHubDouble, page: str
 ) -> None:
     run.publish(FILES, github)
-    github.strange = page
+    github.strange = page.encode()
     made = run.publish(FILES, github)
     assert (made.note, made.url) == ("", "https://github.com/acme/widgets/attestations")
 
 
 def test_what_github_has_of_an_earlier_run_is_not_sent_again(
-    run: Run, github: Attestations
+    run: Run, github: GitHubDouble
 ) -> None:
     first = run.publish(FILES, github)
     assert not first.kept
     again = run.publish(FILES, github)
     assert again.kept
     assert (again.note, again.url) == ("", "https://github.com/acme/widgets/attestations")
-    assert len(github.everything) == 1
-    assert [request.partition(" ")[0] for request in github.requests] == ["POST", "GET"]
+    assert len(github.attestations) == 1
+    assert [request.partition(" ")[0] for request in github.asked] == ["POST", "GET"]
 
 
 def test_what_an_earlier_run_signed_and_could_not_send_is_sent(
-    run: Run, github: Attestations, sigstore: Sigstore
+    run: Run, github: GitHubDouble, sigstore: Sigstore
 ) -> None:
     run.sign(FILES)
     made = run.publish(FILES, github)
-    assert (len(sigstore.entries), len(github.everything)) == (1, 1)
+    assert (len(sigstore.entries), len(github.attestations)) == (1, 1)
     assert made.url == "https://github.com/acme/widgets/attestations/1001"
 
 
 def test_what_another_workflow_has_sent_about_the_same_files_counts_for_nothing(
-    run: Run, github: Attestations, sigstore: Sigstore
+    run: Run, github: GitHubDouble, sigstore: Sigstore
 ) -> None:
     sigstore.become("acme/widgets", "other.yml")
     run.publish(FILES, github)
     sigstore.become("acme/widgets")
     run.sign(FILES)
     assert run.publish(FILES, github).kept
-    assert len(github.everything) == 2
+    assert len(github.attestations) == 2

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import javascript
+from harness.npm import registry
+from harness.npm.npmjs import Npmjs
 from integration.tools import require_tool
 from provenance.npmjs import Examiner
 from provenance.warehouse import Warehouse
 from releasekit.provenance.statement import PUBLISH
-from staging import registry
-from staging.npmjs import Npmjs
 from trusted_index import served
 from workspaces import Program, uv_workspace
 

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.npm import registry as double
 from integration import verdaccio
 from integration.tools import require_tool
-from staging import registry as double
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

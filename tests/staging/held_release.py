@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.npm.documents import pack
 from releasekit.model import (
     Artifact,
     Outcome,
@@ -20,12 +21,11 @@ from releasekit.model import (
     Staged,
 )
 from releasekit.report import results_json
-from staging.documents import pack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from staging.npmjs import Npmjs
+    from harness.npm.npmjs import Npmjs
 
 LEVELS = 4
 WIDTH = 5
@@ -79,6 +79,17 @@ class HeldRelease:
             *(sys.executable, "-m", "releasekit", command, str(self.results)),
             *("--npm-registry", self.url, "--retry-base-delay", "0s", *flags),
         ]
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """In a session of its own."""
+        return subprocess.Popen(
+            self.command("approve", "--yes"),
+            env=self.environment(),
+            cwd=self.directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def run(
         self, *flags: str, command: str = "approve", environment: Mapping[str, str] | None = None

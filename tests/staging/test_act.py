@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from action.runner import PROJECT, Repository, git
+from harness.act import PROJECT, Repository, git
+from harness.npm.documents import pack
 from integration.tools import require_tool
 from integration.verdaccio import NODE, tools
-from staging.documents import pack
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from staging.registry import Registry
+    from harness.npm.registry import Registry
 
 NPM = {"@acme/core": (), "@acme/text": ("@acme/core",), "@acme/cli": ("@acme/core", "@acme/text")}
 
@@ -73,11 +73,10 @@ def test_stage_approve_publish_the_rest_and_then_nothing(
     settings = f"pypi-registry = 'dir:{pypi}'\n"
     path = polyglot.root / "releasekit.toml"
     path.write_text(f"trusted-publishing = 'always'\n{settings}{path.read_text()}")
-    identity = [each for pair in registry.runner.items() for each in ("--env", "=".join(pair))]
     program = require_tool("npm")
     polyglot.add_programs(node=tools() / NODE / "bin" / "node", npm=program)
 
-    first = polyglot.run("push", *identity)
+    first = polyglot.run("push", environment=registry.runner)
     assert first.job("publish") == "success", first.log("publish")
     told = first.outputs("publish", "1")
     assert (told["result"], told["published"]) == ("staged", "false")
@@ -96,14 +95,14 @@ def test_stage_approve_publish_the_rest_and_then_nothing(
     assert npm.approvals == ["@acme/core@1.0.0", "@acme/text@1.0.0", "@acme/cli@1.0.0"]
     assert npm.staged == {}
 
-    second = polyglot.run("push", *identity)
+    second = polyglot.run("push", environment=registry.runner)
     assert second.job("publish") == "success", second.log("publish")
     told = second.outputs("publish", "1")
     assert told["result"] == "success"
     assert [row["name"] for row in json.loads(told["published-packages"])] == ["acme-wheel"]
     assert (pypi / "simple/acme-wheel").is_dir()
 
-    third = polyglot.run("push", *identity)
+    third = polyglot.run("push", environment=registry.runner)
     assert third.outputs("publish", "1")["result"] == "noop"
     assert len(npm.stagings) == len(NPM)
 

@@ -9,21 +9,21 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from typing import TYPE_CHECKING
 
 from harness.http_server import HangUp
-from staging.documents import Answer, error
+from harness.killing import Killing
+from harness.npm.documents import Answer, error
+from harness.npm.registry import serving
 from staging.held_release import LEVELS, NAMES, VERSION, held_release, name_of, needs_of, tarball
-from staging.registry import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from staging.documents import Release, Request
+    from harness.npm.documents import Release, Request
+    from harness.npm.registry import Registry
     from staging.held_release import HeldRelease
-    from staging.registry import Registry
 
 CHAIN = [name_of(level, 0) for level in range(LEVELS)]
 
@@ -80,66 +80,20 @@ def test_nothing_happens_where_nobody_can_be_asked(registry: Registry, tmp_path:
     assert not registry.npm.approvals
 
 
-def killing(registry: Registry, release: HeldRelease, when: Callable[[Request], str]) -> int:
-    """Run it, and kill it at the first request of which `when` says "before" or "after" its effect.
-    The exit status: 0 where no request was the one.
-    """
-    process: subprocess.Popen[bytes]
-    started = threading.Event()
-
-    def kill() -> None:
-        started.wait()
-        process.kill()
-        process.wait()
-
-    def before(request: Request) -> None:
-        if when(request) == "before":
-            kill()
-            raise HangUp
-
-    def after(request: Request, answer: Answer) -> Answer:
-        if when(request) == "after":
-            kill()
-            raise HangUp
-        return answer
-
-    registry.before, registry.after = before, after
-    with subprocess.Popen(
-        release.command("approve", "--yes"),
-        env=release.environment(),
-        cwd=release.directory,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        started.set()
-        process.wait()
-    return process.returncode
-
-
 def test_killed_around_every_approval_each_is_approved_once(
     registry: Registry, tmp_path: Path
 ) -> None:
     """R14, R19: twenty packages in four levels, each start killed once at each approval."""
     release = held_release(tmp_path, registry.npm)
-    killed: set[tuple[str, str]] = set()
+    killing = Killing(release.start, tmp_path)
 
-    def when(request: Request) -> str:
-        if request.method != "POST":
-            return ""
-        for moment in ("before", "after"):
-            if (request.target, moment) not in killed:
-                # Asked twice about one request: what is for afterwards is left for then.
-                if moment == "before" or (request.target, "passed") in killed:
-                    killed.add((request.target, moment))
-                    return moment
-                killed.add((request.target, "passed"))
-                return ""
-        return ""
+    def may_die(moment: str, request: Request) -> None:
+        if request.method == "POST":
+            killing.die_once(moment, request.target)
 
-    starts = 1
-    while killing(registry, release, when) != 0:
-        starts += 1
-    assert starts == 2 * len(NAMES) + 1
+    registry.tell(may_die)
+    killing.finish(most=2 * len(NAMES) + 1)
+    assert killing.runs == 2 * len(NAMES) + 1
     assert sorted(registry.npm.approvals) == sorted(versions(NAMES))
     assert_in_order(registry.npm.approvals)
 
@@ -150,11 +104,16 @@ def test_killed_at_any_request_it_goes_on(tmp_path: Path) -> None:
     while True:
         with serving() as registry:
             release = held_release(tmp_path / str(number), registry.npm, CHAIN)
+            killing = Killing(release.start, release.directory)
 
-            def when(request: Request, last: int = number) -> str:
-                return "before" if request.number == last else ""
+            def may_die(
+                moment: str, request: Request, last: int = number, killing: Killing = killing
+            ) -> None:
+                if (moment, request.number) == ("before", last):
+                    killing.die(moment, request.target)
 
-            if killing(registry, release, when) == 0:
+            registry.tell(may_die)
+            if killing.run() == 0:
                 break
             registry.before = lambda _: None
             ran = release.run()

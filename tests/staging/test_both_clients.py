@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.npm.documents import pack
 from integration.tools import require_tool
 from staging.client import Client
-from staging.documents import pack
 from workspaces import TWELVE, Program, npm_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.npm.registry import Registry
     from integration.verdaccio import Verdaccio
-    from staging.registry import Registry
 
 CODE = "123456"
 

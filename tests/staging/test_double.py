@@ -11,14 +11,14 @@ import pytest
 
 import javascript
 from harness.http_server import HangUp
+from harness.npm.documents import Answer, Request, error, pack
 from staging.client import Client
-from staging.documents import Answer, Request, error, pack
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from harness.npm.registry import Registry
     from integration.verdaccio import Verdaccio
-    from staging.registry import Registry
 
 CODE = "123456"
 MANIFEST = {"name": "@acme/core", "version": "1.1.0", "main": "index.js"}

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.http_server import HangUp
+from harness.killing import Killing
+from harness.npm.documents import pack
 from integration.tools import require_tool
-from staging.documents import pack
-from workspaces import Program, kill, npm_workspace
+from workspaces import Program, npm_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from staging.documents import Answer, Request
-    from staging.registry import Registry
+    from harness.npm.documents import Request
+    from harness.npm.registry import Registry
 
 pytestmark = pytest.mark.no_cover
 
@@ -53,45 +52,17 @@ def test_killed_around_every_staging_each_is_staged_once(
     (tmp_path / "home").mkdir()
     program = Program(tmp_path / "home", {"RELEASEKIT_NPM_TOKEN": "npm_stage-only"})
     flags = ["--npm-registry", registry.url, "--stage", "always", "--retry-base-delay", "0s"]
-    argv = program.argv("publish", workspace, *flags)
-    started: list[subprocess.Popen[bytes]] = []
-    killed: set[tuple[str, str]] = set()
+    killing = Killing(
+        lambda: program.start("publish", workspace, *flags), workspace, program.log.read_text
+    )
 
     def may_die(moment: str, request: Request) -> None:
-        """Each run once, at the first staging that was not interrupted in this way yet."""
-        if not request.target.startswith(STAGED):
-            return
-        process = started[-1]
-        if process.poll() is not None:
-            raise HangUp
-        if (moment, request.target) not in killed:
-            killed.add((moment, request.target))
-            process.kill()
-            process.wait()
-            raise HangUp
+        if request.target.startswith(STAGED):
+            killing.die_once(moment, request.target)
 
-    def before(request: Request) -> None:
-        may_die("before", request)
-
-    def after(request: Request, answer: Answer) -> Answer:
-        may_die("after", request)
-        return answer
-
-    registry.before, registry.after = before, after
-    while not started or started[-1].returncode != 0:
-        assert len(started) <= 2 * len(PACKAGES), killed
-        process = subprocess.Popen(
-            argv,
-            env=program.full_environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        started.append(process)
-        process.wait()
-        kill(process, workspace)
-    assert len(killed) == 2 * len(PACKAGES)
+    registry.tell(may_die)
+    killing.finish(most=2 * len(PACKAGES) + 1)
+    assert len(killing.killed) == 2 * len(PACKAGES)
     assert sorted(registry.npm.stagings) == sorted(f"@acme/{name}@1.0.0" for name in PACKAGES)
     assert registry.npm.publishings == []
     ended = program.run("publish", workspace, *flags)

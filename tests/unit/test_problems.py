@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from action.runner import OWN_NAME
+from harness.act import OWN_NAME
 from releasekit import errors
 from releasekit.approval import decide
 from releasekit.errors import PackageError, ReleasekitError

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from staging.accounts import Accounts
-from staging.documents import Answer, Release, Request, as_json, error, pack, parsed, release_of
+from harness.npm.accounts import Accounts
+from harness.npm.documents import Answer, Release, Request, as_json, error, pack, parsed, release_of
 
 PLACEHOLDER = "0.0.0-stage"
 

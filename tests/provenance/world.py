@@ -13,13 +13,13 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from action import github_api
+from harness.github import TOKEN, serving_github
+from harness.npm import documents, registry
+from harness.npm.documents import pack
+from harness.npm.npmjs import Npmjs
 from provenance import sigstore_double
 from provenance.npmjs import Examiner
 from provenance.warehouse import Warehouse
-from staging import documents, registry
-from staging.documents import pack
-from staging.npmjs import Npmjs
 from trusted_index import served
 from workspaces import git, write_json, write_member
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from action.github_api import Attestations
+    from harness.github import GitHubDouble
+    from harness.npm.registry import Registry
     from provenance.sigstore_double import Answer as SigstoreAnswer
     from provenance.sigstore_double import Request, Sigstore
-    from staging.registry import Registry
     from trusted_index import Answer
 
 PYTHON = {"acme-core": (), "acme-http": ("acme-core",), "acme-cli": ("acme-http",)}
@@ -74,7 +74,7 @@ class Index(Warehouse):
 
 
 @dataclass
-class GitHub:
+class World:
     """`around` is told of everything that a run does to the world, as "before" or "after" and what:
     it may end the run, and then raises HangUp. One request is answered at a time.
     """
@@ -83,7 +83,7 @@ class GitHub:
     index: Index
     pypi: str
     npm: Registry
-    api: Attestations
+    github: GitHubDouble
     around: Callable[[str, str], None] = lambda moment, what: None
     _turn: threading.RLock = field(default_factory=threading.RLock)
 
@@ -92,8 +92,8 @@ class GitHub:
         """Of the job."""
         return {
             **self.sigstore.environment,
-            "GITHUB_API_URL": self.api.url,
-            "RELEASEKIT_FORGE_TOKEN": self.api.token,
+            "GITHUB_API_URL": self.github.api,
+            "RELEASEKIT_FORGE_TOKEN": TOKEN,
         }
 
     @property
@@ -125,7 +125,7 @@ class GitHub:
 
 
 @contextlib.contextmanager
-def serving_all(directory: Path) -> Iterator[GitHub]:
+def serving_all(directory: Path) -> Iterator[World]:
     """Nothing is published, but an earlier version of each npm package, which trusted publishing
     wants there.
     """
@@ -135,8 +135,8 @@ def serving_all(directory: Path) -> Iterator[GitHub]:
         index = Index(sigstore=sigstore)
         pypi = stack.enter_context(served(index))
         npm = stack.enter_context(registry.serving(npmjs))
-        api = stack.enter_context(github_api.attestations())
-        world = GitHub(sigstore, index, pypi, npm, api)
+        github = stack.enter_context(serving_github(directory, "acme/widgets"))
+        world = World(sigstore, index, pypi, npm, github)
         for name in NODE:
             npmjs.publish(pack({"name": f"@acme/{name}", "version": "0.9.0"}))
         npmjs.accounts.github = index
@@ -145,7 +145,7 @@ def serving_all(directory: Path) -> Iterator[GitHub]:
         yield world
 
 
-def _connect(world: GitHub) -> None:
+def _connect(world: World) -> None:
     examiner = Examiner(world.sigstore)
 
     def before_npm(request: documents.Request) -> documents.Answer | None:

@@ -81,6 +81,11 @@ class Run:
     def everything(self) -> str:
         return json.dumps(self.events)
 
+    @property
+    def shown(self) -> str:
+        """All that people get to see: everything but what says what to mask."""
+        return json.dumps([e for e in self.events if e.get("command") != "add-mask"])
+
     def _of(self, job: str, step: str) -> Iterable[Mapping[str, Any]]:
         return (e for e in self.events if e["jobID"] == job and e.get("stepID") == [step])
 
@@ -96,8 +101,10 @@ class Repository:
     beside: Path
     with_uv: bool = True
 
-    def run(self, *arguments: str, commit: bool = True) -> Run:
-        """`act ARGUMENTS` with everything remote replaced by a stub."""
+    def run(
+        self, *arguments: str, commit: bool = True, environment: Mapping[str, str] | None = None
+    ) -> Run:
+        """`act ARGUMENTS`, with stubs for everything remote; all steps have `environment`."""
         if commit:
             git(self.root, "add", "--all")
             git(self.root, "commit", "--quiet", "--allow-empty", "--message", "Work")
@@ -107,7 +114,7 @@ class Repository:
             argv += ["--local-repository", f"{name}={stub}"]
         passed = {name: value for name, value in os.environ.items() if NETWORK.fullmatch(name)}
         passed.setdefault("UV_CACHE_DIR", uv_cache())
-        for name, value in passed.items():
+        for name, value in {**passed, **(environment or {})}.items():
             argv += ["--env", f"{name}={value}"]
         home = self.beside / "home"
         home.mkdir(exist_ok=True)

@@ -1,5 +1,5 @@
-"""A repository at GitHub: its releases as the API has them, over a real bare repository that git's
-own HTTP backend serves, both behind one token.
+"""A repository at GitHub: its releases, the comments of a pull request and its attestations as the
+API has them, over a real bare repository that git's own HTTP backend serves, all behind one token.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REPOSITORY = "acme/mono"
+PULL_REQUEST = 7
+BOT = "github-actions[bot]"
 TOKEN = "ghs_of_the_job"
 MAX_BODY = 125_000
 NOT_ALLOWED = {"message": "Resource not accessible by integration"}
@@ -42,13 +44,14 @@ Answer = tuple[int, Any]
 
 
 @dataclass
-class World:
+class GitHubDouble:
     """`around` is told "before" and "after" of each request and what it was, and may raise HangUp:
     before it, nothing has happened; after it, the answer is lost. `failing` are answers to the next
     requests that write, with headers; `strange` is the content of every answer of the API.
     """
 
     bare: Path
+    repository: str = REPOSITORY
     origin: str = ""
     around: Callable[[str, str], None] = lambda moment, what: None
     read_only: bool = False
@@ -59,6 +62,8 @@ class World:
     uploads: str = ""
     releases: list[dict[str, Any]] = field(default_factory=list)
     contents: dict[int, bytes] = field(default_factory=dict)
+    comments: list[dict[str, Any]] = field(default_factory=list)
+    attestations: list[dict[str, Any]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     defects: list[str] = field(default_factory=list)
     latest: int = 0
@@ -68,7 +73,7 @@ class World:
     @property
     def url(self) -> str:
         """Of the repository, with the token in it, as a checkout leaves it."""
-        return f"{self.origin.replace('://', f'://x-access-token:{TOKEN}@')}/{REPOSITORY}.git"
+        return f"{self.origin.replace('://', f'://x-access-token:{TOKEN}@')}/{self.repository}.git"
 
     @property
     def api(self) -> str:
@@ -80,7 +85,7 @@ class World:
         return {
             "GITHUB_API_URL": self.api,
             "GITHUB_SERVER_URL": self.origin,
-            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_REPOSITORY": self.repository,
             "RELEASEKIT_FORGE_TOKEN": TOKEN,
         }
 
@@ -122,9 +127,9 @@ class World:
             "draft": False,
             "prerelease": False,
             "immutable": False,
-            "html_url": f"{self.origin}/{REPOSITORY}/releases/tag/{tag}",
-            "upload_url": f"{self.uploads or self.origin}/api/uploads/repos/{REPOSITORY}/releases/"
-            f"{number}/assets{{?name,label}}",
+            "html_url": f"{self.origin}/{self.repository}/releases/tag/{tag}",
+            "upload_url": f"{self.uploads or self.origin}/api/uploads/repos/{self.repository}"
+            f"/releases/{number}/assets{{?name,label}}",
             "assets": [],
             **more,
         }
@@ -151,23 +156,28 @@ class World:
         """Of the API, to whoever has the token."""
         url = urlsplit(target)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        place = f"/api/v3/repos/{REPOSITORY}/releases"
+        repository = f"/api/v3/repos/{self.repository}"
+        place = f"{repository}/releases"
         if method != "GET" and self.read_only:
             return 403, NOT_ALLOWED
         if found := re.fullmatch(
-            rf"/api/uploads/repos/{REPOSITORY}/releases/(\d+)/assets", url.path
+            rf"/api/uploads/repos/{self.repository}/releases/(\d+)/assets", url.path
         ):
             return self._upload(int(found[1]), query["name"], body)
-        tags = f"/api/v3/repos/{REPOSITORY}/git/ref/tags/"
+        if url.path.startswith(f"{repository}/issues/"):
+            rest = url.path.removeprefix(f"{repository}/issues/")
+            return self._comment(method, rest, query, body)
+        if url.path.startswith(f"{repository}/attestations"):
+            return self._attest(method, url.path.removeprefix(f"{repository}/attestations"), body)
+        tags = f"{repository}/git/ref/tags/"
         if method == "GET" and url.path.startswith(tags):
             return self._tag(unquote(url.path.removeprefix(tags)))
         if not url.path.startswith(place):
             return 404, {"message": "Not Found"}
         rest = url.path.removeprefix(place)
         if method == "GET" and rest == "":
-            size, page = int(query.get("per_page", 30)), int(query.get("page", 1))
             shown = [each for each in self.releases if not (self.read_only and each["draft"])]
-            return 200, shown[size * (page - 1) : size * page]
+            return 200, _page(shown, query)
         if method == "GET" and rest == "/latest":
             return self._latest()
         if method == "POST" and rest == "":
@@ -177,6 +187,43 @@ class World:
         if method == "DELETE" and rest.startswith("/assets/"):
             return self._drop(int(rest.removeprefix("/assets/")))
         return 404, {"message": "Not Found"}
+
+    def add_comment(self, body: str, login: str = BOT) -> dict[str, Any]:
+        """https://docs.github.com/en/rest/issues/comments#create-an-issue-comment"""
+        comment = {"id": 100 + len(self.comments), "user": {"login": login}, "body": body}
+        self.comments.append(comment)
+        return comment
+
+    def comments_of_the_bot(self) -> list[str]:
+        return [each["body"] for each in self.comments if each["user"]["login"] == BOT]
+
+    def _comment(self, method: str, rest: str, query: dict[str, str], body: bytes) -> Answer:
+        if method == "GET" and rest == f"{PULL_REQUEST}/comments":
+            return 200, _page(self.comments, query)
+        if method == "POST" and rest == f"{PULL_REQUEST}/comments":
+            return 201, self.add_comment(json.loads(body)["body"])
+        for comment in self.comments:
+            if method == "PATCH" and rest == f"comments/{comment['id']}":
+                comment["body"] = json.loads(body)["body"]
+                return 200, comment
+        return 404, {"message": "Not Found"}
+
+    def _attest(self, method: str, rest: str, body: bytes) -> Answer:
+        """https://docs.github.com/en/rest/repos/attestations"""
+        if method == "GET" and rest.startswith("/sha256:"):
+            found = [
+                {"bundle": bundle, "repository_id": 1}
+                for bundle in self.attestations
+                if any(each["digest"]["sha256"] == rest[8:] for each in _subjects(bundle))
+            ]
+            return (200, {"attestations": found}) if found else (404, {"message": "Not Found"})
+        if (method, rest) != ("POST", ""):
+            return 404, {"message": "Not Found"}
+        bundle = json.loads(body)["bundle"]
+        if refusal := _refusal(bundle):
+            return 422, {"message": refusal}
+        self.attestations.append(bundle)
+        return 201, {"id": 1000 + len(self.attestations)}
 
     def _tag(self, name: str) -> Answer:
         """https://docs.github.com/en/rest/git/refs#get-a-reference"""
@@ -243,14 +290,33 @@ class World:
         return next((each for each in self.releases if each["id"] == number), None)
 
 
+def _page(rows: list[dict[str, Any]], query: dict[str, str]) -> list[dict[str, Any]]:
+    size, page = int(query.get("per_page", 30)), int(query.get("page", 1))
+    return rows[size * (page - 1) : size * page]
+
+
+def _refusal(bundle: dict[str, Any]) -> str:
+    """https://github.com/actions/attest#attestation-limits"""
+    if bundle["mediaType"] != "application/vnd.dev.sigstore.bundle.v0.3+json":
+        return "unknown bundle"
+    subjects = _subjects(bundle)
+    names = {each["name"] for each in subjects}
+    return "" if len(names) == len(subjects) <= 1024 else "too many subjects, or one twice"
+
+
+def _subjects(bundle: dict[str, Any]) -> list[dict[str, Any]]:
+    statement = json.loads(base64.b64decode(bundle["dsseEnvelope"]["payload"]))
+    return list(statement["subject"])
+
+
 def _invalid(name: str, code: str, message: str = "") -> Answer:
     """https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api"""
     error = {"resource": "Release", "code": code, "field": name}
     return 422, {"message": "Validation Failed", "errors": [error | {"message": message}]}
 
 
-class _GitHub(Handler):
-    world: World
+class _Handler(Handler):
+    world: GitHubDouble
 
     def do_GET(self) -> None:
         received = self.received()
@@ -294,18 +360,18 @@ class _GitHub(Handler):
         if headers.get("authorization") != f"Basic {account}":
             return 401, [("WWW-Authenticate", 'Basic realm="GitHub"')], b""
         if self.world.read_only and "receive-pack" in self.path:
-            said = f"Permission to {REPOSITORY}.git denied to github-actions[bot]."
+            said = f"Permission to {self.world.repository}.git denied to github-actions[bot]."
             return 403, [("Content-Type", "text/plain")], said.encode()
         root = self.world.bare.parents[1]
         return http_backend(root, self.command, self.path, headers, body, "x-access-token")
 
 
 @contextlib.contextmanager
-def serving_all(directory: Path) -> Iterator[World]:
+def serving_github(directory: Path, repository: str = REPOSITORY) -> Iterator[GitHubDouble]:
     """An empty repository, which only the token may read or write."""
-    bare = directory / "forge" / f"{REPOSITORY}.git"
+    bare = directory / "forge" / f"{repository}.git"
     bare.mkdir(parents=True)
     subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", bare], check=True)
-    world = World(bare)
-    with serving(_GitHub, world=world) as world.origin:
+    world = GitHubDouble(bare, repository)
+    with serving(_Handler, world=world) as world.origin:
         yield world

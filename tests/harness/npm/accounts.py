@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Literal
 
-from staging.documents import Answer, Request, as_json, error
+from harness.npm.documents import Answer, Request, as_json, error
 from trusted_index import TrustedIndex
 
 Kind = Literal["oidc", "stage-only", "bypass", "session"]

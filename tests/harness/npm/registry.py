@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from harness import http_server
 from harness.http_server import Handler, HangUp
-from staging.documents import Request
-from staging.npmjs import Npmjs
+from harness.npm.documents import Request
+from harness.npm.npmjs import Npmjs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from staging.documents import Answer
+    from harness.npm.documents import Answer
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,18 @@ class Registry:
             for exchange in self.exchanges
             if exchange.request.method == method and re.fullmatch(path, exchange.request.target)
         ]
+
+    def tell(self, around: Callable[[str, Request], None]) -> None:
+        """`around` is told of each request, "before" and "after" it is answered."""
+
+        def before(request: Request) -> None:
+            around("before", request)
+
+        def after(request: Request, answer: Answer) -> Answer:
+            around("after", request)
+            return answer
+
+        self.before, self.after = before, after
 
     def answer(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Answer:
         with self._lock:
