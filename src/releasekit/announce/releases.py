@@ -98,7 +98,7 @@ async def build_drafts(
         except PackageError as error:
             silent[each.tag.name] = pending_announcement(each.tag.name, error)
         except OSError as error:
-            told = PackageError(str(error))
+            told = PackageError(str(error), problem=Problem.NOT_ANNOUNCED)
             silent[each.tag.name] = pending_announcement(each.tag.name, told)
     return made, silent
 

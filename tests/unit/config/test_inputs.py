@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+from dataclasses import make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import Annotated, get_args
 
 import pytest
 
 from fakes import DECLARED
+from releasekit.cli.command_line import parse_command_line
+from releasekit.config import inputs as of_the_run
 from releasekit.config.commands import Command
-from releasekit.config.inputs import Inputs
+from releasekit.config.declaration import Declaration, declared_by
+from releasekit.config.file import read_config
+from releasekit.config.inputs import Declared, Inputs
 from releasekit.config.values import Directory, Name, Url
+from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import ConfigError
-
-if TYPE_CHECKING:
-    from releasekit.config.declaration import Declaration
 
 from_environment = DECLARED.from_environment
 
@@ -31,6 +34,30 @@ def refusal(name: str, value: str) -> str:
 def test_nothing_given_is_all_defaults() -> None:
     assert from_environment({}) == Inputs()
     assert Inputs().given == {}
+
+
+def test_an_input_is_a_field(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its flag, its variable, its key, its help and its row of action.yml follow from it."""
+    greeting = Annotated[str, Declaration("What to say first.", "text")]
+    more = make_dataclass(
+        "More", [("greeting", greeting, "hello")], bases=(Inputs,), frozen=True, kw_only=True
+    )
+    monkeypatch.setattr(of_the_run, "Inputs", more)
+    monkeypatch.setattr(of_the_run, "_OF_THE_RUN", declared_by(more))
+    declared = Declared.for_ecosystems(ECOSYSTEMS)
+    variable = {"RELEASEKIT_GREETING": "good morning"}
+    assert vars(parse_command_line(["plan"], {}, declared))["greeting"] == "hello"
+    assert vars(parse_command_line(["plan"], variable, declared))["greeting"] == "good morning"
+    flag = ["plan", "--greeting=good evening"]
+    assert vars(parse_command_line(flag, variable, declared))["greeting"] == "good evening"
+    (tmp_path / "releasekit.toml").write_text('greeting = "good night"\n')
+    assert read_config(tmp_path / "releasekit.toml", declared).texts == {"greeting": "good night"}
+    with pytest.raises(SystemExit):
+        parse_command_line(["plan", "--help"], {}, declared)
+    assert "What to say first. Default: hello." in capsys.readouterr().out
+    assert "action" in declared.everything["greeting"].places
 
 
 def test_an_empty_variable_is_not_given() -> None:
