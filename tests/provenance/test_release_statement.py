@@ -15,6 +15,7 @@ from sigstore.verify import Verifier
 from sigstore.verify.policy import Identity
 
 from action.github_api import Attestations, attestations
+from provenance import official
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Transient
 from releasekit.http.client import RetryPolicy, http_client
@@ -23,7 +24,7 @@ from releasekit.http.github import GitHub
 from releasekit.http.identity import IdTokens
 from releasekit.model import Artifact
 from releasekit.provenance import release_statement
-from releasekit.provenance.checking import check
+from releasekit.provenance.instance import instance_at
 from releasekit.provenance.release_statement import (
     send_to_github,
     sign_release,
@@ -31,7 +32,6 @@ from releasekit.provenance.release_statement import (
     subjects_of,
 )
 from releasekit.provenance.signer import Signer
-from releasekit.provenance.trust import instance_at, trust_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -99,7 +99,7 @@ class Run:
             async with signer:
                 job = await signer.job()
                 statement, bundles = await sign_release(
-                    artifacts, job, signer, self.path, trust=trust_at(config), policy=AT_ONCE
+                    artifacts, job, signer, self.path, policy=AT_ONCE
                 )
                 return job, statement, bundles
 
@@ -121,9 +121,8 @@ def test_all_files_of_a_release_are_signed_together(run: Run, sigstore: Sigstore
     made = run.sign(FILES)
     assert len(sigstore.entries) == 1
     (bundle,) = stored_bundles(run.path)
-    seen = check(bundle, trust_at(sigstore.trust_config))
-    assert seen.subjects == subjects_of(FILES)
-    assert seen.claims.repository == "https://github.com/acme/widgets"
+    assert official.python(sigstore, bundle) == bundle.payload
+    assert bundle.subjects == subjects_of(FILES)
     assert made.subjects == 3
     (attestation,) = made.attestations
     assert attestation.sha256 == hashlib.sha256(run.path.read_bytes().rstrip(b"\n")).hexdigest()
@@ -135,14 +134,15 @@ def test_files_of_one_name_are_told_apart_and_found_again(run: Run, sigstore: Si
     twice = [file("core-1.0.jar", place, f"{place}/1.0") for place in ("a:core", "b:core")]
     run.sign(twice)
     (bundle,) = stored_bundles(run.path)
-    seen = check(bundle, trust_at(sigstore.trust_config))
-    assert [each.name for each in seen.subjects] == [
+    assert official.python(sigstore, bundle) == bundle.payload
+    assert [each.name for each in bundle.subjects] == [
         "a:core/1.0/core-1.0.jar",
         "b:core/1.0/core-1.0.jar",
     ]
-    assert all(seen.covers(each.filename, each.digests) for each in twice)
-    assert not seen.covers("core-1.0.jar", {"sha256": "0" * 64})
-    assert not seen.covers("0.jar", twice[0].digests)
+    for one, other in zip(bundle.subjects, twice, strict=True):
+        assert one.covers(other.filename, other.digests)
+        assert not one.covers("core-1.0.jar", {"sha256": "0" * 64})
+        assert not one.covers("0.jar", other.digests)
 
 
 def test_the_official_verifier_takes_it(run: Run, sigstore: Sigstore) -> None:
@@ -220,7 +220,8 @@ def test_what_nobody_can_vouch_for_is_signed_anew(
     run.sign(FILES)
     assert len(sigstore.entries) == 2
     (bundle,) = stored_bundles(run.path)
-    assert check(bundle, trust_at(sigstore.trust_config)).log_index == bundle.log_index
+    repository = sigstore.claims["repository"]
+    assert official.python(sigstore, bundle, repository=repository) == bundle.payload
 
 
 def test_github_is_sent_nothing_else_that_lies_there(

@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import re
+import sys
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+from sigstore._internal.tuf import DEFAULT_TUF_URL
+from sigstore.errors import TUFError
+from sigstore.models import ClientTrustConfig
 
 from integration.http_server import Server
 from integration.servers import static_server
@@ -36,6 +42,10 @@ if TYPE_CHECKING:
 CONTENT = b"what was built"
 SDIST = "widgets-1.0.0.tar.gz"
 TARBALL = "core-1.0.0.tgz"
+ROOT = {
+    "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
+    **dict.fromkeys(("tlogs", "ctlogs", "certificateAuthorities"), ()),
+}
 
 
 @dataclass
@@ -68,9 +78,11 @@ class Verifying:
         (bundle,) = signed(self.sigstore, [slsa(subjects, job)])
         return bundle
 
-    def verify(self, *what: object, repository: str = "acme/widgets") -> int:
+    def verify(self, *what: object, repository: str = "acme/widgets", public: bool = False) -> int:
+        """Where it is `public`, the trusted root of the double is not named."""
         self.capsys.readouterr()
-        words = ["verify", *map(str, what), "--trust-config", str(self.sigstore.trusted_root)]
+        private = [] if public else ["--trust-config", str(self.sigstore.trusted_root)]
+        words = ["verify", *map(str, what), *private]
         code = main([*words, *(["--repository", repository] if repository else [])])
         printed = self.capsys.readouterr()
         self.lines, self.error = printed.out.splitlines(), printed.err
@@ -122,6 +134,72 @@ def test_files_at_hand_take_no_network(
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     assert verifying.verify(path) == 0
     assert len(verifying.sigstore.requests) == asked
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    verifying: Verifying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = verifying.attested()
+    monkeypatch.delitem(sys.modules, "releasekit.provenance.verifier")
+    monkeypatch.setitem(sys.modules, "sigstore.errors", None)
+    assert verifying.verify(path) == 2
+    (error,) = [line for line in verifying.error.splitlines() if line.startswith("error: ")]
+    assert "not installed: pip install 'releasekit-action[verify]' [RK-213]" in error
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_keys_of_the_public_instance_are_refreshed_for_what_is_served(
+    verifying: Verifying, registry: Served, monkeypatch: pytest.MonkeyPatch, *, reachable: bool
+) -> None:
+    asked = []
+
+    def production(*, offline: bool) -> ClientTrustConfig:
+        asked.append(offline)
+        if not (offline or reachable):
+            raise TUFError("Failed to refresh TUF metadata")
+        return ClientTrustConfig.from_json(verifying.sigstore.trust_config.read_text())
+
+    monkeypatch.setattr(ClientTrustConfig, "production", production)
+    path = verifying.attested()
+    registry.pages[f"/{WHEEL}"] = CONTENT
+    beside = verifying.place / f"{WHEEL}.sigstore.json"
+    registry.pages[f"/{WHEEL}.provenance"] = beside.read_bytes()
+    for what, offline in {str(path): [True], f"{registry.url}/{WHEEL}": [False]}.items():
+        asked.clear()
+        assert verifying.verify(what, public=True) == 0
+        assert asked == (offline if reachable or offline[0] else [False, True])
+    told = "Sigstore's keys could not be refreshed; those of the last time count"
+    assert (told in verifying.lines) is not reachable
+
+
+def test_a_place_for_keys_that_cannot_be_written_is_named(
+    verifying: Verifying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    monkeypatch.setenv("XDG_DATA_HOME", str(blocked))
+    assert verifying.verify(verifying.attested(), public=True) == 2
+    assert "Sigstore's keys are kept there: make it writable" in verifying.error
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        (b"{", "trust.json: is not JSON: "),
+        (b"[]", "trust.json: : Input should be an object"),
+        (b"{}", "trust.json: mediaType: Field required"),
+        (canonical({**ROOT, "mediaType": "text/plain"}), "trust.json: mediaType: Input should be"),
+        (canonical(ROOT), "trust.json: Fulcio certificates not found in trusted root"),
+    ],
+)
+def test_what_is_no_trusted_root_is_named_in_one_line(
+    verifying: Verifying, document: bytes, says: str
+) -> None:
+    path = verifying.put("trust.json", document)
+    assert verifying.verify("x", "--trust-config", path, public=True) == 2
+    (error,) = [line for line in verifying.error.splitlines() if line.startswith("error: ")]
+    assert says in error
+    assert "; write the path of a trusted root of Sigstore" in error
 
 
 def provenance_object(*bundles: Bundle) -> dict[str, Any]:
@@ -181,7 +259,7 @@ def test_a_broken_attestation_is_not_passed_over(verifying: Verifying) -> None:
     verifying.put(f"{WHEEL}.provenance", json.dumps(document).encode())
     assert verifying.verify(path) == 1
     assert verifying.failures == [
-        f"FAILED {WHEEL}: its signature was changed after the log took the entry"
+        f"FAILED {WHEEL}: its attestation is not valid: DSSE: invalid signature"
     ]
 
 
@@ -303,12 +381,28 @@ def test_what_a_stranger_has_signed_is_refused(verifying: Verifying, tmp_path: P
 
 
 def test_the_public_instance_is_trusted_where_no_other_is_named(
-    verifying: Verifying, capsys: pytest.CaptureFixture[str]
+    verifying: Verifying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert verifying.verify(verifying.attested(), public=True) == 1
+    assert "an authority that is trusted here" in verifying.lines[0]
+    assert "offline" not in verifying.error
+    assert list(tmp_path.glob("releasekit/sigstore-python/tuf/*/trusted_root.json"))
+
+
+def test_what_a_build_leaves_in_the_cache_is_not_believed(
+    verifying: Verifying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R36: it may write there, and Sigstore's client would take its word."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    planted = cache / "sigstore-python/tuf" / quote(DEFAULT_TUF_URL, safe="")
+    planted.mkdir(parents=True)
+    (planted / "trusted_root.json").write_bytes(verifying.sigstore.trusted_root.read_bytes())
     path = verifying.attested()
-    capsys.readouterr()
-    assert main(["verify", str(path), "--repository", "acme/widgets"]) == 1
-    assert "an authority that is trusted here" in capsys.readouterr().out
+    assert verifying.verify(path, public=True) == 1
+    assert os.environ["XDG_CACHE_HOME"] == str(cache)
 
 
 def test_a_whole_release_is_verified_by_its_statement(verifying: Verifying) -> None:
@@ -364,7 +458,7 @@ def test_a_release_statement_that_is_broken_is_a_failure_of_its_own(verifying: V
     verifying.put("provenance.jsonl", sound.text + b"\n" + json.dumps(document).encode())
     assert verifying.verify(verifying.place) == 1
     assert verifying.failures == [
-        "FAILED provenance.jsonl:2: its signature was changed after the log took the entry"
+        "FAILED provenance.jsonl:2: its attestation is not valid: DSSE: invalid signature"
     ]
     verifying.put("provenance.jsonl", b"{}")
     assert verifying.verify(verifying.place) == 1

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Plan
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
-    from releasekit.provenance.trust import Instance
     from releasekit.release.release import ReleaseRun
 
 
@@ -59,13 +58,12 @@ async def _signing(
     public = config.trust_config is None
     if obstacle := obstacle_here(services.ci, tokens, public=public):
         return obstacle
+    from releasekit.provenance.instance import instance_at  # noqa: PLC0415 - only where one signs
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
-    from releasekit.provenance.trust import instance_at  # noqa: PLC0415 - only where one signs
 
-    instance = instance_at(config.trust_config)
     signer = await group.enter(
         Signer(
-            instance,
+            instance_at(config.trust_config),
             tokens,
             services.http,
             credentials=services.credentials,
@@ -79,22 +77,21 @@ async def _signing(
         patience=services.patience,
     )
     job = await retry(partial(signing_job, signer, public=public), policy)
-    return job if isinstance(job, Obstacle) else JobSigning(job, signer, instance, services)
+    return job if isinstance(job, Obstacle) else JobSigning(job, signer, services)
 
 
 class JobSigning:
     """Implements `attesting.Signing`, for a job that has said who it is."""
 
-    def __init__(self, job: Job, signer: Signer, instance: Instance, services: Services) -> None:
+    def __init__(self, job: Job, signer: Signer, services: Services) -> None:
         self.job = job
         self.log_url = signer.log_url
         self.sign = signer.sign
-        self._trust = instance.trust
         self._services = services
 
     def signed(self, artifact: Artifact) -> bool:
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only where one resumes
-        from releasekit.provenance.checking import is_ours  # noqa: PLC0415
+        from releasekit.provenance.certificate import is_ours  # noqa: PLC0415
 
         if (attestation := artifact.attestation) is None:
             return False
@@ -103,7 +100,7 @@ class JobSigning:
             # Where a person is sent to look follows from these two, which nobody has signed.
             told = attestation.log_url, attestation.log_index
             is_there = told == (self.log_url, bundle.log_index)
-            return is_there and is_ours(bundle, artifact, self.job, self._trust)
+            return is_there and is_ours(bundle, artifact, self.job)
         return False
 
     async def statement(self, release: ReleaseRun, directory: Path) -> ReleaseStatement | None:
@@ -133,7 +130,7 @@ class JobSigning:
 
         path, services = directory / RELEASE_STATEMENT, self._services
         try:
-            made, bundles = await sign_release(artifacts, self.job, self, path, trust=self._trust)
+            made, bundles = await sign_release(artifacts, self.job, self, path)
         except PackageError as error:
             note = f"The release statement is not signed: {error}. {error.hint}"
             return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)

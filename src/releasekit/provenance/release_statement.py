@@ -17,7 +17,7 @@ from releasekit.http.client import RetryPolicy, retry
 from releasekit.http.github import ask
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import Bundle
-from releasekit.provenance.checking import check as verified
+from releasekit.provenance.certificate import signer_of
 from releasekit.provenance.statement import MAX_SUBJECTS, SLSA, Subject, slsa
 from releasekit.text.json_text import parse_json
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from releasekit.http.github import GitHub
     from releasekit.model import Artifact
     from releasekit.provenance.job import Job
-    from releasekit.provenance.trust import TrustedRoot
 
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
@@ -79,7 +78,6 @@ async def sign_release(
     signer: Signs,
     path: Path,
     *,
-    trust: TrustedRoot,
     policy: RetryPolicy = BRIEF,
 ) -> tuple[ReleaseStatement, Sequence[Bundle]]:
     """Sign what is not signed already: what `path` holds of an earlier run of the same workflow is
@@ -90,7 +88,7 @@ async def sign_release(
     """
     subjects = subjects_of(artifacts)
     parts = [subjects[at : at + MAX_SUBJECTS] for at in range(0, len(subjects), MAX_SUBJECTS)]
-    kept = await asyncio.to_thread(_kept, path, job, trust)
+    kept = await asyncio.to_thread(_kept, path, job)
 
     async def signed(part: Sequence[Subject]) -> Bundle:
         if (stored := kept.get(_told(part))) is not None:
@@ -137,15 +135,14 @@ def _told(subjects: Iterable[Subject]) -> _Told:
     return frozenset((each.name, each.digests.get("sha256", "")) for each in subjects)
 
 
-def _kept(path: Path, job: Job, trust: TrustedRoot) -> dict[_Told, Bundle]:
+def _kept(path: Path, job: Job) -> dict[_Told, Bundle]:
     """Of each statement what it is about; whatever else the file holds is signed anew."""
     found: dict[_Told, Bundle] = {}
     try:
         for bundle in stored_bundles(path):
-            seen = verified(bundle, trust)
-            if seen.predicate_type == SLSA and seen.claims.is_of(job):
-                found[_told(seen.subjects)] = bundle
-    except (OSError, ValueError):  # NotVerified is one
+            if bundle.predicate_type == SLSA and signer_of(bundle).is_of(job):
+                found[_told(bundle.subjects)] = bundle
+    except (OSError, ValueError):
         return {}
     return found
 
