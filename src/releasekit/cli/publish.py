@@ -271,7 +271,12 @@ class Publishing:
         """Signed while the rest is still uploaded; what the log has, nobody takes back."""
         if self.signing is None or self.config.dry_run:
             return None
-        return await self.signing.statement(release, self._results_file.parent)
+        return await self.signing.statement(
+            release,
+            self._results_file.parent,
+            state_directory=self.config.state_directory,
+            seal=self.journal.seal or Seal.for_one_run(),
+        )
 
 
 def _now() -> str:
