@@ -9,23 +9,19 @@ import re
 import sys
 import threading
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-from securesystemslib.signer._crypto_signer import CryptoSigner
 from sigstore._utils import read_embedded
 from sigstore.models import ClientTrustConfig
 from sigstore_models.trustroot.v1 import TrustedRoot as Keys
-from tuf.api._payload import Root, Snapshot, TargetFile, Targets, Timestamp
-from tuf.api.metadata import Metadata
 
 from integration.http_server import Server
 from integration.servers import static_server
-from provenance import sigstore_double
+from provenance import sigstore_double, tuf
 from provenance.signing import SERVER, WHEEL, about, signed
 from provenance.test_directories import npm_package, publish, python_package
 from releasekit.__main__ import main
@@ -150,37 +146,15 @@ def test_without_the_extra_one_line_says_what_to_install(
     assert "not installed: pip install 'releasekit-action[verify]' [RK-213]" in error
 
 
-def tuf_repository(keys: bytes) -> dict[str, bytes]:
-    """The files of one that holds `keys`, by their names there, each with a signature."""
-    expires = datetime(2100, 1, 1, tzinfo=UTC)
-    signer, root, targets = CryptoSigner.generate_ed25519(), Root(expires=expires), Targets()
-    targets.expires = expires
-    for role in ("root", "timestamp", "snapshot", "targets"):
-        root.add_key(signer.public_key, role)
-    file = targets.targets["trusted_root.json"] = TargetFile.from_data("trusted_root.json", keys)
-    files: dict[str, Any] = {
-        "root.json": root,
-        "timestamp.json": Timestamp(expires=expires),
-        "1.snapshot.json": Snapshot(expires=expires),
-        "1.targets.json": targets,
-    }
-    signed_files = {}
-    for name, content in files.items():
-        metadata = Metadata(content)
-        metadata.sign(signer)
-        signed_files[name] = metadata.to_bytes()
-    return {**signed_files, f"targets/{file.hashes['sha256']}.trusted_root.json": keys}
-
-
 @pytest.mark.parametrize("offered", ["its own", "a stranger's", "none"])
 def test_keys_of_the_public_instance_are_refreshed_for_what_is_served(
     verifying: Verifying, registry: Served, monkeypatch: pytest.MonkeyPatch, offered: str
 ) -> None:
     """For files at hand, those count that came with the client, to which the double is strange."""
     keys = verifying.sigstore.trusted_root.read_bytes()
-    files = tuf_repository(keys)
+    files = tuf.served(keys)
     embedded = {
-        "root.json": (files if offered == "its own" else tuf_repository(keys))["root.json"],
+        "root.json": (files if offered == "its own" else tuf.served(keys))["root.json"],
         "trusted_root.json": read_embedded("trusted_root.json", verifier._TUF),
     }
     monkeypatch.setattr(verifier, "read_embedded", lambda name, _: embedded[name])
@@ -409,7 +383,7 @@ def test_what_a_build_leaves_in_the_cache_is_not_believed(
 ) -> None:
     """R36: it may write there, and Sigstore's client would take its word."""
     keys = verifying.sigstore.trusted_root.read_bytes()
-    files = tuf_repository(keys)
+    files = tuf.served(keys)
     for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path / name))
         planted = tmp_path / name / "sigstore-python/tuf" / quote(verifier._TUF, safe="")
