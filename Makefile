@@ -10,8 +10,7 @@ WORKERS ?= $(shell nproc 2>/dev/null || echo 2)
 UV_VERSION := 0.13.8
 ACTIONLINT_VERSION := 1.7.12
 # What nothing imports that this program uses of actions-toolkit and rich is not installed.
-EXPORT := export --frozen --no-default-groups --no-emit-project --no-annotate --prune pygithub \
-	--prune requests --prune markdown-it-py --prune pygments
+EXPORT := export --frozen --no-default-groups --no-emit-project --no-annotate --prune pygithub
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -114,9 +113,12 @@ else
 	$(BIN)/python -m bench.release --write
 endif
 
-lock: .venv ## renew uv.lock and requirements.lock, the lock file the action installs from
+lock: .venv ## renew uv.lock and the lock files the action installs from, one of them for verify
 	$(BIN)/uv lock
-	$(BIN)/uv $(EXPORT) --quiet >requirements.lock
+	$(BIN)/uv $(EXPORT) --prune requests --prune markdown-it-py --prune pygments --quiet \
+		>requirements.lock
+	$(BIN)/uv $(EXPORT) --prune markdown-it-py --prune pygments --extra verify --quiet \
+		>requirements-verify.lock
 
 docs: .venv ## write what is generated: action.yml's inputs, the tables of docs, the demo's list
 	$(BIN)/python docs/generate.py

@@ -483,7 +483,11 @@ find_or_make_environment() { # arguments of the command line
 }
 
 here=$(own_directory)
-lock=$here/requirements.lock
+# Verifying takes more packages than a release, which gets none of them.
+case ${1:-${RELEASEKIT_MODE:-}} in
+verify) lock=$here/requirements-verify.lock ;;
+*) lock=$here/requirements.lock ;;
+esac
 state=$(state_directory)
 place=$(environments_directory)
 digest=$(sha256 <"$lock") || fail "$lock cannot be read, or there is no sha256sum or shasum in $PATH." \

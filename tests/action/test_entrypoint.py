@@ -227,6 +227,19 @@ def small(start: Start) -> Start:
     return start
 
 
+def test_verifying_has_packages_of_its_own(small: Start) -> None:
+    """R35: a release gets none of them."""
+    lock = (small.action / "requirements.lock").read_text()
+    (small.action / "requirements-verify.lock").write_text(f"# to verify\n{lock}")
+    places = {
+        small.probe("verify", "dist")["prefix"],
+        small.having(RELEASEKIT_MODE="verify").probe()["prefix"],
+        small.having(RELEASEKIT_MODE="verify").probe("plan")["prefix"],
+        small.probe()["prefix"],
+    }
+    assert len(places) == len(small.environments) == 2
+
+
 def without_uv(start: Start) -> Start:
     (start.programs / "uv").unlink()
     return start

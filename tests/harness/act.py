@@ -197,7 +197,7 @@ def own_action(beside: Path) -> Path:
 
 
 def copy_action(place: Path) -> None:
-    for name in ("action.yml", "entrypoint.sh", "requirements.lock"):
+    for name in ("action.yml", "entrypoint.sh", "requirements.lock", "requirements-verify.lock"):
         shutil.copy2(PROJECT / name, place)
     shutil.copytree(
         PROJECT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__", "tests")

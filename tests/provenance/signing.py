@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.http.identity import IdTokens
+from releasekit.provenance.instance import instance_at
 from releasekit.provenance.signer import Signer
 from releasekit.provenance.statement import Subject, publish
-from releasekit.provenance.trust import instance_at
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping

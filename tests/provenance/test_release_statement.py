@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ from sigstore.models import Bundle, ClientTrustConfig
 from sigstore.verify import Verifier
 from sigstore.verify.policy import Identity
 
+from fakes import SEAL
 from harness.github import TOKEN, GitHubDouble, serving_github
+from provenance import official, sigstore_double
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Transient
 from releasekit.http.client import RetryPolicy, http_client
@@ -23,7 +26,7 @@ from releasekit.http.github import GitHub
 from releasekit.http.identity import IdTokens
 from releasekit.model import Artifact
 from releasekit.provenance import release_statement
-from releasekit.provenance.checking import check
+from releasekit.provenance.instance import instance_at
 from releasekit.provenance.release_statement import (
     send_to_github,
     sign_release,
@@ -31,7 +34,7 @@ from releasekit.provenance.release_statement import (
     subjects_of,
 )
 from releasekit.provenance.signer import Signer
-from releasekit.provenance.trust import instance_at, trust_at
+from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +69,11 @@ class Run:
 
     sigstore: Sigstore
     path: Path
+    seal: Seal = SEAL
+
+    @property
+    def seals(self) -> Path:
+        return self.path.with_name("provenance.seals")
 
     def sign(self, artifacts: Sequence[Artifact]) -> ReleaseStatement:
         return asyncio.run(self._with_signer(artifacts))[1]
@@ -105,7 +113,13 @@ class Run:
             async with signer:
                 job = await signer.job()
                 statement, bundles = await sign_release(
-                    artifacts, job, signer, self.path, trust=trust_at(config), policy=AT_ONCE
+                    artifacts,
+                    job,
+                    signer,
+                    self.path,
+                    seals=self.seals,
+                    seal=partial(self.seal.of_bytes, b"release statement, 1"),
+                    policy=AT_ONCE,
                 )
                 return job, statement, bundles
 
@@ -127,9 +141,8 @@ def test_all_files_of_a_release_are_signed_together(run: Run, sigstore: Sigstore
     made = run.sign(FILES)
     assert len(sigstore.entries) == 1
     (bundle,) = stored_bundles(run.path)
-    seen = check(bundle, trust_at(sigstore.trust_config))
-    assert seen.subjects == subjects_of(FILES)
-    assert seen.claims.repository == "https://github.com/acme/widgets"
+    assert official.python(sigstore, bundle) == bundle.payload
+    assert bundle.subjects == subjects_of(FILES)
     assert made.subjects == 3
     (attestation,) = made.attestations
     assert attestation.sha256 == hashlib.sha256(run.path.read_bytes().rstrip(b"\n")).hexdigest()
@@ -141,14 +154,15 @@ def test_files_of_one_name_are_told_apart_and_found_again(run: Run, sigstore: Si
     twice = [file("core-1.0.jar", place, f"{place}/1.0") for place in ("a:core", "b:core")]
     run.sign(twice)
     (bundle,) = stored_bundles(run.path)
-    seen = check(bundle, trust_at(sigstore.trust_config))
-    assert [each.name for each in seen.subjects] == [
+    assert official.python(sigstore, bundle) == bundle.payload
+    assert [each.name for each in bundle.subjects] == [
         "a:core/1.0/core-1.0.jar",
         "b:core/1.0/core-1.0.jar",
     ]
-    assert all(seen.covers(each.filename, each.digests) for each in twice)
-    assert not seen.covers("core-1.0.jar", {"sha256": "0" * 64})
-    assert not seen.covers("0.jar", twice[0].digests)
+    for one, other in zip(bundle.subjects, twice, strict=True):
+        assert one.covers(other.filename, other.digests)
+        assert not one.covers("core-1.0.jar", {"sha256": "0" * 64})
+        assert not one.covers("0.jar", other.digests)
 
 
 def test_the_official_verifier_takes_it(run: Run, sigstore: Sigstore) -> None:
@@ -226,7 +240,26 @@ def test_what_nobody_can_vouch_for_is_signed_anew(
     run.sign(FILES)
     assert len(sigstore.entries) == 2
     (bundle,) = stored_bundles(run.path)
-    assert check(bundle, trust_at(sigstore.trust_config)).log_index == bundle.log_index
+    repository = sigstore.claims["repository"]
+    assert official.python(sigstore, bundle, repository=repository) == bundle.payload
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_what_another_authority_has_issued_is_signed_anew(
+    run: Run, sigstore: Sigstore, tmp_path: Path, *, sealed: bool
+) -> None:
+    """R52: anyone can make a certificate that names our job, and seals it with another key."""
+    run.sign(FILES)
+    ours = run.seals.read_bytes()
+    with sigstore_double.serving(tmp_path / "other") as other:
+        Run(other, run.path, Seal(b"another key")).sign(FILES)
+        assert len(other.entries) == 1
+    if not sealed:
+        run.seals.write_bytes(ours)
+    run.sign(FILES)
+    assert len(sigstore.entries) == 2
+    (bundle,) = stored_bundles(run.path)
+    assert official.python(sigstore, bundle) == bundle.payload
 
 
 def test_github_is_sent_nothing_else_that_lies_there(
@@ -235,10 +268,12 @@ def test_github_is_sent_nothing_else_that_lies_there(
     """R36: a repository may have put there what another job has signed, soundly."""
     run.sign(FILES)
     ours = run.path.read_bytes()
+    seals = run.seals.read_bytes()
     run.path.unlink()
     sigstore.become("evil/widgets")
     run.sign([file("evil.whl")])
     run.path.write_bytes(ours + run.path.read_bytes())
+    run.seals.write_bytes(seals + run.seals.read_bytes())
     sigstore.become("acme/widgets")
     assert run.publish(FILES, github).kept
     assert run.path.read_bytes() == ours

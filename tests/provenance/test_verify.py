@@ -5,20 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+from sigstore._utils import read_embedded
+from sigstore.models import ClientTrustConfig
+from sigstore_models.trustroot.v1 import TrustedRoot as Keys
 
 from harness.http_server import Handler, serving
 from integration.servers import static_server
-from provenance import sigstore_double
+from provenance import sigstore_double, tuf
 from provenance.signing import SERVER, WHEEL, about, signed
 from provenance.test_directories import npm_package, publish, python_package
 from releasekit.__main__ import main
 from releasekit.errors import ConfigError
-from releasekit.provenance import verify_files
+from releasekit.provenance import verifier, verify_files
 from releasekit.provenance.job import Job
 from releasekit.provenance.statement import SLSA, Subject, canonical, slsa
 from releasekit.provenance.verify_files import address_of, bundles_of
@@ -33,6 +38,10 @@ if TYPE_CHECKING:
 CONTENT = b"what was built"
 SDIST = "widgets-1.0.0.tar.gz"
 TARBALL = "core-1.0.0.tgz"
+ROOT = {
+    "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
+    **dict.fromkeys(("tlogs", "ctlogs", "certificateAuthorities"), ()),
+}
 
 
 @dataclass
@@ -65,9 +74,11 @@ class Verifying:
         (bundle,) = signed(self.sigstore, [slsa(subjects, job)])
         return bundle
 
-    def verify(self, *what: object, repository: str = "acme/widgets") -> int:
+    def verify(self, *what: object, repository: str = "acme/widgets", public: bool = False) -> int:
+        """Where it is `public`, the trusted root of the double is not named."""
         self.capsys.readouterr()
-        words = ["verify", *map(str, what), "--trust-config", str(self.sigstore.trusted_root)]
+        private = [] if public else ["--trust-config", str(self.sigstore.trusted_root)]
+        words = ["verify", *map(str, what), *private]
         code = main([*words, *(["--repository", repository] if repository else [])])
         printed = self.capsys.readouterr()
         self.lines, self.error = printed.out.splitlines(), printed.err
@@ -119,6 +130,65 @@ def test_files_at_hand_take_no_network(
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     assert verifying.verify(path) == 0
     assert len(verifying.sigstore.requests) == asked
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    verifying: Verifying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = verifying.attested()
+    monkeypatch.delitem(sys.modules, "releasekit.provenance.verifier")
+    monkeypatch.setitem(sys.modules, "sigstore.errors", None)
+    assert verifying.verify(path) == 2
+    (error,) = [line for line in verifying.error.splitlines() if line.startswith("error: ")]
+    assert "not installed: pip install 'releasekit-action[verify]' [RK-213]" in error
+
+
+@pytest.mark.parametrize("offered", ["its own", "a stranger's", "none"])
+def test_keys_of_the_public_instance_are_refreshed_for_what_is_served(
+    verifying: Verifying, registry: Served, monkeypatch: pytest.MonkeyPatch, offered: str
+) -> None:
+    """For files at hand, those count that came with the client, to which the double is strange."""
+    keys = verifying.sigstore.trusted_root.read_bytes()
+    files = tuf.served(keys)
+    embedded = {
+        "root.json": (files if offered == "its own" else tuf.served(keys))["root.json"],
+        "trusted_root.json": read_embedded("trusted_root.json", verifier._TUF),
+    }
+    monkeypatch.setattr(verifier, "read_embedded", lambda name, _: embedded[name])
+    monkeypatch.setattr(verifier, "_TUF", f"{registry.url}/tuf")
+    if offered != "none":
+        registry.pages.update({f"/tuf/{name}": data for name, data in files.items()})
+    path = verifying.attested()
+    assert verifying.verify(path, public=True) == 1
+    assert registry.asked == []
+    registry.pages[f"/{WHEEL}"] = CONTENT
+    beside = verifying.place / f"{WHEEL}.sigstore.json"
+    registry.pages[f"/{WHEEL}.provenance"] = beside.read_bytes()
+    is_fresh = offered == "its own"
+    assert verifying.verify(f"{registry.url}/{WHEEL}", public=True) == (0 if is_fresh else 1)
+    told = "Sigstore's keys could not be refreshed; those of the installed client count"
+    assert (told in verifying.lines) is not is_fresh
+    assert ("an authority that is trusted here" in "".join(verifying.failures)) is not is_fresh
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        (b"{", "trust.json: is not JSON: "),
+        (b"[]", "trust.json: the document is []; it has to be an object"),
+        (b"{}", "trust.json: mediaType: Field required"),
+        (canonical({**ROOT, "mediaType": "text/plain"}), "trust.json: mediaType: Input should be"),
+        (canonical(ROOT), "trust.json: Fulcio certificates not found in trusted root"),
+    ],
+)
+def test_what_is_no_trusted_root_is_named_in_one_line(
+    verifying: Verifying, document: bytes, says: str
+) -> None:
+    path = verifying.put("trust.json", document)
+    assert verifying.verify("x", "--trust-config", path, public=True) == 2
+    (error,) = [line for line in verifying.error.splitlines() if line.startswith("error: ")]
+    assert says in error
+    assert "; write the path of a trusted root of Sigstore" in error
 
 
 def provenance_object(*bundles: Bundle) -> dict[str, Any]:
@@ -178,7 +248,7 @@ def test_a_broken_attestation_is_not_passed_over(verifying: Verifying) -> None:
     verifying.put(f"{WHEEL}.provenance", json.dumps(document).encode())
     assert verifying.verify(path) == 1
     assert verifying.failures == [
-        f"FAILED {WHEEL}: its signature was changed after the log took the entry"
+        f"FAILED {WHEEL}: its attestation is not valid: DSSE: invalid signature"
     ]
 
 
@@ -299,13 +369,29 @@ def test_what_a_stranger_has_signed_is_refused(verifying: Verifying, tmp_path: P
     assert "not issued by an authority that is trusted here" in verifying.failures[0]
 
 
-def test_the_public_instance_is_trusted_where_no_other_is_named(
-    verifying: Verifying, capsys: pytest.CaptureFixture[str]
+def test_the_public_instance_is_trusted_where_no_other_is_named(verifying: Verifying) -> None:
+    assert verifying.verify(verifying.attested(), public=True) == 1
+    assert "an authority that is trusted here" in verifying.lines[0]
+    assert len(verifying.error.splitlines()) == 1  # what runs; the client warns of nothing
+
+
+def test_what_a_build_leaves_in_the_cache_is_not_believed(
+    verifying: Verifying, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """R36: it may write there, and Sigstore's client would take its word."""
+    keys = verifying.sigstore.trusted_root.read_bytes()
+    files = tuf.served(keys)
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+        planted = tmp_path / name / "sigstore-python/tuf" / quote(verifier._TUF, safe="")
+        planted.mkdir(parents=True)
+        (planted / "trusted_root.json").write_bytes(keys)
+        (planted / "root.json").write_bytes(files["root.json"])
+    offline = ClientTrustConfig.production(offline=True)
+    assert offline._inner.trusted_root == Keys.from_json(keys)  # what the client would believe
     path = verifying.attested()
-    capsys.readouterr()
-    assert main(["verify", str(path), "--repository", "acme/widgets"]) == 1
-    assert "an authority that is trusted here" in capsys.readouterr().out
+    assert verifying.verify(path, public=True) == 1
+    assert "not issued by an authority that is trusted here" in verifying.failures[0]
 
 
 def test_a_whole_release_is_verified_by_its_statement(verifying: Verifying) -> None:
@@ -361,7 +447,7 @@ def test_a_release_statement_that_is_broken_is_a_failure_of_its_own(verifying: V
     verifying.put("provenance.jsonl", sound.text + b"\n" + json.dumps(document).encode())
     assert verifying.verify(verifying.place) == 1
     assert verifying.failures == [
-        "FAILED provenance.jsonl:2: its signature was changed after the log took the entry"
+        "FAILED provenance.jsonl:2: its attestation is not valid: DSSE: invalid signature"
     ]
     verifying.put("provenance.jsonl", b"{}")
     assert verifying.verify(verifying.place) == 1

@@ -138,7 +138,6 @@ ALLOWED = {
     "ecosystems.pypi.environment": {"tempfile.TemporaryFile"},  # it has no name
     # Before any build, and where none can write.
     "host.sandbox": {"(led if is_directory else led.parent).mkdir", "led.touch"},
-    "provenance.trust": {"resources.files(__package__).joinpath(PACKAGED).read_bytes"},  # our own
     "report.page.assets": {"(_HERE / name).read_text", "(_HERE / 'page.css').read_text"}
     | {"(_HERE / 'vendor' / name).read_text"},  # our own, loaded before any build
     "text.output": {"Path(os.devnull).open"},

@@ -260,4 +260,9 @@ class Publishing:
         if self.signing is None or self.config.dry_run:
             return None
         results = self.config.results_file or self.config.state_directory / RESULTS
-        return await self.signing.statement(release, results.parent)
+        return await self.signing.statement(
+            release,
+            results.parent,
+            state_directory=self.config.state_directory,
+            seal=self.journal.seal or Seal.for_one_run(),
+        )

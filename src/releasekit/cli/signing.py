@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import RELEASE_STATEMENT, Obstacle, ReleaseStatement
 from releasekit.config.inputs import FORGE_TOKEN
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Plan
     from releasekit.provenance.job import Job
     from releasekit.provenance.signer import Signer
-    from releasekit.provenance.trust import Instance
     from releasekit.release.release import ReleaseRun
+    from releasekit.state.seals import Seal
+
+# Of the release statement, which may lie where builds can write.
+_SEALS: Final = "provenance.seals"
 
 
 async def plan_signing(
@@ -60,13 +63,12 @@ async def _open_signing(
     public = trust_config is None
     if obstacle := obstacle_here(services.ci, tokens, public=public):
         return obstacle
+    from releasekit.provenance.instance import instance_at  # noqa: PLC0415 - only where one signs
     from releasekit.provenance.signer import Signer  # noqa: PLC0415
-    from releasekit.provenance.trust import instance_at  # noqa: PLC0415 - only where one signs
 
-    instance = instance_at(trust_config)
     signer = await group.enter(
         Signer(
-            instance,
+            instance_at(trust_config),
             tokens,
             services.http,
             credentials=services.credentials,
@@ -74,22 +76,21 @@ async def _open_signing(
         )
     )
     job = await retry(partial(signing_job, signer, public=public), services.retries)
-    return job if isinstance(job, Obstacle) else JobSigning(job, signer, instance, services)
+    return job if isinstance(job, Obstacle) else JobSigning(job, signer, services)
 
 
 class JobSigning:
     """Implements `attesting.Signing`, for a job that has said who it is."""
 
-    def __init__(self, job: Job, signer: Signer, instance: Instance, services: Services) -> None:
+    def __init__(self, job: Job, signer: Signer, services: Services) -> None:
         self.job = job
         self.log_url = signer.log_url
         self.sign = signer.sign
-        self._trust = instance.trust
         self._services = services
 
     def signed(self, artifact: Artifact) -> bool:
         from releasekit.provenance.bundle import read  # noqa: PLC0415 - only where one resumes
-        from releasekit.provenance.checking import is_ours  # noqa: PLC0415
+        from releasekit.provenance.certificate import is_ours  # noqa: PLC0415
 
         if (attestation := artifact.attestation) is None:
             return False
@@ -98,17 +99,20 @@ class JobSigning:
             # Where a person is sent to look follows from these two, which are not signed.
             told = attestation.log_url, attestation.log_index
             is_there = told == (self.log_url, bundle.log_index)
-            return is_there and is_ours(bundle, artifact, self.job, self._trust)
+            return is_there and is_ours(bundle, artifact, self.job)
         return False
 
-    async def statement(self, release: ReleaseRun, directory: Path) -> ReleaseStatement | None:
-        """The release statement, in `directory`; None where there is no file to tell of. Whoever
-        stops the run does not wait for it.
+    async def statement(
+        self, release: ReleaseRun, directory: Path, *, state_directory: Path, seal: Seal
+    ) -> ReleaseStatement | None:
+        """The release statement, in `directory`, sealed in the state directory; None where there is
+        no file to tell of. Whoever stops the run does not wait for it.
         """
         artifacts = await release.built()
         if not artifacts:
             return None
-        telling = asyncio.ensure_future(self._told(artifacts, directory))
+        path, seals = directory / RELEASE_STATEMENT, state_directory / _SEALS
+        telling = asyncio.ensure_future(self._told(artifacts, path, seals, seal))
         stopping = asyncio.ensure_future(release.stopped.wait())
         try:
             await asyncio.wait({telling, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -118,7 +122,9 @@ class JobSigning:
             stopping.cancel()
             await asyncio.wait((telling, stopping))
 
-    async def _told(self, artifacts: Sequence[Artifact], directory: Path) -> ReleaseStatement:
+    async def _told(
+        self, artifacts: Sequence[Artifact], path: Path, seals: Path, seal: Seal
+    ) -> ReleaseStatement:
         # Only where something is signed.
         from releasekit.http.github import GitHub  # noqa: PLC0415
         from releasekit.provenance.release_statement import (  # noqa: PLC0415
@@ -126,9 +132,16 @@ class JobSigning:
             sign_release,
         )
 
-        path, services = directory / RELEASE_STATEMENT, self._services
+        services = self._services
         try:
-            made, bundles = await sign_release(artifacts, self.job, self, path, trust=self._trust)
+            made, bundles = await sign_release(
+                artifacts,
+                self.job,
+                self,
+                path,
+                seals=seals,
+                seal=partial(seal.of_bytes, b"release statement, 1"),
+            )
         except PackageError as error:
             note = f"The release statement is not signed: {error}. {error.hint}"
             return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +28,7 @@ from releasekit.http.client import (
 from releasekit.http.origins import require_safe
 from releasekit.http.traffic import collect
 from releasekit.problems import Problem, mark
-from releasekit.provenance.trust import NotVerified, trust_at
+from releasekit.provenance.certificate import NotVerified
 from releasekit.provenance.verify_files import (
     ALGORITHMS,
     Address,
@@ -36,6 +37,7 @@ from releasekit.provenance.verify_files import (
     Outcome,
     Release,
     Signers,
+    Verified,
     address_of,
     bundles_in,
     bundles_of,
@@ -52,7 +54,6 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.provenance.bundle import Bundle
-    from releasekit.provenance.checking import Verified
 
 # PyPI takes files of 10 GB at most, and npm less. https://docs.pypi.org/project-management/storage-limits/
 MAX_FILE_BYTES: Final = 10 * 1024**3
@@ -70,9 +71,7 @@ _WORKFLOW: Final = re.compile(r"(?:\.github/workflows/)?([^/\s]+\.ya?ml)")
 
 async def run(config: Config, session: Session) -> int:
     """One line for each file; 0 where all of them are what the repository's workflow signed."""
-    signers = _make_signers(
-        config.repository, config.workflow, config.ref, config.event, config.trust_config
-    )
+    _check_signer(config.repository, config.workflow, config.ref, config.event)
     if not config.files:
         raise ConfigError(
             "there is nothing to verify: write releasekit verify PATH… or URL… --repository "
@@ -85,13 +84,16 @@ async def run(config: Config, session: Session) -> int:
         async with Group() as group:
             into = await group.enter(scratch(session.credentials.environment))
             http = await group.enter(http_client())
-            question = _Question(config, session, signers, http, into)
-            return await question.run()
+            if config.bundle is None:
+                # Nothing is told of the first file where the last is a mistake.
+                for place in config.files:
+                    if not isinstance(place, Path):
+                        address_of(require_safe(place.text, name="files"))
+            signers = await asyncio.to_thread(_load_signers, config, session, into / "keys")
+            return await _Question(config, session, signers, http, into).run()
 
 
-def _make_signers(
-    repository: str, workflow: str, ref: str, event: str, trust_config: Path | None
-) -> Signers:
+def _check_signer(repository: str, workflow: str, ref: str, event: str) -> None:
     if not repository:
         raise ConfigError(
             "--repository is missing: write --repository OWNER/NAME, the repository whose "
@@ -105,8 +107,7 @@ def _make_signers(
             f"{url[1] if url else 'OWNER/NAME'}",
             problem=Problem.COMMAND_LINE,
         )
-    named = _WORKFLOW.fullmatch(workflow)
-    if workflow and not named:
+    if workflow and not _WORKFLOW.fullmatch(workflow):
         raise ConfigError(
             f'--workflow = "{workflow[:100]}" is not the file of a workflow: write its name, '
             "like release.yml",
@@ -118,13 +119,6 @@ def _make_signers(
             f'--event = "{event[:100]}" is not the event of a run: write its name, like push',
             problem=Problem.COMMAND_LINE,
         )
-    return Signers(
-        trust_at(trust_config),
-        repository,
-        named[1] if named else "",
-        ref=ref,
-        event=event,
-    )
 
 
 def _check_ref(ref: str) -> None:
@@ -144,6 +138,34 @@ def _check_ref(ref: str) -> None:
     )
 
 
+def _load_signers(config: Config, session: Session, scratch: Path) -> Signers:
+    """Blocks. For files at hand, nothing is asked of the network."""
+    try:
+        from releasekit.provenance.verifier import check, load_keys  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigError(
+            "verify takes Sigstore's client, which is not installed: pip install "
+            "'releasekit-action[verify]'",
+            problem=Problem.TOOL_MISSING,
+        ) from error
+    is_at_hand = all(isinstance(place, Path) for place in config.files)
+    keys = load_keys(
+        config.trust_config, scratch=None if is_at_hand else scratch, tell=partial(_say, session)
+    )
+    workflow = _WORKFLOW.fullmatch(config.workflow)
+    return Signers(
+        partial(check, keys=keys),
+        config.repository,
+        workflow[1] if workflow else "",
+        ref=config.ref,
+        event=config.event,
+    )
+
+
+def _say(session: Session, line: str) -> None:
+    print(log_line(session.redacted.text(line)), file=session.out, flush=True)
+
+
 @dataclass(frozen=True, slots=True)
 class _Question:
     """What was asked for in one command."""
@@ -156,24 +178,19 @@ class _Question:
 
     async def run(self) -> int:
         given = await asyncio.to_thread(self._load_given)
-        if given is None:
-            # Nothing is told of the first file where the last is a mistake.
-            for place in self.config.files:
-                if not isinstance(place, Path):
-                    address_of(require_safe(place.text, name="files"))
         outcomes = list(given.broken) if given else []
         for each in outcomes:
-            self._say(_outcome_line(each))
+            _say(self.session, _outcome_line(each))
         for number, place in enumerate(self.config.files):
             if isinstance(place, Path):
                 found = await asyncio.to_thread(self._verify_path, place, given)
             else:
                 found = [await self._verify_url(place.text, self.into / str(number), given)]
             for each in found:
-                self._say(_outcome_line(each))
+                _say(self.session, _outcome_line(each))
             outcomes += found
         bad = sum(each.verified is None for each in outcomes)
-        self._say(f"{len(outcomes) - bad} of {len(outcomes)} verified")
+        _say(self.session, f"{len(outcomes) - bad} of {len(outcomes)} verified")
         if bad:
             print(f"  {Problem.NOT_VERIFIED.url}", file=self.session.out, flush=True)
         return 1 if bad else 0
@@ -203,7 +220,7 @@ class _Question:
         found = [outcome(each, self.signers, release) for each in files]
         missing = [Outcome(name, reason=reason) for name, reason in folder.missing()]
         if left := unnamed(release, files):
-            self._say(f"not here, and not verified: {left} more of what is signed")
+            _say(self.session, f"not here, and not verified: {left} more of what is signed")
         return [*found, *missing, *(release.broken if given is None else ())]
 
     def _release(self, folder: Folder) -> Release:
@@ -284,9 +301,6 @@ class _Question:
     @property
     def _policy(self) -> RetryPolicy:
         return self.config.retry_policy(redact=self.session.credentials.redact)
-
-    def _say(self, line: str) -> None:
-        print(log_line(self.session.redacted.text(line)), file=self.session.out, flush=True)
 
 
 def _outcome_line(found: Outcome) -> str:

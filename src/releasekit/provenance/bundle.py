@@ -34,7 +34,8 @@ MAX_VALUES: Final = 100_000
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """`document` is the bundle, and the rest is read off it, unchecked: `payload` is what was
-    signed, `statement` the same parsed, `certificate` DER, `integrated_s` when the log took it.
+    signed, `statement` the same parsed, `certificate` DER, `integrated_s` when the log took it, or
+    0 where another service says that.
     """
 
     document: Mapping[str, Any]
@@ -71,14 +72,9 @@ class Bundle:
             predicate_type=statement["predicateType"].text(),
             subjects=_subjects(statement["subject"]),
             log_index=entry["logIndex"].number(),
-            integrated_s=entry["integratedTime"].number(),
+            integrated_s=entry["integratedTime"].number() if entry["integratedTime"] else 0,
             certificate=material["certificate"]["rawBytes"].binary(),
         )
-
-    @property
-    def entry(self) -> Document:
-        """That of the log, as the log has told it."""
-        return Document(self.document, "")["verificationMaterial"]["tlogEntries"].only()
 
     @property
     def text(self) -> bytes:

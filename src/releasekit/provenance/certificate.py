@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -19,7 +19,7 @@ from releasekit.errors import Rejected
 from releasekit.http.origins import describe_request
 from releasekit.problems import Problem
 from releasekit.provenance.services import ask
-from releasekit.provenance.trust import NotVerified
+from releasekit.provenance.statement import pae
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.http.credentials import Secret
+    from releasekit.model import Artifact
+    from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.job import Job
+
+
+class NotVerified(ValueError):
+    """Why an attestation is not believed: `str(error)` is a sentence without a full stop, about
+    "its" statement, certificate or log entry.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +120,13 @@ def _leaf(answer: bytes) -> x509.Certificate:
 
 
 def _spki(key: object) -> bytes:
+    return _curve_key(key).public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _curve_key(key: object) -> ec.EllipticCurvePublicKey:
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise TypeError("not a key as ours are")
-    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return key
 
 
 _FULCIO: Final = "1.3.6.1.4.1.57264.1."
@@ -180,6 +192,33 @@ def publisher_of(certificate: bytes) -> tuple[str, str]:
     if not name or not workflow.startswith(f"{repository}/") or "@" not in workflow:
         raise ValueError("its certificate names a workflow of another repository, or none")
     return f"{owner.rpartition('/')[2]}/{name}", claims.workflow.rpartition("/")[2]
+
+
+def is_ours(bundle: Bundle, artifact: Artifact, job: Job) -> bool:
+    """Whether it can be used again: signed about this very file, by this job's workflow. Of several
+    files, no registry takes it.
+    """
+    try:
+        claims = signer_of(bundle)
+    except ValueError:
+        return False
+    return (
+        len(bundle.subjects) == 1
+        and bundle.subjects[0].covers(artifact.filename, artifact.digests)
+        and claims.is_of(job)
+    )
+
+
+def signer_of(bundle: Bundle) -> Claims:
+    """The job of its certificate, whose key has signed the statement. Anyone can make both: the
+    bundle has to be one that this program has kept under its seal. Raises ValueError.
+    """
+    try:
+        key = _curve_key(x509.load_der_x509_certificate(bundle.certificate).public_key())
+        key.verify(bundle.signature, pae(bundle.payload), ec.ECDSA(hashes.SHA256()))
+    except (InvalidSignature, TypeError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
+        raise NotVerified("its signature is not one of its certificate's key") from error
+    return Claims.of(bundle.certificate)
 
 
 def said_of_job(der: bytes) -> Mapping[int, str]:

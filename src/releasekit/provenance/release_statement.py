@@ -17,12 +17,12 @@ from releasekit.host.github import page_of_attestations
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import Bundle
-from releasekit.provenance.checking import check as verified
+from releasekit.provenance.certificate import signer_of
 from releasekit.provenance.statement import MAX_SUBJECTS, SLSA, Subject, slsa
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from pathlib import Path
 
     import httpx
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from releasekit.http.github import GitHub
     from releasekit.model import Artifact
     from releasekit.provenance.job import Job
-    from releasekit.provenance.trust import TrustedRoot
 
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
@@ -79,18 +78,20 @@ async def sign_release(
     signer: Signs,
     path: Path,
     *,
-    trust: TrustedRoot,
+    seals: Path,
+    seal: Callable[[bytes], str],
     policy: RetryPolicy = BRIEF,
 ) -> tuple[ReleaseStatement, Sequence[Bundle]]:
     """Sign what is not signed already: what `path` holds of an earlier run of the same workflow is
-    kept where it is about the same files. There is at least one of them.
+    kept where it is about the same files, and where `seals` has its `seal`. There is at least one
+    of them.
 
     Raises PackageError, with `path` as it was: Transient, Denied or Rejected, or that it cannot be
     written.
     """
     subjects = subjects_of(artifacts)
     parts = [subjects[at : at + MAX_SUBJECTS] for at in range(0, len(subjects), MAX_SUBJECTS)]
-    kept = await asyncio.to_thread(_kept, path, job, trust)
+    kept = await asyncio.to_thread(_kept, path, job, seals, seal)
 
     async def signed(part: Sequence[Subject]) -> Bundle:
         if (stored := kept.get(_told(part))) is not None:
@@ -100,7 +101,9 @@ async def sign_release(
     bundles = await gather_all(map(signed, parts))
     lines = [bundle.text + b"\n" for bundle in bundles]
     is_new = not all(_told(part) in kept for part in parts)
+    sealed = "".join(f"{seal(bundle.text)}\n" for bundle in bundles)
     await uncancellable(asyncio.to_thread(_write, path, b"".join(lines)))
+    await uncancellable(asyncio.to_thread(_write, seals, sealed.encode()))
     statement = ReleaseStatement(
         path=path,
         subjects=len(subjects),
@@ -137,15 +140,18 @@ def _told(subjects: Iterable[Subject]) -> _Told:
     return frozenset((each.name, each.digests.get("sha256", "")) for each in subjects)
 
 
-def _kept(path: Path, job: Job, trust: TrustedRoot) -> dict[_Told, Bundle]:
-    """Of each statement what it is about; whatever else the file holds is signed anew."""
+def _kept(path: Path, job: Job, seals: Path, seal: Callable[[bytes], str]) -> dict[_Told, Bundle]:
+    """Of each statement what it is about; whatever else the file holds is signed anew. Where it
+    lies, others may write, and anyone can make a certificate that names our job.
+    """
     found: dict[_Told, Bundle] = {}
     try:
+        sealed = set(durable.read_file(seals, max_bytes=_MAX_BYTES).decode().split())
         for bundle in stored_bundles(path):
-            seen = verified(bundle, trust)
-            if seen.predicate_type == SLSA and seen.claims.is_of(job):
-                found[_told(seen.subjects)] = bundle
-    except (OSError, ValueError):  # NotVerified is one
+            is_sealed = seal(bundle.text) in sealed
+            if is_sealed and bundle.predicate_type == SLSA and signer_of(bundle).is_of(job):
+                found[_told(bundle.subjects)] = bundle
+    except (OSError, ValueError):
         return {}
     return found
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from releasekit.http.identity import IdTokens
     from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.certificate import Identity
-    from releasekit.provenance.trust import Instance
+    from releasekit.provenance.instance import Instance
 
 # https://github.com/sigstore/fulcio/blob/main/docs/how-certificate-issuing-works.md
 _AUDIENCE: Final = "sigstore"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
 # https://slsa-framework.github.io/github-actions-buildtypes/workflow/v1
 _BUILD_TYPE: Final = "https://slsa-framework.github.io/github-actions-buildtypes/workflow/v1"
 _BUILDER: Final = "https://github.com/actions/runner"
+_NPM_URL: Final = "pkg:npm/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,22 @@ class Subject:
 
     name: str
     digests: Mapping[str, str]
+
+    def covers(self, filename: str, digests: Mapping[str, str]) -> bool:
+        """Whether it is the file of this name with these digests."""
+        known = self.digests.keys() & digests.keys()
+        same = bool(known) and all(self.digests[name] == digests[name] for name in known)
+        return same and self.is_called(filename)
+
+    def is_called(self, filename: str) -> bool:
+        """A release statement may name the directory too, to tell files of one name apart. A
+        package URL stands for the names that npm's registry and `npm pack` give the tarball.
+        """
+        if not self.name.startswith(_NPM_URL):
+            return self.name == filename or self.name.endswith(f"/{filename}")
+        package, _, version = unquote(self.name.removeprefix(_NPM_URL)).rpartition("@")
+        names = package.rpartition("/")[2], package.removeprefix("@").replace("/", "-")
+        return filename in {f"{name}-{version}.tgz" for name in names}
 
 
 def publish(subject: Subject) -> bytes:

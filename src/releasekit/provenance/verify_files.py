@@ -1,4 +1,4 @@
-"""Files held against the attestations about them."""
+"""Files held against the attestations about them; `verifier` says which of these are sound."""
 
 from __future__ import annotations
 
@@ -22,33 +22,45 @@ from packaging.utils import (
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import ConfigError, PathError
 from releasekit.host import durable
+from releasekit.host.ci import PULL_REQUEST_EVENTS
 from releasekit.host.files import read_text
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import MEDIA_TYPE, Bundle
-from releasekit.provenance.checking import Verified, check, is_called, require_signer
-from releasekit.provenance.statement import ABOUT_ORIGIN, PAYLOAD_TYPE, SLSA, canonical
-from releasekit.provenance.trust import NotVerified
+from releasekit.provenance.certificate import Claims, NotVerified
+from releasekit.provenance.statement import ABOUT_ORIGIN, PAYLOAD_TYPE, SLSA, Subject, canonical
 from releasekit.text.json_text import count_values, parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import httpx
-
-    from releasekit.provenance.trust import TrustedRoot
 
 
 ALGORITHMS: Final = ("sha256", "sha512")
 _PIECE_BYTES: Final = 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What a bundle says, and who says so; the log has it as entry `log_index`."""
+
+    claims: Claims
+    subjects: tuple[Subject, ...]
+    log_index: int
+
+    def covers(self, filename: str, digests: Mapping[str, str]) -> bool:
+        """Whether a file of this name, with these digests, is one of the subjects."""
+        return any(each.covers(filename, digests) for each in self.subjects)
+
+
 @dataclass(frozen=True, slots=True)
 class Signers:
-    """Who is believed: jobs of one repository and, where these say so, of one workflow, ref and
-    event.
+    """Who is believed: jobs of one `repository` (OWNER/NAME) at github.com and, where these say so,
+    of one workflow (the name of its file), ref and event. `check` says which job has signed a
+    bundle, and raises NotVerified for one that is not sound.
     """
 
-    trust: TrustedRoot
+    check: Callable[[Bundle], Claims]
     repository: str
     workflow: str = ""
     ref: str = ""
@@ -56,9 +68,42 @@ class Signers:
 
     def verified(self, bundle: Bundle) -> Verified:
         """Raises NotVerified."""
-        verified = check(bundle, self.trust)
-        require_signer(verified, self.repository, self.workflow, ref=self.ref, event=self.event)
-        return verified
+        claims = self.check(bundle)
+        if bundle.predicate_type not in ABOUT_ORIGIN:
+            raise NotVerified(
+                f"what is signed is {bundle.predicate_type[:200]}, which does not say where a file "
+                "comes from"
+            )
+        self._require(claims)
+        return Verified(claims=claims, subjects=bundle.subjects, log_index=bundle.log_index)
+
+    def _require(self, claims: Claims) -> None:
+        """The jobs of a pull request count only where their ref or their event is named."""
+        # GitHub keeps no two names that differ in capitals alone, and lets nobody write others.
+        if claims.repository.lower() != f"https://github.com/{self.repository.lower()}":
+            signed_in = claims.repository.removeprefix("https://github.com/")
+            raise NotVerified(f"it was signed in {signed_in}, not in {self.repository}")
+        if self.workflow and claims.workflow != f".github/workflows/{self.workflow}":
+            raise NotVerified(
+                f"it was signed by the workflow {claims.workflow}, not by {self.workflow}"
+            )
+        if self.ref and claims.ref != self.ref:
+            raise NotVerified(
+                f"it was signed at {claims.ref} (event {claims.event}), not at {self.ref}"
+            )
+        if self.event and claims.event != self.event:
+            raise NotVerified(f"it was signed by the event {claims.event}, not by {self.event}")
+        if claims.event not in PULL_REQUEST_EVENTS or self.event:
+            return
+        # The ref of pull_request_target is the branch that the pull request wants to be merged
+        # into, which a push to that branch has too.
+        shared = claims.event == "pull_request_target"
+        if shared or not self.ref:
+            write = f"--event {claims.event}" if shared else f"--ref {claims.ref}"
+            raise NotVerified(
+                f"it was signed for a pull request, by the event {claims.event} at {claims.ref}; "
+                f"write {write} if that is meant"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +181,7 @@ def _other(verified: Verified, file: File, *, its_own: bool = False) -> str:
     """
     for subject in verified.subjects:
         by_package = its_own and subject.name.startswith("pkg:")
-        if not (by_package or is_called(subject, file.filename)):
+        if not (by_package or subject.is_called(file.filename)):
             continue
         known = [name for name in ALGORITHMS if subject.digests.get(name)]
         if not known:

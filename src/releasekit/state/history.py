@@ -384,13 +384,16 @@ class _Fold:
         # Files that were built anew since have no attestation yet.
         version, files = self._version(record), record["files"]
         before = version.fields.get("artifacts", ())
-        after = version.fields["artifacts"] = tuple(
+        after = tuple(
             replace(each, attestation=self._attestation(files[each.filename]))
             if each.filename in files and files[each.filename]["sha256"] == each.sha256
             else each
             for each in before
         )
-        self._add(sum(map(_weight, after)) - sum(map(_weight, before)))
+        # Anyone can make a certificate that names our job. Without a seal, files are signed anew.
+        if self._seal is not None and self._seal.fits(record):
+            self._add(sum(map(_weight, after)) - sum(map(_weight, before)))
+            version.fields["artifacts"] = after
         self._supersede(version, "attested")
 
     def intent(self, record: Mapping[str, Any]) -> None:
@@ -493,8 +496,8 @@ def _staged(record: Mapping[str, Any]) -> Staged:
 
 # What each event carries, besides `v run seq at durable event`. A step also has its `attempt`, if
 # it is not the first, and its `error`, if there was one; `built` names the files that were
-# `prebuilt`, if there are any, says whether it was done `again`, and has its `seal`; the outcome
-# "staged" has the `id`, `url` and `tag` of what is `staged`, and its `seal`.
+# `prebuilt`, if there are any, says whether it was done `again`, and has its `seal`, as `attested`
+# has; the outcome "staged" has the `id`, `url` and `tag` of what is `staged`, and its `seal`.
 _EVENTS: Mapping[str, Sequence[tuple[str, type]]] = {
     "run_started": [
         ("plan", str),

@@ -392,11 +392,11 @@ class Journal:
         self._append("built", **record)
 
     def attested(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        """Durable with the intent that follows. A bundle vouches for itself: it is not sealed."""
-        self._append_for(
-            package,
-            "attested",
-            files={
+        """Durable with the intent that follows."""
+        record: dict[str, object] = {
+            "package": str(package.id),
+            "version": package.version,
+            "files": {
                 artifact.filename: {
                     "sha256": artifact.sha256,
                     "path": self._relative(signed.path),
@@ -407,7 +407,10 @@ class Journal:
                 for artifact in artifacts
                 if (signed := artifact.attestation) is not None
             },
-        )
+        }
+        if self._seal is not None:
+            record["seal"] = self._seal.of({**record, "run": self._run_id})
+        self._append("attested", **record)
 
     async def intent(self, package: Package, *, registry: str, digests: Mapping[str, str]) -> None:
         """Await it before the first byte of an upload. `digests` maps filename to sha256."""

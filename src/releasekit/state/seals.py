@@ -1,8 +1,8 @@
-"""Seals of records: only a process that has the key may say what was built or staged.
+"""Seals of records: only a process that has the key may say what was built, signed or staged.
 
 A checksum shows damage, but any process can compute one. A seal is an HMAC (RFC 2104) over all that
-a record says of a build or of what is staged, so a journal that comes from elsewhere is believed
-only if its writer had the same secret.
+a record says of a build, of what was signed about it, or of what is staged, so a journal that comes
+from elsewhere is believed only if its writer had the same secret.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILE: Final = "state.key"
 _BUILT: Final = b"built, 1"
 _SEALED: Final = (
     *("package", "version", "run", "fingerprint", "prebuilt", "again", "artifacts"),
-    *("outcome", "staged"),
+    *("files", "outcome", "staged"),
 )
 
 
@@ -49,8 +49,9 @@ class Seal:
         return cls(secrets.token_bytes(_KEY_BYTES), note)
 
     def of(self, record: Mapping[str, Any], **known: str) -> str:
-        """In hex; over what was built, from which commit and by which run, or what is staged at
-        which registry, wherever it stands. `known` is what other records say.
+        """In hex; over what was built, from which commit and by which run, what was signed about
+        it, or what is staged at which registry, wherever it stands. `known` is what other records
+        say.
         """
         facts = {name: record[name] for name in _SEALED if name in record} | known
         text = json.dumps(facts, sort_keys=True, separators=(",", ":"))

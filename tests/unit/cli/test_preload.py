@@ -23,7 +23,12 @@ EARLY = {
     "config.locations",
 }
 # Commands that build nothing.
-APART = {"releasekit.cli.approve", "releasekit.cli.verify", "releasekit.cli.notes"}
+APART = {
+    "releasekit.cli.approve",
+    "releasekit.cli.verify",
+    "releasekit.provenance.verifier",
+    "releasekit.cli.notes",
+}
 
 LATER = """
 import sys

@@ -9,7 +9,7 @@ import pytest
 from raising import raises
 from releasekit.errors import ConfigError
 from releasekit.problems import Problem
-from releasekit.provenance.trust import TrustedRoot, instance_at
+from releasekit.provenance.instance import instance_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,6 @@ def test_without_a_file_it_is_the_public_one() -> None:
     found = instance_at(None)
     assert str(found.authority) == "https://fulcio.sigstore.dev"
     assert str(found.log) == "https://rekor.sigstore.dev"
-    assert found.trust == TrustedRoot.public()
 
 
 def test_a_file_names_another_one(tmp_path: Path) -> None:
@@ -69,7 +68,6 @@ def test_a_file_names_another_one(tmp_path: Path) -> None:
     found = instance_at(written(tmp_path, CONFIG))
     assert str(found.authority) == "https://fulcio.example"
     assert str(found.log) == "https://rekor.example/log/"
-    assert found.trust == TrustedRoot((), (), ())
 
 
 def put(*keys: str | int, value: object) -> Callable[[dict[str, Any]], None]:

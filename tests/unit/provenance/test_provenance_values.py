@@ -1,50 +1,16 @@
-"""What provenance/ reads values with: members of documents, and signatures of every kind of key."""
+"""What provenance/ reads values with: members of documents."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, x25519
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from releasekit.provenance import verify_files
-from releasekit.provenance.checking import is_signed
 from releasekit.provenance.document import Document
 from releasekit.provenance.verify_files import bundles_of
 from releasekit.text.json_text import count_values
 from unit.provenance import bundles
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
-
-DATA = b"what was signed"
-
-
-def der(key: PublicKeyTypes) -> bytes:
-    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-
-
-def test_each_kind_of_key_that_logs_have_is_known() -> None:
-    curve, edwards = ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey.generate()
-    old = rsa.generate_private_key(65537, 2048)
-    signed = {
-        der(curve.public_key()): curve.sign(DATA, ec.ECDSA(SHA256())),
-        der(edwards.public_key()): edwards.sign(DATA),
-        der(old.public_key()): old.sign(DATA, padding.PKCS1v15(), SHA256()),
-    }
-    for key, signature in signed.items():
-        assert is_signed(key, signature, DATA)
-        assert not is_signed(key, signature, DATA + b".")
-        assert not is_signed(key, b"", DATA)
-
-
-def test_what_is_no_key_that_signs_has_signed_nothing() -> None:
-    agreeing = x25519.X25519PrivateKey.generate().public_key()
-    assert not is_signed(der(agreeing), b"x", DATA)
-    assert not is_signed(b"no key", b"x", DATA)
 
 
 @pytest.mark.parametrize(

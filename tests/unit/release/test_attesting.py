@@ -27,7 +27,8 @@ from releasekit.release.polling import Polling
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.release.spending import ATTEST_SLOTS
-from releasekit.state.directory import make_state_directory
+from releasekit.state.directory import JOURNAL, make_state_directory
+from releasekit.state.history import encode, records_of
 from releasekit.state.journal import Journal, read_history
 
 if TYPE_CHECKING:
@@ -212,6 +213,29 @@ def test_what_is_not_of_this_file_is_replaced(bench: Bench, damage: str) -> None
     assert result.outcome is Outcome.PUBLISHED
     assert bench.registry.attested == {"a-1.0.pkg": 1}
     assert bench.signing.signed(result.artifacts[0])
+
+
+@pytest.mark.parametrize("change", [{}, {"seal": "0" * 64}, {"bundle": "0" * 64}, {"index": 7}])
+def test_what_a_journal_says_of_a_bundle_counts_under_its_seal_alone(
+    bench: Bench, change: dict[str, object]
+) -> None:
+    """R52: anyone can make a certificate that names our job, and whoever can write has no key."""
+    made = attested(package("a"))
+    bench.registry.faults["a"] = [Denied("no")]
+    bench.run(made)
+    path = bench.root / ".releasekit" / JOURNAL
+    lines = []
+    for record in records_of(path.read_bytes()):
+        body = {key: value for key, value in record.items() if key != "crc"}
+        if body["event"] == "attested":
+            (file,) = body["files"].values()
+            (file if change.keys() & file.keys() else body).update(change)
+        lines.append(encode(body))
+    path.write_bytes(b"".join(lines))
+    (step,) = bench.remembered(made).packages
+    assert (step.artifacts[0].attestation is None) is bool(change)
+    assert bench.run(bench.remembered(made))["a"].outcome is Outcome.PUBLISHED
+    assert bench.signing.log == ["a-1.0.pkg"] * (2 if change else 1)
 
 
 def test_files_that_are_built_anew_have_no_attestation_yet(bench: Bench) -> None:
