@@ -192,42 +192,32 @@ def _not_understood(
     """The error for the first of them, without its value, which may be a secret; and without what
     may be one instead of a flag.
     """
-    hint = f"releasekit {command} --help lists the flags."
+    hint, problem = f"releasekit {command} --help lists the flags.", Problem.COMMAND_LINE
     word = next((word for word in unknown if word.startswith("-")), unknown[0])
     flag = word.partition("=")[0]
+    name = flag.removeprefix("--")
     position = [*argv, word].index(word) + 1
+    elsewhere = {
+        each.flag: " and ".join(sorted(each.commands))
+        for each in declared.inputs.values()
+        if each.commands
+    }
     if not word.startswith("-"):
         noun = COMMANDS[command].positional.noun
-        return ConfigError(
-            f"argument {position} is one too many: releasekit {command} takes one {noun}, "
-            "and flags",
-            hint=hint,
-            problem=Problem.COMMAND_LINE,
-        )
-    if not _FLAG.fullmatch(flag):
-        return ConfigError(
-            f"argument {position} is not a flag: write two hyphens and a word",
-            hint=hint,
-            problem=Problem.COMMAND_LINE,
-        )
-    name = flag.removeprefix("--")
-    if name in declared.secrets:
-        return ConfigError(
-            f"{flag} is a secret, and arguments can be read by every process of the machine",
-            hint=f"Set the variable {declared.secrets[name].variable} instead.",
-            problem=Problem.SECRET_IN_THE_OPEN,
-        )
-    if name in declared.inputs and declared.inputs[name].commands:
-        others = " and ".join(sorted(declared.inputs[name].commands))
-        return ConfigError(
-            f"{flag} belongs to {others}, not to {command}", hint=hint, problem=Problem.COMMAND_LINE
-        )
-    known = [each.flag for each in declared.inputs.values() if command in each.commands]
-    meant = did_you_mean(flag, known)
-    if not meant:
-        elsewhere = {
-            each.flag: sorted(each.commands) for each in declared.inputs.values() if each.commands
-        }
-        if near := closest(flag, elsewhere, cutoff=0.8):
-            meant = f", and {near} belongs to {' and '.join(elsewhere[near])}, not to {command}"
-    return ConfigError(f"{flag} is not a flag{meant}", hint=hint, problem=Problem.UNKNOWN_NAME)
+        takes = f"releasekit {command} takes one {noun}, and flags"
+        what = f"argument {position} is one too many: {takes}"
+    elif not _FLAG.fullmatch(flag):
+        what = f"argument {position} is not a flag: write two hyphens and a word"
+    elif name in declared.secrets:
+        what = f"{flag} is a secret, and arguments can be read by every process of the machine"
+        hint = f"Set the variable {declared.secrets[name].variable} instead."
+        problem = Problem.SECRET_IN_THE_OPEN
+    elif flag in elsewhere:
+        what = f"{flag} belongs to {elsewhere[flag]}, not to {command}"
+    else:
+        known = [each.flag for each in declared.inputs.values() if command in each.commands]
+        meant = did_you_mean(flag, known)
+        if not meant and (near := closest(flag, elsewhere, cutoff=0.8)):
+            meant = f", and {near} belongs to {elsewhere[near]}, not to {command}"
+        what, problem = f"{flag} is not a flag{meant}", Problem.UNKNOWN_NAME
+    return ConfigError(what, hint=hint, problem=problem)

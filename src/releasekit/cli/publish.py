@@ -43,20 +43,15 @@ from releasekit.state.quarantine import quarantine
 from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from releasekit.announce.post_release import PostRelease
     from releasekit.attested import ReleaseStatement
-    from releasekit.cli.session import Session
-    from releasekit.cli.signing import JobSigning
+    from releasekit.cli.session import Prepared, Session
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Target
-    from releasekit.host.sandbox import Sandbox
     from releasekit.http.traffic import Metrics
-    from releasekit.model import Plan, Result
+    from releasekit.model import Result
     from releasekit.report.progress import Progress
-    from releasekit.scheduler.retries import WaitBudget
     from releasekit.state.history import History
 
 
@@ -112,19 +107,8 @@ async def run(config: Config, session: Session) -> int:
                 }
                 check_credentials(uploaded, ready.targets)
             sources = Sources.in_checkout(made, config.root, ready.processes)
-            run = Publishing(
-                run_id,
-                made,
-                ready.config,
-                session,
-                journal,
-                sandbox=ready.processes.sandbox,
-                patience=ready.patience,
-                book=book,
-                signing=ready.signing,
-                post_release=ready.post_release,
-            )
-            return await run.carry_out(ready.targets, sources, interruption)
+            run = Publishing(run_id, ready, session, journal, book)
+            return await run.carry_out(sources, interruption)
 
 
 async def _quarantine_unsealed(
@@ -147,19 +131,13 @@ class Publishing:
     """One plan being carried out, and what is said about it."""
 
     id: str
-    plan: Plan
-    config: Config
+    ready: Prepared
     session: Session
     journal: Journal
-    sandbox: Sandbox
-    patience: WaitBudget
     book: Metrics
-    signing: JobSigning | None
-    post_release: PostRelease | None = None
 
-    async def carry_out(
-        self, targets: Mapping[str, Target], sources: Sources, interruption: Interruption
-    ) -> int:
+    async def carry_out(self, sources: Sources, interruption: Interruption) -> int:
+        plan, config, sandbox = self.ready.plan, self.ready.config, self.ready.processes.sandbox
         began = asyncio.get_running_loop().time()
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
         environment = self.session.credentials.environment
@@ -168,29 +146,29 @@ class Publishing:
             self.session.out,
             environment,
             group=self.session.actions.group if self.session.ci.is_actions else None,
-            verbose=is_verbose(self.config.verbose, self.session.ci),
-            dry_run=self.config.dry_run,
+            verbose=is_verbose(config.verbose, self.session.ci),
+            dry_run=config.dry_run,
             keys=keys_are_read(),
         )
         release = ReleaseRun(
-            self.plan,
-            targets,
-            config=self.config,
+            plan,
+            self.ready.targets,
+            config=config,
             journal=self.journal,
             watch=lambda event: progress.on_event(redacted.clean(event)),
             sources=sources,
-            patience=self.patience,
+            patience=self.ready.patience,
             on_course=progress.on_course,
-            signing=self.signing,
+            signing=self.ready.signing,
         )
         self.journal.run_started(
-            plan_digest=self.plan.digest,
-            commit=self.plan.commit,
+            plan_digest=plan.digest,
+            commit=plan.commit,
             tool=__version__,
             started_at=started_at,
-            ecosystems=sorted(self.config.package_filter.ecosystems),
+            ecosystems=sorted(config.package_filter.ecosystems),
         )
-        self.journal.planned(self.plan.pending())
+        self.journal.planned(plan.pending())
         interruption.ends(release)
         self.session.actions.release_began = True
         statement: ReleaseStatement | None = None
@@ -199,24 +177,24 @@ class Publishing:
         def told() -> Report:
             made = Report(
                 run_id=self.id,
-                plan_digest=self.plan.digest,
-                commit=self.plan.commit,
+                plan_digest=plan.digest,
+                commit=plan.commit,
                 started_at=started_at,
                 duration_s=asyncio.get_running_loop().time() - began,
-                dry_run=self.config.dry_run,
-                builds=self.sandbox.words,
-                results=self.sandbox.explained(release.results() if results is None else results),
-                private=self.plan.private,
-                edges=self.plan.edges(),
-                registries=self.plan.registries,
-                provenance=self.plan.provenance,
+                dry_run=config.dry_run,
+                builds=sandbox.words,
+                results=sandbox.explained(release.results() if results is None else results),
+                private=plan.private,
+                edges=plan.edges(),
+                registries=plan.registries,
+                provenance=plan.provenance,
                 statement=statement,
             )
             return redacted.clean(release.spending(self.book).told_in(made))
 
         signed = asyncio.ensure_future(self._statement(release))
         try:
-            progress.begin(self.plan)
+            progress.begin(plan)
             with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
                 await release.run()
                 statement = await signed
@@ -229,7 +207,7 @@ class Publishing:
             progress.close()
             self.session.actions.restore_files()  # no build is left; ours are written next
             try:
-                tell(made, self.config, self.session)
+                tell(made, config, self.session)
             finally:
                 progress.end(made)  # behind the annotations: the end of a log is read first
         await self.journal.run_ended(report.verdict_of(made))
@@ -244,11 +222,11 @@ class Publishing:
         progress: Progress,
     ) -> tuple[Result, ...] | None:
         """The results with what follows what is published, where anything does."""
-        if self.post_release is None:
+        if self.ready.post_release is None:
             return None
-        if not self.config.dry_run:
+        if not self.ready.config.dry_run:
             progress.close()  # nothing is in flight any more
-        return await self.post_release.run(
+        return await self.ready.post_release.run(
             release.results(),
             lambda: Assets(release.published(), statement, lambda: page_of(told())),
             stopped=release.stopped,
@@ -257,12 +235,13 @@ class Publishing:
 
     async def _statement(self, release: ReleaseRun) -> ReleaseStatement | None:
         """Signed while the rest is still uploaded; what the log has, nobody takes back."""
-        if self.signing is None or self.config.dry_run:
+        config, signing = self.ready.config, self.ready.signing
+        if signing is None or config.dry_run:
             return None
-        results = self.config.results_file or self.config.state_directory / RESULTS
-        return await self.signing.statement(
+        results = config.results_file or config.state_directory / RESULTS
+        return await signing.statement(
             release,
             results.parent,
-            state_directory=self.config.state_directory,
-            seal=self.journal.seal or Seal.for_one_run(),
+            state_directory=config.state_directory,
+            seal=self.ready.journal.seal or Seal.for_one_run(),
         )

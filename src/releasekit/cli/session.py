@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
@@ -41,7 +42,7 @@ from releasekit.text.commands import spell
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.announce.post_release import PostRelease
@@ -117,18 +118,50 @@ async def prepare(
     registry does not answer.
     """
     patience = WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=config.deadline)
+    logs = _logs(config.state_directory, session, run_id)
+    async with _explain_delays(config, session, patience):
+        processes = await start_processes(group, config, session, inherit_fds)
+        signs = session.credentials.get(IDENTITY_URL) is not None
+        loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
+        config, survey = await _survey(config, session, processes)
+        dist = [place.path for place in config.dist]
+        looked_up = group.start(commit_of(config.root, processes, beside=dist))
+        http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
+        services = Services.of(config, http, processes, session.credentials, logs, patience)
+        await loaded
+        discoveries = await _open_ecosystems(group, config, session, services)
+        commit = await looked_up  # before anybody's tools, which may write something there
+        try:
+            targets = await discover(config.root, discoveries)
+            targets = await with_prebuilt(
+                targets, config.dist, config.package_filter, session.ecosystems
+            )
+            plan = await make_plan(config, targets, history, commit=commit, survey=survey)
+        except OSError as error:
+            # A manifest may name any path: too long, a loop of links, out of reach.
+            place = clip(str(error.filename), MAX_PATH_CHARS)
+            raise PathError(f"{place}: {error.strerror}; correct what names it") from error
+        plan = await with_warnings(plan, config.root, config.levels, targets, history, processes)
+        plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
+        plan, post_release = await plan_post_release(
+            plan, config, targets, services, repository=session.ci.origin(config.root).repository
+        )
+        plan, signing = await plan_signing(plan, group, config, services, targets)
+        if any(planned.action is Action.PUBLISH for planned in plan.packages):
+            plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
+        plan = session.redacted.clean(plan)
+        return Prepared(plan, config, targets, processes, patience, signing, post_release)
+
+
+@contextlib.asynccontextmanager
+async def _explain_delays(
+    config: Config, session: Session, patience: WaitBudget
+) -> AsyncIterator[None]:
+    """Ends planning with the deadline, and says of a server that does not answer what to do."""
     limit = asyncio.timeout_at(None if config.deadline is None else patience.until)
     try:
         async with limit:
-            return await _prepare(
-                group,
-                config,
-                session,
-                history,
-                logs=_logs(config.state_directory, session, run_id),
-                inherit_fds=inherit_fds,
-                patience=patience,
-            )
+            yield
     except Transient as error:
         error.hint = error.hint or _nothing_done(str(error), config.registries, session)
         raise
@@ -152,49 +185,6 @@ def _nothing_done(message: str, registries: Mapping[str, object], session: Sessi
     ]
     given = f"The address is that of {' and '.join(names)}: correct it, or run" if names else "Run"
     return f"Nothing was published. {given} the same command again when the server answers."
-
-
-async def _prepare(
-    group: Group,
-    config: Config,
-    session: Session,
-    history: History,
-    *,
-    logs: Logs,
-    inherit_fds: Collection[int],
-    patience: WaitBudget,
-) -> Prepared:
-    processes = await start_processes(group, config, session, inherit_fds)
-    signs = session.credentials.get(IDENTITY_URL) is not None
-    loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
-    config, survey = await _survey(config, session, processes)
-    dist = [place.path for place in config.dist]
-    looked_up = group.start(commit_of(config.root, processes, beside=dist))
-    http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
-    services = Services.of(config, http, processes, session.credentials, logs, patience)
-    await loaded
-    discoveries = await _open_ecosystems(group, config, session, services)
-    commit = await looked_up  # before anybody's tools, which may write something there
-    try:
-        targets = await discover(config.root, discoveries)
-        targets = await with_prebuilt(
-            targets, config.dist, config.package_filter, session.ecosystems
-        )
-        plan = await make_plan(config, targets, history, commit=commit, survey=survey)
-    except OSError as error:
-        # A manifest may name any path: too long, a loop of links, out of reach.
-        place = clip(str(error.filename), MAX_PATH_CHARS)
-        raise PathError(f"{place}: {error.strerror}; correct what names it") from error
-    plan = await with_warnings(plan, config.root, config.levels, targets, history, processes)
-    plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
-    plan, post_release = await plan_post_release(
-        plan, config, targets, services, repository=session.ci.origin(config.root).repository
-    )
-    plan, signing = await plan_signing(plan, group, config, services, targets)
-    if any(planned.action is Action.PUBLISH for planned in plan.packages):
-        plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
-    plan = session.redacted.clean(plan)
-    return Prepared(plan, config, targets, processes, patience, signing, post_release)
 
 
 async def list_packages(

@@ -7,6 +7,7 @@ come from the annotated fields, or are compared with them by a test.
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -45,6 +46,8 @@ FORGE_TOKEN = Declaration.secret(
     default="${{ github.token }}",
 )
 
+_verify_flag = partial(Declaration, commands=VERIFY, places=FLAG_ONLY)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
@@ -59,54 +62,42 @@ class Inputs:
 
     files: Annotated[
         tuple[Path | Url, ...],
-        Declaration(
+        _verify_flag(
             "Files, directories with releases, and addresses of files on registries, one per line.",
             "lines",
             into=values.path_or_url,
-            commands=VERIFY,
-            places=FLAG_ONLY,
         ),
     ] = ()
     repository: Annotated[
         str,
-        Declaration(
-            "The repository, OWNER/NAME at github.com, whose workflow must have signed; required.",
-            commands=VERIFY,
-            places=FLAG_ONLY,
+        _verify_flag(
+            "The repository, OWNER/NAME at github.com, whose workflow must have signed; required."
         ),
     ] = ""
     workflow: Annotated[
         str,
-        Declaration(
-            "The workflow of that repository that must have signed (`release.yml`). Default: any.",
-            commands=VERIFY,
-            places=FLAG_ONLY,
+        _verify_flag(
+            "The workflow of that repository that must have signed (`release.yml`). Default: any."
         ),
     ] = ""
     ref: Annotated[
         str,
-        Declaration(
+        _verify_flag(
             "The branch or tag whose run must have signed, in full: `refs/heads/main`, "
-            "`refs/tags/v1.2` (`main` could be either). Default: any except a pull request's.",
-            commands=VERIFY,
-            places=FLAG_ONLY,
+            "`refs/tags/v1.2` (`main` could be either). Default: any except a pull request's."
         ),
     ] = ""
     event: Annotated[
         str,
-        Declaration(
+        _verify_flag(
             "The event that must have started the signing run (`push`). Default: any except a pull"
-            " request's.",
-            commands=VERIFY,
-            places=FLAG_ONLY,
+            " request's."
         ),
     ] = ""
     bundle: Annotated[
         Path | None,
-        Declaration(
-            "The file with the attestations, instead of those beside the files or on the registry.",
-            commands=VERIFY,
-            places=FLAG_ONLY,
+        _verify_flag(
+            "The file with the attestations, instead of those beside the files or on the registry."
         ),
     ] = None
     mode: Annotated[

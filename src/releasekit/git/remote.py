@@ -27,14 +27,8 @@ TIMEOUT_S: Final = 300.0
 # What git needs to find the user's credentials and settings. None of it is secret, and no build
 # gets it.
 _PASSED: Final = (
-    "SSH_AUTH_SOCK",
-    "SSH_ASKPASS",
-    "GIT_ASKPASS",
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_CONFIG_GLOBAL",
-    "GIT_CONFIG_SYSTEM",
-    "GIT_CONFIG_NOSYSTEM",
+    *("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND"),
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
 )
 _DENIED: Final = re.compile(
     r"Authentication failed|Permission denied|Permission to \S+ denied|could not read (User|Pass)"

@@ -63,9 +63,7 @@ class CommandFiles:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Raises ConfigError for a file that cannot be watched."""
-        self._expected: dict[Path, bytes | None] = {}
-        for path in _command_files(environment):
-            self._expected[path] = _held(path)
+        self._expected = {path: _held(path) for path in _command_files(environment)}
 
     def append(self, path: str, text: str) -> None:
         """Raises OSError."""

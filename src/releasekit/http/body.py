@@ -38,8 +38,7 @@ async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
     broken.
     """
     what = describe_request(response.request)
-    packed = _is_packed(response, what)
-    unpacker = _Unpacker(what) if packed else None
+    unpacker = _Gunzip(what) if _is_packed(response, what) else None
     body = bytearray()
     arrived = pieces = 0
     # Not aiter_bytes: it unpacks all of a piece at once, and a piece of 64 KiB may hold 64 MiB.
@@ -92,7 +91,7 @@ def _is_packed(response: httpx.Response, what: str) -> bool:
     )
 
 
-class _Unpacker:
+class _Gunzip:
     """Of one stream of gzip; what follows its end is dropped, as browsers do."""
 
     def __init__(self, what: str) -> None:

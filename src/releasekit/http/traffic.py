@@ -201,14 +201,14 @@ async def exchange(client: httpx.AsyncClient, request: httpx.Request) -> httpx.R
     try:
         response = await client.send(request, stream=True, auth=None, follow_redirects=False)
     except NEVER_SENT as error:
-        seen.ended(trouble=_named(error))
+        seen.end(trouble=_describe(error))
         raise
     except BaseException as error:
-        seen.sent(size)
-        seen.ended(trouble=_named(error))
+        seen.count_sent(size)
+        seen.end(trouble=_describe(error))
         raise
-    seen.sent(size)
-    return seen.until_closed(response)
+    seen.count_sent(size)
+    return seen.report_when_closed(response)
 
 
 def count_received(size: int) -> None:
@@ -223,7 +223,7 @@ class _CountedStream(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for part in self._stream:
-            self._seen.sent(len(part))
+            self._seen.count_sent(len(part))
             yield part
 
 
@@ -244,21 +244,21 @@ class _Seen:
         self._start_s = asyncio.get_running_loop().time()
         self.sent_bytes = self.received_bytes = 0
 
-    def sent(self, size: int) -> None:
+    def count_sent(self, size: int) -> None:
         self._counters.sent_bytes += size
         self.sent_bytes += size
 
-    def until_closed(self, response: httpx.Response) -> httpx.Response:
+    def report_when_closed(self, response: httpx.Response) -> httpx.Response:
         """`response`, which reports the request when it is closed."""
         if response.is_closed:  # there is nothing more to come
             self.received_bytes = len(response.content)
-            self.ended(response.status_code)
+            self.end(response.status_code)
         elif self._metrics is not None:
             body = cast("httpx.AsyncByteStream", response.stream)
             response.stream = _SeenStream(body, self, response.status_code)
         return response
 
-    def ended(self, status: int = 0, trouble: str = "") -> None:
+    def end(self, status: int = 0, trouble: str = "") -> None:
         metrics, self._metrics = self._metrics, None
         if metrics is None or metrics.watch is None:
             return
@@ -298,15 +298,15 @@ class _SeenStream(httpx.AsyncByteStream):
                 self._seen.received_bytes += len(part)
                 yield part
         except (httpx.TransportError, asyncio.CancelledError) as error:
-            self._trouble = _named(error)
+            self._trouble = _describe(error)
             raise
 
     async def aclose(self) -> None:
         try:
             await self._body.aclose()
         finally:
-            self._seen.ended(self._status, self._trouble)
+            self._seen.end(self._status, self._trouble)
 
 
-def _named(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -71,17 +71,8 @@ class _Lane(Generic[K]):
 
 class _Node(Generic[K]):
     __slots__ = (
-        "after",
-        "bars",
-        "dependents",
-        "lane",
-        "leaving",
-        "name",
-        "rank",
-        "remaining",
-        "state",
-        "unmet",
-        "weight",
+        *("after", "bars", "dependents", "lane", "leaving", "name"),
+        *("rank", "remaining", "state", "unmet", "weight"),
     )
 
     def __init__(self, task: Task[K], lane: _Lane[K], rank: int) -> None:

@@ -100,13 +100,15 @@ def code(text: str) -> str:
 
 def code_link(text: str, url: str) -> str:
     """As `code`, and a link to `url`, if that is a plain web address."""
-    shown = code(text)
-    return f'<a href="{url.translate(_MARKDOWN)}">{shown}</a>' if _LINK.fullmatch(url) else shown
+    return _link_to(code(text), url)
 
 
 def link(text: str, url: str) -> str:
     """`text` as a link to `url`, if that is a plain web address."""
-    shown = markdown(text)
+    return _link_to(markdown(text), url)
+
+
+def _link_to(shown: str, url: str) -> str:
     return f'<a href="{url.translate(_MARKDOWN)}">{shown}</a>' if _LINK.fullmatch(url) else shown
 
 

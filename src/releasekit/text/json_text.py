@@ -171,8 +171,7 @@ class _Reader:
             size = min(8 * size, MAX_ENTRY_BYTES)
 
     def check_end(self) -> None:
-        self._at = self._space_end()
-        if self._at < len(self._data):
+        if self._space_end() < len(self._data):
             raise ValueError("there is more behind its end")
 
     def _goes_on(self, closing: bytes) -> bool:
