@@ -20,7 +20,6 @@ from releasekit.config.config import load
 from releasekit.config.inputs import Declared
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.errors import INTERRUPTED, PathError, ReleasekitError, told_of
-from releasekit.host.ci import CI
 from releasekit.host.reexec import reexec_without_secrets
 from releasekit.host.runner import Actions
 from releasekit.http.credentials import Credentials, require_text, snapshot
@@ -81,7 +80,7 @@ def main(
         _say(error, actions, credentials)
         given = sys.argv[1:] if argv is None else argv
         if _wants_summary(config, given, taken.environment):
-            _summarize(error, actions, credentials, taken.environment, config)
+            _summarize(error, actions, credentials, config)
         code = error.exit_code
     except KeyboardInterrupt:
         told = f"cancelled before anything was published{mark(Problem.CANCELLED)}"
@@ -190,25 +189,20 @@ def _wants_summary(
 
 
 def _summarize(
-    error: ReleasekitError,
-    actions: Actions,
-    credentials: Credentials,
-    environment: Mapping[str, str],
-    config: Config | None,
+    error: ReleasekitError, actions: Actions, credentials: Credentials, config: Config | None
 ) -> None:
     """What it adds to the log may fail: the error has been told there."""
-    ci = CI.of(environment)
-    if actions.has_summary or not ci.is_actions:
+    if actions.has_summary or not actions.ci.is_actions:
         return
     from releasekit.report.summary import early_summary  # noqa: PLC0415 - for errors alone
 
     with suppress(OSError, ValueError):
-        root = config.root if config else Path(ci.checkout or ".")
+        root = config.root if config else Path(actions.ci.checkout or ".")
         rows = [(bare_urls(str(each)), each.hint) for each in told_of(error)]
         text = early_summary(
             [(credentials.redact(said), credentials.redact(hint)) for said, hint in rows],
             error.problem,
-            ci.origin(root),
+            actions.ci.origin(root),
             published=actions.release_began,
         )
         actions.summary(text)

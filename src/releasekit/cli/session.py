@@ -19,7 +19,7 @@ from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import DeadlinePassed, PathError, Transient
-from releasekit.host.ci import CI, IDENTITY_URL, TEMPORARY
+from releasekit.host.ci import IDENTITY_URL, TEMPORARY
 from releasekit.host.files import repository_of
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target
+    from releasekit.host.ci import CI
     from releasekit.host.runner import Actions
     from releasekit.host.sandbox import Cache
     from releasekit.http.credentials import Credentials
@@ -76,7 +77,7 @@ class Session:
 
     @property
     def ci(self) -> CI:
-        return CI.of(self.credentials.environment)
+        return self.actions.ci
 
     def placed(self, made: Report, root: Path) -> Report:
         """`made`, which may be that of other jobs, with where it took place."""

@@ -207,7 +207,8 @@ class Actions:
     """
 
     def __init__(self, environment: Mapping[str, str], stream: TextIO) -> None:
-        self._on = CI.of(environment).is_actions
+        self.ci = CI.of(environment)
+        self._on = self.ci.is_actions
         self._environment = environment if self._on else {}
         self._stream = stream
         self._masked: set[str] = set()
