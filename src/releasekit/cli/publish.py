@@ -243,5 +243,5 @@ class Publishing:
             release,
             results.parent,
             state_directory=config.state_directory,
-            seal=self.ready.journal.seal or Seal.for_one_run(),
+            seal=self.journal.seal or Seal.for_one_run(),
         )
