@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven import build as maven_build
 from releasekit.ecosystems.maven.build import ReactorBuilder, is_deployed
 from releasekit.ecosystems.maven.target import Maven
 from releasekit.errors import BuildFailed
@@ -228,6 +230,36 @@ def test_nothing_is_taken_of_what_is_being_removed(
 
     asyncio.run(main())
     assert collected == ["g:b"]
+
+
+def test_a_package_that_is_cancelled_while_it_is_found_fails_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R28"""
+    root = tmp_path.resolve()
+    write_reactor(root, "deploy b")
+    gone = threading.Event()
+
+    async def main() -> None:
+        looking, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def find(packages: list[Package], staging: Path) -> list[Package]:
+            loop.call_soon_threadsafe(looking.set)
+            gone.wait()
+            return [package for package in packages if is_deployed(package, staging)]
+
+        monkeypatch.setattr(maven_build, "_find_deployed", find)
+        async with opened(root) as workspace:
+            line = Line(root, workspace)
+            first, second = (asyncio.ensure_future(line.build(name)) for name in ("g:a", "g:b"))
+            await looking.wait()
+            first.cancel()
+            await asyncio.wait((first,))
+            (root / "go").touch()
+            gone.set()
+            assert not isinstance(await second, BuildFailed)
+
+    asyncio.run(main())
 
 
 def test_half_of_a_deployment_is_none(tmp_path: Path) -> None:

@@ -255,7 +255,8 @@ class RunningBuild:
                 if package.id in self._there and not self._there[package.id].is_set()
             ]
             for package in await asyncio.to_thread(_find_deployed, awaited, self._builder.staging):
-                self._there[package.id].set()
+                if package.id in self._there:  # else its `take` was cancelled meanwhile
+                    self._there[package.id].set()
 
 
 def _make_empty(work: Path, directory: Path) -> None:
