@@ -24,12 +24,7 @@ ROUND = {
     "kill points": ("crash/test_kill_points.py", {"SOAK": "1"}),
     "power loss": ("crash/test_power_loss.py", {"SOAK": "4"}),
     "locks": ("crash/test_lock_hammer.py", {"SOAK": "2"}),
-    "every hostile manifest": ("hostile/test_manifests.py", {"HOSTILE": "all"}),
-    "every hostile input": ("hostile/test_inputs.py", {"HOSTILE": "all"}),
-    "every hostile state": ("hostile/test_state.py", {"HOSTILE": "all"}),
     "manifests with changed bytes": ("hostile/test_mutated.py", {"MUTANTS": "200"}),
-    "every hostile answer": ("hostile/test_answers.py", {"HOSTILE": "all"}),
-    "every hostile build": ("hostile/test_builds.py", {"HOSTILE": "all"}),
     # hypothesis draws another seed each time, and prints what fails as code.
     "text for parsers": ("hostile/test_parsers.py", {"EXAMPLES": "400"}),
 }

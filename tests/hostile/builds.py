@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hostile.case import ALL, SECRETS, Case
+from effort import SEARCHING
+from hostile.case import SECRETS, Case
 
 DONE: Final = frozenset({0})
 FAILED: Final = frozenset({1})
@@ -124,9 +125,9 @@ print("::error::INJECTED", "##[error]INJECTED", sep="\\n")
     print("x\\r::warning::INJECTED", "\\x1b[2J\\u202e\\u2028::error::INJECTED", sep="\\n")
 """
 # In MB: more than a log keeps.
-_MUCH: Final = 200 if ALL else 70
-_BOMB: Final = 3 * 10**8 if ALL else 10**8
-_ENTRIES: Final = 10**5 if ALL else 10**4
+_MUCH: Final = 200 if SEARCHING else 70
+_BOMB: Final = 3 * 10**8 if SEARCHING else 10**8
+_ENTRIES: Final = 10**5 if SEARCHING else 10**4
 _PRINTED: Final = (
     (f"{_MUCH}MB-of-lines", f"for _ in range({_MUCH} * 10**4): print('x' * 99)"),
     (f"a-line-of-{_MUCH}MB", f"for _ in range({_MUCH}): sys.stdout.write('x' * 10**6)"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from effort import SEARCHING
 from hostile import http_tricks as tricks
 from hostile.answers import DONE, Row, Stage
-from hostile.case import ALL
 from hostile.http_tricks import SIGNATURE, bomb, encoded, gzipped, headers, redirecting, says
 from hostile.wire import Cut
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _GIGABYTE: Final = 1024**3
 # What is asked for as long as the time for it lasts is asked of some, unless all is wanted.
-_FEW: Final = None if ALL else 2
+_FEW: Final = None if SEARCHING else 2
 _UPLOADERS: Final = ("pypi", "npm", "cargo", "maven", "portal")
 _EACH: Final = ("pypi", "npm", "cargo", "maven")
 _SHORT: Final = ("--deadline", "1s")
@@ -217,7 +217,7 @@ def _slow() -> Iterator[Row]:
             protocols=_some(2, at),
         )
         yield row
-        if at == 0 or ALL:
+        if at == 0 or SEARCHING:
             # An upload has some seconds more than the deadline.
             yield replace(row, stage=Stage.UPLOAD, protocols=(_UPLOADERS[at],))
 

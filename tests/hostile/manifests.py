@@ -8,7 +8,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Final
 
-from hostile.case import ALL, Case, Content, Fifo, Folder, Link, Sparse
+from effort import SEARCHING
+from hostile.case import Case, Content, Fifo, Folder, Link, Sparse
 from hostile.workspaces_of import (
     BACKEND,
     CARGO,
@@ -112,7 +113,7 @@ _ELSEWHERE: Final = {
 def _any() -> Iterator[Case]:
     for manifest in MANIFESTS:
         for name, (content, codes) in _ANY.items():
-            if not ALL and manifest.removeprefix("w/") in _ELSEWHERE.get(name, ()):
+            if not SEARCHING and manifest.removeprefix("w/") in _ELSEWHERE.get(name, ()):
                 continue
             files = {"w/loop": Link("loop")} if "itself" in name else {}
             # git cannot commit some of these.
@@ -188,7 +189,9 @@ _WHOLE: Final = {
 def _wrong_types_of_toml() -> Iterator[Case]:
     for manifest, keys in _TOML_KEYS.items():
         for table, key in keys:
-            for what in _WRONG_TOML if ALL else ("a huge number", "a table", "a list of lists"):
+            for what in (
+                _WRONG_TOML if SEARCHING else ("a huge number", "a table", "a list of lists")
+            ):
                 text = _with_key(_WHOLE[manifest], table, key, _WRONG_TOML[what])
                 yield _case(f"{table}.{key} is {what}", manifest, text)
 
@@ -231,7 +234,7 @@ def _toml() -> Iterator[Case]:
         "a comment with ESC": "# \x1b[2J\n",
     }
     for manifest, whole in _WHOLE.items():
-        if manifest == "w/pyproject.toml" and not ALL:
+        if manifest == "w/pyproject.toml" and not SEARCHING:
             continue  # read as that of a member is
         for name, text in texts.items():
             made = f"{text}{whole}" if isinstance(text, str) else text
@@ -332,7 +335,7 @@ def _globs() -> Iterator[Case]:
         }
         for manifest, text in listed.items():
             # Both files of npm's are read to the same globs.
-            if ALL or manifest != "w/package.json":
+            if SEARCHING or manifest != "w/package.json":
                 yield _case(f"members: {name}", manifest, text)
         config = f"[pypi]\npackages = [{quoted}]\n"
         yield Case(

