@@ -67,13 +67,16 @@ class BuiltModule:
         return (mod, zipped) == (self.sums.mod, self.sums.zip)
 
 
-def read_stored(directory: Path, version: str) -> TagBundle | None:
-    """What an earlier run left in `directory`; None where that is missing or damaged."""
+def read_stored(directory: Path, version: str) -> tuple[str, str] | None:
+    """The id of the tag that an earlier run left in `directory`, and the commit that its bundle
+    starts from; None where that is missing or damaged. Blocks.
+    """
     try:
         data = durable.read_file(directory / filenames(version)[0], max_bytes=MAX_BUNDLE_BYTES)
-        return TagBundle.from_bytes(data)
+        bundle = TagBundle.from_bytes(data)
     except (OSError, ValueError):
         return None
+    return bundle.tag, bundle.prerequisite
 
 
 def filenames(version: str) -> tuple[str, str, str, str]:

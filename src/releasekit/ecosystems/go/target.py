@@ -118,9 +118,9 @@ class GoWorkspace:
                     lookup=go.lookup,
                     into=into,
                     stored={
-                        path: bundle.tag
-                        for path, bundle in stored.items()
-                        if bundle.prerequisite == sources.head.commit
+                        path: tag
+                        for path, (tag, commit) in stored.items()
+                        if commit == sources.head.commit
                     },
                 )
                 return await batch.build(packages)
