@@ -295,6 +295,15 @@ def test_a_link_is_not_followed(run: Run, sigstore: Sigstore) -> None:
     assert run.path.is_symlink()
 
 
+def test_without_room_for_its_seals_it_is_signed_and_the_next_run_signs_anew(run: Run) -> None:
+    """R14, R40: a build may have made a directory there."""
+    run.seals.mkdir(parents=True)
+    run.sign(FILES)
+    (bundle,) = stored_bundles(run.path)
+    assert len(bundle.subjects) == len(FILES)
+    assert not run.sign(FILES).kept
+
+
 @pytest.mark.parametrize(
     "files", [FILES[:2], (*FILES, file("more.whl")), (*FILES[:2], file(FILES[2].filename, "new"))]
 )

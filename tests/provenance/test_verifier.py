@@ -315,8 +315,18 @@ def test_what_another_instance_has_certified_is_refused(
         assert sentence in refusal(bundle, mixed)
 
 
-def test_keys_are_trusted_in_their_time_alone(sigstore: Sigstore, tmp_path: Path) -> None:
-    bundle, file = one(sigstore), tmp_path / "past.json"
+def respell_time(document: dict[str, Any]) -> None:
+    """As the client reads it too."""
+    entry(document)["integrated_time"] = entry(document).pop("integratedTime")
+
+
+@pytest.mark.parametrize("change", [lambda document: None, respell_time])
+def test_keys_are_trusted_in_their_time_alone(
+    sigstore: Sigstore, tmp_path: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    """R40"""
+    bundle, file = changed(one(sigstore), change), tmp_path / "past.json"
+    check(bundle, trust(sigstore))
     for name, sentence in {
         "tlogs": "trusted root contains no transparency log instances",
         "ctlogs": "CTFE keys not found in trusted root",
@@ -328,6 +338,15 @@ def test_keys_are_trusted_in_their_time_alone(sigstore: Sigstore, tmp_path: Path
         file.write_text(json.dumps(past))
         trusted = load_keys(file, scratch=None, tell=pytest.fail)
         assert sentence in refusal(bundle, trusted)
+
+
+def test_a_time_that_no_calendar_has_is_refused(sigstore: Sigstore) -> None:
+    """R40: it ended the check of all files."""
+
+    def change(document: dict[str, Any]) -> None:
+        entry(document)["integratedTime"] = str(10**17)
+
+    assert "is not valid" in refusal(changed(one(sigstore), change), trust(sigstore))
 
 
 def resigned(

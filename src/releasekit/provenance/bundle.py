@@ -34,8 +34,7 @@ MAX_VALUES: Final = 100_000
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """`document` is the bundle, and the rest is read off it, unchecked: `payload` is what was
-    signed, `statement` the same parsed, `certificate` DER, `integrated_s` when the log took it, or
-    0 where another service says that.
+    signed, `statement` the same parsed, and `certificate` DER.
     """
 
     document: Mapping[str, Any]
@@ -45,7 +44,6 @@ class Bundle:
     predicate_type: str
     subjects: tuple[Subject, ...]
     log_index: int
-    integrated_s: int
     certificate: bytes
 
     @classmethod
@@ -72,7 +70,6 @@ class Bundle:
             predicate_type=statement["predicateType"].text(),
             subjects=_subjects(statement["subject"]),
             log_index=entry["logIndex"].number(),
-            integrated_s=entry["integratedTime"].number() if entry["integratedTime"] else 0,
             certificate=material["certificate"]["rawBytes"].binary(),
         )
 

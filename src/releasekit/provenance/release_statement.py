@@ -5,6 +5,7 @@ a file of its own.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
@@ -102,8 +103,7 @@ async def sign_release(
     lines = [bundle.text + b"\n" for bundle in bundles]
     is_new = not all(_told(part) in kept for part in parts)
     sealed = "".join(f"{seal(bundle.text)}\n" for bundle in bundles)
-    await uncancellable(asyncio.to_thread(_write, path, b"".join(lines)))
-    await uncancellable(asyncio.to_thread(_write, seals, sealed.encode()))
+    await uncancellable(asyncio.to_thread(_write, path, b"".join(lines), seals, sealed.encode()))
     statement = ReleaseStatement(
         path=path,
         subjects=len(subjects),
@@ -113,8 +113,10 @@ async def sign_release(
     return statement, bundles
 
 
-def _write(path: Path, data: bytes) -> None:
-    """And nothing else that may be there, as GitHub is sent all of it."""
+def _write(path: Path, data: bytes, seals: Path, sealed: bytes) -> None:
+    """And nothing else that may be there, as GitHub is sent all of it. Without seals the next run
+    signs anew.
+    """
     try:
         durable.make_directory(path.parent)
         durable.replace(path, data)
@@ -124,6 +126,9 @@ def _write(path: Path, data: bytes) -> None:
             hint="Make room, or move away what is in the way.",
             problem=Problem.NO_PLACE_TO_BUILD,
         ) from error
+    with contextlib.suppress(OSError):
+        durable.make_directory(seals.parent)
+        durable.replace(seals, sealed)
 
 
 def stored_bundles(path: Path) -> tuple[Bundle, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,7 @@ from releasekit.provenance.statement import PAYLOAD_TYPE, canonical
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sigstore_models.common.v1 import TimeRange
 
@@ -44,8 +45,9 @@ _MAX_REASON: Final = 160
 _MAX_VALUE: Final = 40
 # What the client raises for bundles that are not as they should be.
 _REFUSALS: Final = (
-    *(Error, ValueError, TypeError, OverflowError, UnsupportedAlgorithm, x509.ExtensionNotFound),
-    *(x509.DuplicateExtension, x509.InvalidVersion, x509.UnsupportedGeneralNameType),
+    *(Error, ValueError, TypeError, OverflowError, OSError, UnsupportedAlgorithm),
+    *(x509.ExtensionNotFound, x509.DuplicateExtension, x509.InvalidVersion),
+    x509.UnsupportedGeneralNameType,
 )
 # Without a handler, what these warn of would go to stderr.
 for _name in ("sigstore", "tuf"):
@@ -107,7 +109,7 @@ def check(bundle: Bundle, keys: Keys) -> Claims:
     """Who has signed it: a job of a workflow. Raises NotVerified."""
     try:
         official = SigstoreBundle.from_json(bundle.text)
-        root = TrustedRoot(_keys_at(bundle.integrated_s, keys))
+        root = TrustedRoot(_keys_at(_moments(official), keys))
         found = Verifier(trusted_root=root).verify_dsse(official, OIDCIssuerV2(ISSUER))
         certificate = official.signing_certificate.public_bytes(Encoding.DER)
         claims = Claims.of(certificate)
@@ -123,14 +125,28 @@ def check(bundle: Bundle, keys: Keys) -> Claims:
     return claims
 
 
-def _keys_at(moment_s: int, keys: Keys) -> Keys:
-    """Those of that moment: the client takes keys of any time. 0 is one that is not known."""
+def _moments(official: SigstoreBundle) -> list[float]:
+    """When it was signed, as seconds: all that the client may go by. It refuses a bundle with none.
+
+    https://github.com/sigstore/sigstore-python/blob/v4.5.1/sigstore/verify/verifier.py
+    """
+    entry = official.log_entry._inner  # noqa: SLF001 - as read by the client, and not once more
+    data = official.verification_material.timestamp_verification_data
+    stamps = data.rfc3161_timestamps if data else []
+    found = [each.tst_info.gen_time.timestamp() for each in stamps]
+    if entry.integrated_time and entry.inclusion_promise:
+        found.append(entry.integrated_time)
+    return found
+
+
+def _keys_at(moments_s: Sequence[float], keys: Keys) -> Keys:
+    """Those of all these moments: the client takes keys of any time."""
 
     def is_valid(period: TimeRange | None) -> bool:
-        if period is None or not moment_s:
+        if period is None:
             return True
-        end = period.end
-        return period.start.timestamp() <= moment_s and (end is None or moment_s <= end.timestamp())
+        end_s = period.end.timestamp() if period.end else math.inf
+        return all(period.start.timestamp() <= moment_s <= end_s for moment_s in moments_s)
 
     return keys.model_copy(
         update={
