@@ -247,7 +247,7 @@ def place(portal_server: PortalServer) -> Iterator[Place]:
             yield _place(directory, job, forge, portal_server)
     finally:
         subprocess.run(["gpgconf", "--homedir", directory / "gnupg", "--kill", "all"], check=True)
-        shutil.rmtree(directory)
+        shutil.rmtree(directory, ignore_errors=True)  # the agent removes its sockets meanwhile
 
 
 def _place(directory: Path, job: world.World, forge: GitHubDouble, portal: PortalServer) -> Place:
