@@ -28,11 +28,11 @@ OTHER = replace(package("other"), id=PackageId("other", "other"))
 
 @dataclass
 class Counting(FakeWorkspace):
-    """`most` is how many builds have run at a time. With a `last`, all others end after it."""
+    """`most` is how many builds have run at a time. None ends before `together` of them run."""
 
     calls: list[tuple[str, ...]] = field(default_factory=list)
     tools: int = 1
-    last: str = ""
+    together: int = 0
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     running: int = 0
     most: int = 0
@@ -47,10 +47,9 @@ class Counting(FakeWorkspace):
         self.running += 1
         self.most = max(self.most, self.running)
         await asyncio.sleep(0)
-        if self.last in self.calls[-1]:
+        if self.running >= self.together:
             self.begun.set()
-        if self.last:
-            await self.begun.wait()
+        await self.begun.wait()
         self.running -= 1
         return await super().build(packages, into)
 
@@ -118,7 +117,7 @@ def test_what_waits_for_one_tool_takes_no_slot_of_others(
 def test_what_one_tool_has_built_waits_for_no_slot(tmp_path: Path) -> None:
     """R2: it is taken, and published, while the tool builds the others."""
     made = plan(*map(package, "abcdefgh"))
-    workspace = Counting(last="h")
+    workspace = Counting(together=8)
     built(tmp_path, made, workspace, build_concurrency=2)
     assert workspace.most == 8
 
