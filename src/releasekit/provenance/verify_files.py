@@ -24,6 +24,7 @@ from releasekit.errors import ConfigError, PathError
 from releasekit.host import durable
 from releasekit.host.ci import PULL_REQUEST_EVENTS
 from releasekit.host.files import read_text
+from releasekit.host.github import SERVER
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import MEDIA_TYPE, Bundle
 from releasekit.provenance.certificate import Claims, NotVerified
@@ -80,8 +81,8 @@ class Signers:
     def _require(self, claims: Claims) -> None:
         """The jobs of a pull request count only where their ref or their event is named."""
         # GitHub keeps no two names that differ in capitals alone, and lets nobody write others.
-        if claims.repository.lower() != f"https://github.com/{self.repository.lower()}":
-            signed_in = claims.repository.removeprefix("https://github.com/")
+        if claims.repository.lower() != f"{SERVER}/{self.repository.lower()}":
+            signed_in = claims.repository.removeprefix(f"{SERVER}/")
             raise NotVerified(f"it was signed in {signed_in}, not in {self.repository}")
         if self.workflow and claims.workflow != f".github/workflows/{self.workflow}":
             raise NotVerified(
