@@ -213,6 +213,10 @@ class Action(StrEnum):
     REFUSE = "refuse"  # other bytes are there under this version: final
 
 
+# What sends something to a registry.
+SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPackage:
     """One package of a plan. `artifacts` are the stored bytes of an earlier run, if there are any,

@@ -21,8 +21,7 @@ if __name__ == "__main__":
 
 from fakes import SEAL, FakeTarget, config
 from releasekit.errors import JournalUnwritable, PackageError
-from releasekit.model import Outcome, Result
-from releasekit.plan.decision import SENT
+from releasekit.model import SENT, Outcome, Result
 from releasekit.plan.make import make_plan
 from releasekit.release.polling import POLLING
 from releasekit.release.release import CANCEL_GRACE_S, ReleaseRun

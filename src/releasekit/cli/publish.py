@@ -26,8 +26,7 @@ from releasekit.cli.session import find_seal, prepare, refuse_elsewhere
 from releasekit.config.inputs import STATE_KEY
 from releasekit.errors import INTERRUPTED
 from releasekit.http.traffic import collect
-from releasekit.model import Report
-from releasekit.plan.decision import SENT
+from releasekit.model import SENT, Report
 from releasekit.plan.file import PlanFile
 from releasekit.plan.registries import check_credentials
 from releasekit.plan.warnings import refuse_errors
@@ -107,7 +106,7 @@ async def run(config: Config, session: Session) -> int:
                 }
                 check_credentials(uploaded, ready.targets)
             sources = Sources.in_checkout(made, config.root, ready.processes)
-            run = Publishing(run_id, ready, session, journal, book)
+            run = Publishing(run_id, ready, session, journal, seal, book)
             return await run.carry_out(sources, interruption)
 
 
@@ -134,6 +133,7 @@ class Publishing:
     ready: Prepared
     session: Session
     journal: Journal
+    seal: Seal
     book: Metrics
 
     async def carry_out(self, sources: Sources, interruption: Interruption) -> int:
@@ -243,5 +243,5 @@ class Publishing:
             release,
             results.parent,
             state_directory=config.state_directory,
-            seal=self.journal.seal or Seal.for_one_run(),
+            seal=self.seal,
         )

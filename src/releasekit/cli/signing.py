@@ -12,7 +12,7 @@ from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import PackageError
 from releasekit.http.client import retry
 from releasekit.http.identity import IdTokens
-from releasekit.plan.decision import SENT
+from releasekit.model import SENT
 from releasekit.plan.provenance import with_provenance
 from releasekit.provenance.conditions import NO_JOB, obstacle_here, signing_job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.model import Action, Artifact, Published
+from releasekit.model import SENT, Action, Artifact, Published
 from releasekit.report.text import few
 from releasekit.state.quarantine import is_intact
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from releasekit.state.history import Intent
     from releasekit.state.journal import HistoryEntry
 
-# What sends something to a registry.
-SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 GONE: Final = (
     "its upload was begun, and the bytes it was begun with are gone from the state directory: "
     "bring that directory back, or bump the version"

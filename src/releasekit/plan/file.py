@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from releasekit.errors import ConfigError, PlanError
 from releasekit.host.files import read_file
 from releasekit.model import (
+    SENT,
     Action,
     Dependency,
     DependencyKind,
@@ -16,7 +17,6 @@ from releasekit.model import (
     Plan,
     PlannedPackage,
 )
-from releasekit.plan.decision import SENT
 from releasekit.problems import Problem
 from releasekit.report.plans import PLAN_SCHEMA
 from releasekit.report.results import MAX_PACKAGES

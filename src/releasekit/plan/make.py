@@ -21,6 +21,7 @@ from releasekit.host.files import read_file, read_text
 from releasekit.http.origins import is_insecure
 from releasekit.model import (
     MAX_MANIFEST_BYTES,
+    SENT,
     Action,
     Artifact,
     Dependency,
@@ -31,7 +32,7 @@ from releasekit.model import (
     PlannedPackage,
     Published,
 )
-from releasekit.plan.decision import SENT, compare, decide, without_unplanned
+from releasekit.plan.decision import compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.registries import find_unnamed, look_up_all, refresh_staged, refuse_unnamed
 from releasekit.plan.unlisted_packages import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from releasekit.attested import COMPLETE, Obstacle
 from releasekit.errors import PlanError
-from releasekit.plan.decision import SENT
+from releasekit.model import SENT
 from releasekit.problems import Problem
 from releasekit.provenance.conditions import NO_JOB
 from releasekit.report.text import few, packages

@@ -12,7 +12,7 @@ from releasekit.errors import CommandFailed, PlanError
 from releasekit.git.commits import Commits
 from releasekit.git.versions import find_versions
 from releasekit.host.files import repository_of
-from releasekit.model import Action, PackageWarning, WarningName
+from releasekit.model import SENT, Action, PackageWarning, WarningName
 from releasekit.plan.changes import (
     Revision,
     below,
@@ -22,7 +22,7 @@ from releasekit.plan.changes import (
     tracked_files,
     version_tags,
 )
-from releasekit.plan.decision import SENT, is_clean
+from releasekit.plan.decision import is_clean
 from releasekit.problems import Problem
 from releasekit.report.plans import place
 from releasekit.report.remarks import warning_lines

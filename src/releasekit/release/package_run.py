@@ -16,6 +16,7 @@ from releasekit.errors import (
 )
 from releasekit.graph import reachable
 from releasekit.model import (
+    SENT,
     Action,
     Artifact,
     Outcome,
@@ -27,7 +28,6 @@ from releasekit.model import (
     Span,
     Staged,
 )
-from releasekit.plan.decision import SENT
 from releasekit.problems import Problem
 from releasekit.report.text import became, few, without_name
 from releasekit.report.view import GENERAL, awaiting_approval

@@ -29,7 +29,7 @@ from releasekit.ecosystems.shared.server import (
 from releasekit.errors import ConfigError, PackageError, Rejected, Transient
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.origins import require_safe
-from releasekit.model import Action
+from releasekit.model import SENT
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -87,7 +87,6 @@ ANSWERS: Final = ResponseRules(
 )
 # A more exact message is worth no longer wait.
 _COMPARING_S: Final = 30.0
-_UPLOADED: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _UNLIMITED: Final = Limit(0, 0.0)
 # The largest file of crates.io's index is under 2 MB, nearly all are below 100 kB.
 _MAX_KEPT_BYTES: Final = 512 * 1024
@@ -147,7 +146,7 @@ class SparseRegistry(Resource):
         """The least time that the limits of crates.io allow, by what the lookups have found."""
         if not self._destination.is_crates_io:
             return ""
-        names = [planned.package.id.name for planned in packages if planned.action in _UPLOADED]
+        names = [planned.package.id.name for planned in packages if planned.action in SENT]
         new = sum(name not in self._known for name in names)
         # The other jobs send as many, and share the limits.
         jobs = self._jobs

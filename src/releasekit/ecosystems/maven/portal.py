@@ -29,7 +29,7 @@ from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
-from releasekit.model import Action, Staged
+from releasekit.model import SENT, Staged
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
@@ -309,7 +309,7 @@ class Portal:
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """How many of the files that Maven Central counts a release takes."""
-        sent = [each.package for each in packages if each.action in {Action.PUBLISH, Action.UPLOAD}]
+        sent = [each.package for each in packages if each.action in SENT]
         files = sum(1 if each.packaging == "pom" else _FILES for each in sent)
         if not sent or self.url.rstrip("/") != CENTRAL:
             return ""

@@ -16,7 +16,7 @@ from releasekit.ecosystems.npm.document import escape
 from releasekit.ecosystems.npm.login import authorize
 from releasekit.ecosystems.shared.documents import known_digest, text_in
 from releasekit.errors import DigestMismatch, Rejected, Transient
-from releasekit.model import Action, Staged
+from releasekit.model import SENT, Staged
 from releasekit.problems import Problem
 from releasekit.text.commands import spell
 from releasekit.text.json_text import parse_json
@@ -176,7 +176,7 @@ class NpmStaging:
         What ends: https://github.com/npm/cli/blob/latest/lib/commands/token.js and
         https://github.com/npm/documentation/pull/2036
         """
-        sending = any(each.action in {Action.PUBLISH, Action.UPLOAD} for each in packages)
+        sending = any(each.action in SENT for each in packages)
         registry = self._registry
         if self.mode == "always" or not (sending and registry.is_npmjs and registry.has_token):
             return ""

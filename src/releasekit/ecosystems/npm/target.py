@@ -33,7 +33,7 @@ from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
 from releasekit.http.origins import require_safe
-from releasekit.model import Action
+from releasekit.model import SENT, Action
 from releasekit.problems import Problem
 from releasekit.report.text import few
 
@@ -132,7 +132,7 @@ def describe_scans(packages: Sequence[PlannedPackage]) -> str:
     sent = {
         each.package.id: {need.on for need in each.package.dependencies}
         for each in packages
-        if each.action in {Action.PUBLISH, Action.UPLOAD}
+        if each.action in SENT
     }
     levels = 1 + max(levels_above(sent).values(), default=-1)
     if not levels:

@@ -38,7 +38,7 @@ from releasekit.errors import Denied, PackageError, PlanError, Rejected
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import message_of
 from releasekit.http.origins import require_safe, same_origin
-from releasekit.model import Action
+from releasekit.model import SENT, Action
 from releasekit.problems import Problem
 from releasekit.report.text import few
 
@@ -69,7 +69,6 @@ FILES_AT_ONCE: Final = 2
 CLOSED_AFTER: Final = timedelta(days=14)
 # The pieces of a body that are sent at once.
 _PIECE_BYTES: Final = 64 * 1024
-_SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
 
 # What an answer to an upload means; often the wording is the only signal. Each is from the source
@@ -233,7 +232,7 @@ class PackageIndex:
         closed = []
         for planned in packages:
             package, since = planned.package, planned.published and planned.published.since
-            if since and planned.action in _SENT and datetime.now(UTC) - since > CLOSED_AFTER:
+            if since and planned.action in SENT and datetime.now(UTC) - since > CLOSED_AFTER:
                 closed.append(f"{package.id.name} {package.version}")
             if planned.action is not Action.KEEP and "+" in package.version:
                 raise PlanError(

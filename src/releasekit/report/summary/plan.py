@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.host.ci import Origin
-from releasekit.model import Action
+from releasekit.model import SENT, Action
 from releasekit.report.marks import ACTIONS, count_words
 from releasekit.report.plans import destinations, own_reasons, shared_reasons
 from releasekit.report.remarks import find_lacks, headline_words, short_name
@@ -112,7 +112,7 @@ def _sections(own: Sequence[tuple[PlannedPackage, str]], rows: int) -> list[str]
         if chosen := [each for each in shown if each[0].action is action]:
             mark = ACTIONS[action]
             lines += [f"### {mark.square} {mark.word.capitalize()}", "", *_table(chosen), ""]
-    new = [each for each in shown if each[0].action in {Action.PUBLISH, Action.UPLOAD}]
+    new = [each for each in shown if each[0].action in SENT]
     groups: dict[str, list[tuple[PlannedPackage, str]]] = {}
     for each in new:
         groups.setdefault(each[0].package.id.ecosystem, []).append(each)
