@@ -19,7 +19,15 @@ from sigstore.errors import Error as SigstoreError
 from sigstore.oidc import IdentityToken
 
 from provenance import official, signing
-from provenance.shapes import flipped, shape
+from provenance.shapes import (
+    change_promise,
+    change_proof,
+    change_signature,
+    change_time,
+    entry,
+    flipped,
+    shape,
+)
 from releasekit.provenance.bundle import Bundle
 from releasekit.provenance.job import Job
 from releasekit.provenance.statement import PUBLISH, SLSA, Subject, publish, slsa
@@ -145,11 +153,6 @@ def test_it_has_the_shape_of_what_sigstores_own_signer_makes(sigstore: Sigstore)
     assert read.subjects == (subject,)
 
 
-def entry(document: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = document["verificationMaterial"]["tlogEntries"][0]
-    return found
-
-
 def change_payload(document: dict[str, Any]) -> None:
     payload = base64.b64decode(document["dsseEnvelope"]["payload"])
     other = publish(Subject(name="evil-1.0.0.tar.gz", digests={"sha256": "0" * 64}))
@@ -157,28 +160,9 @@ def change_payload(document: dict[str, Any]) -> None:
     document["dsseEnvelope"]["payload"] = base64.b64encode(other).decode()
 
 
-def change_signature(document: dict[str, Any]) -> None:
-    signature = document["dsseEnvelope"]["signatures"][0]
-    signature["sig"] = flipped(signature["sig"])
-
-
 def change_certificate(document: dict[str, Any]) -> None:
     certificate = document["verificationMaterial"]["certificate"]
     certificate["rawBytes"] = flipped(certificate["rawBytes"])
-
-
-def change_promise(document: dict[str, Any]) -> None:
-    promise = entry(document)["inclusionPromise"]
-    promise["signedEntryTimestamp"] = flipped(promise["signedEntryTimestamp"])
-
-
-def change_time(document: dict[str, Any]) -> None:
-    entry(document)["integratedTime"] = str(int(entry(document)["integratedTime"]) - 1)
-
-
-def change_proof(document: dict[str, Any]) -> None:
-    hashes = entry(document)["inclusionProof"]["hashes"]
-    hashes[0] = flipped(hashes[0])
 
 
 def change_body(document: dict[str, Any]) -> None:

@@ -21,6 +21,14 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from sigstore.errors import Error as OfficialError
 
 from provenance import authority, official, sigstore_double
+from provenance.shapes import (
+    change_promise,
+    change_proof,
+    change_signature,
+    change_time,
+    entry,
+    flipped,
+)
 from provenance.signing import SERVER, WHEEL, about, signed
 from releasekit.errors import Rejected
 from releasekit.http.client import http_client
@@ -117,18 +125,6 @@ def changed(bundle: Bundle, change: Callable[[dict[str, Any]], None]) -> Bundle:
     return Bundle.parse(json.dumps(document).encode())
 
 
-def entry(document: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = document["verificationMaterial"]["tlogEntries"][0]
-    return found
-
-
-def flipped(text: str) -> str:
-    """Base64 of other bytes; of a signature, one that is still well formed."""
-    data = bytearray(base64.b64decode(text))
-    data[-1] ^= 1
-    return base64.b64encode(data).decode()
-
-
 def test_what_a_job_has_signed_is_verified(sigstore: Sigstore) -> None:
     bundle = one(sigstore)
     claims = check(bundle, trust(sigstore))
@@ -153,6 +149,16 @@ def test_proofs_of_every_shape_lead_to_the_root(sigstore: Sigstore) -> None:
         assert check(bundle, trust(sigstore)).event == "push"
 
 
+def with_other(sigstore: Sigstore, part: str) -> Bundle:
+    """A sound bundle with this part of another one, which is sound too."""
+    stranger = one(sigstore, b"other").document["verificationMaterial"]
+
+    def exchange(document: dict[str, Any]) -> None:
+        document["verificationMaterial"][part] = stranger[part]
+
+    return changed(one(sigstore), exchange)
+
+
 def change_statement(document: dict[str, Any]) -> None:
     document["dsseEnvelope"]["payload"] = base64.b64encode(about(b"another file")).decode()
 
@@ -163,27 +169,8 @@ def change_subject(document: dict[str, Any]) -> None:
     document["dsseEnvelope"]["payload"] = base64.b64encode(renamed).decode()
 
 
-def change_signature(document: dict[str, Any]) -> None:
-    signature = document["dsseEnvelope"]["signatures"][0]
-    signature["sig"] = flipped(signature["sig"])
-
-
-def change_promise(document: dict[str, Any]) -> None:
-    promise = entry(document)["inclusionPromise"]
-    promise["signedEntryTimestamp"] = flipped(promise["signedEntryTimestamp"])
-
-
-def change_time(document: dict[str, Any]) -> None:
-    entry(document)["integratedTime"] = str(int(entry(document)["integratedTime"]) - 1)
-
-
 def change_index(document: dict[str, Any]) -> None:
     entry(document)["logIndex"] = "7"
-
-
-def change_proof(document: dict[str, Any]) -> None:
-    path = entry(document)["inclusionProof"]["hashes"]
-    path[0] = flipped(path[0])
 
 
 def shorten_proof(document: dict[str, Any]) -> None:
@@ -254,13 +241,7 @@ def test_what_was_tampered_with_is_refused_by_its_name(
 
 
 def test_the_certificate_of_another_key_is_refused(sigstore: Sigstore) -> None:
-    bundle, stranger = one(sigstore), one(sigstore, b"other")
-
-    def exchange(document: dict[str, Any]) -> None:
-        material = stranger.document["verificationMaterial"]
-        document["verificationMaterial"]["certificate"] = material["certificate"]
-
-    reason = refused_by_all(changed(bundle, exchange), sigstore)
+    reason = refused_by_all(with_other(sigstore, "certificate"), sigstore)
     assert reason == "its attestation is not valid: DSSE: invalid signature"
 
 
@@ -289,13 +270,7 @@ def test_a_checkpoint_that_says_nothing_is_refused(sigstore: Sigstore, note: str
 
 def test_the_entry_of_another_statement_is_refused(sigstore: Sigstore) -> None:
     """Both are sound, and in the log. https://nvd.nist.gov/vuln/detail/CVE-2022-36056"""
-    bundle, stranger = one(sigstore), one(sigstore, b"other")
-
-    def exchange(document: dict[str, Any]) -> None:
-        material = stranger.document["verificationMaterial"]
-        document["verificationMaterial"]["tlogEntries"] = material["tlogEntries"]
-
-    reason = refused_by_all(changed(bundle, exchange), sigstore)
+    reason = refused_by_all(with_other(sigstore, "tlogEntries"), sigstore)
     assert reason == "its attestation is not valid: log entry payload hash does not match bundle"
 
 
