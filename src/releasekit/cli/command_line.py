@@ -61,6 +61,11 @@ def parse_command_line(
     parser, words = _parser(command, declared), [*_spelled_out(argv[1:], declared)]
     positional = COMMANDS[command].positional
     parse = parser.parse_known_intermixed_args if positional.several else parser.parse_known_args
+    # Since Python 3.13, argparse takes -hX as -h.
+    # https://github.com/python/cpython/pull/114180
+    joined = [word for word in words if word.startswith("-h") and word != "-h"]
+    if joined:
+        raise _not_understood(joined, command, declared, argv)
     found, unknown = parse(words)
     if unknown:
         raise _not_understood(unknown, command, declared, argv)

@@ -21,12 +21,13 @@ T = TypeVar("T")
 def inside(root: Path, path: Path, *, where: str) -> Path:
     """`path` without symbolic links; raises ConfigError when that is not below `root`."""
     try:
-        resolved = path.resolve()
+        path.stat()
     except ValueError as error:
         raise PathError(f"{where}: no path has a NUL character in it") from error
-    # A loop of links: RuntimeError before Python 3.13, OSError since.
-    except (RuntimeError, OSError) as error:
-        raise PathError(f"{where}: {path} cannot be followed (a loop of links?)") from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # where `resolve` raises nothing since Python 3.13
+            raise PathError(f"{where}: {path} cannot be followed (a loop of links?)") from error
+    resolved = path.resolve()
     if not resolved.is_relative_to(root):
         raise PathError(
             f"{where} leads out of the workspace, to {resolved}",
