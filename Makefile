@@ -46,8 +46,8 @@ TOOLS := node npm cargo go mvn java gpg nginx strace
 
 # Thousands of processes of the tests would compile everything anew.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: expect lint types ## lint, types and all tests, with coverage: about an hour on 2 CPUs
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
+test: expect lint types ## lint, types and all tests: about an hour on 2 CPUs
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 unit: .venv ## the tests that need neither network nor tools
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit
@@ -64,6 +64,11 @@ expect: # what `make test` is about to fetch and to leave out, and how long it t
 			echo "make test: with CI=true, tests fail for want of:$$lacking"; else \
 			echo "make test: skips what needs these, which are not on PATH, and names it at the end:" \
 				"$${lacking# }"; fi; }
+
+# Without what runs thousands of times what others cover already.
+coverage: .venv ## the lines and branches that no test reaches
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --cov --cov-report=term \
+		--ignore-glob '*/test_killed.py' $(addprefix --ignore tests/,crash hostile simulation world)
 
 lint: .venv ## ruff; linters of scripts, workflows and lock files
 	$(BIN)/ruff check

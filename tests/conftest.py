@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,25 +43,6 @@ class _Failures:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if report.failed and reporter is not None and reporter.verbosity <= 0:
             reporter.write_line(f"\nFAILED {report.nodeid}")
-
-
-# Thousands of runs of what other tests cover already; measuring their lines takes as long again.
-UNMEASURED = ("crash", "hostile", "simulation")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in UNMEASURED:
-            item.add_marker("no_cover")
-
-
-@pytest.fixture(autouse=True)
-def _children_of_the_unmeasured(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if request.node.get_closest_marker("no_cover"):
-        for name in [name for name in os.environ if name.startswith("COV")]:
-            monkeypatch.delenv(name)
 
 
 @pytest.fixture(autouse=True)

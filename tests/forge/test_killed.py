@@ -6,8 +6,6 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pytest
-
 from effort import SEARCHING
 from forge.monorepo import GO, NODE, NOTES, PACKAGES, PYTHON, TAGS, monorepo
 from harness.github import serving_github
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.github import GitHubDouble
-
-pytestmark = pytest.mark.no_cover
 
 # Of each package a draft, its checksums (but of Go modules, which have none) and its publication;
 # and one push of tags at least.

@@ -41,7 +41,7 @@ _BREAKS = {
     "print('x\\r::stop-commands::y')": "a workflow command",
     r"print('\x1b[2J')": r"prints '\x1b'",
     "bytearray(400_000_000)": "MB",
-    # Seconds each: the limit grows with how slow the machine is, and under coverage.
+    # Seconds each: the limit grows with how slow the machine is.
     "sum(range(200_000_000))": "deaf for",
     "threading.Thread(target=lambda: 10 ** 7_000_000).start()": "deaf for",
     "subprocess.Popen(['sleep', '600'])": "left running: sleep",

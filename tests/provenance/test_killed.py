@@ -7,8 +7,6 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pytest
-
 from effort import SEARCHING
 from harness.killing import Killing
 from integration.tools import require_tool
@@ -18,8 +16,6 @@ from workspaces import Program
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-pytestmark = pytest.mark.no_cover
 
 # One for each: what is sent to GitHub, to PyPI (two files a package) and npm, and signed.
 POINTS = 2 * (FILES + FILES + 1)

@@ -70,7 +70,6 @@ class HeldRelease:
             "HOME": str(self.directory),
             "RELEASEKIT_NPM_TOKEN": "npm_session",
             "RELEASEKIT_NPM_OTP": "123456",
-            "COVERAGE_PROCESS_START": "",
             **more,
         }
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from harness.killing import Killing
 from harness.npm.documents import pack
 from integration.tools import require_tool
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
 
     from harness.npm.documents import Request
     from harness.npm.registry import Registry
-
-pytestmark = pytest.mark.no_cover
 
 LEVELS = 3
 WIDTH = 4
