@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from integration.tools import require_tool
 from processes import PATIENCE_S, wait_until
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ class Program:
             "XDG_CACHE_HOME": cache,
             "XDG_STATE_HOME": str(Path.home() / ".local/state/releasekit-tests/state"),
             "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
+            # With pip, making an environment for builds takes ten times as long.
+            "RELEASEKIT_UV_PATH": str(require_tool("uv")),
         }
         return {**kept, **places, **self.environment}
 

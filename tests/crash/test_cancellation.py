@@ -21,10 +21,14 @@ from integration import servers
 from integration.recorder import Fault
 from integration.tools import require_tool
 from processes import PATIENCE_S, wait_until
-from workspaces import ENTRYPOINT, TWELVE, Program, git, uv_workspace, wait_for_orphans
+from workspaces import ENTRYPOINT, Program, git, uv_workspace, wait_for_orphans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+# Two leaves, and what waits for them.
+PACKAGES = {"demo-a": (), "demo-b": (), "demo-c": ("demo-a",), "demo-d": ("demo-c", "demo-b")}
 
 
 @pytest.fixture
@@ -84,7 +88,7 @@ def test_a_cancelled_job_accounts_for_everything(
     server: servers.IndexServer, tmp_path: Path, slow: bool
 ) -> None:
     """R27, R28, R29"""
-    workspace = uv_workspace(tmp_path / "a workspace", TWELVE)
+    workspace = uv_workspace(tmp_path / "a workspace", PACKAGES)
     server.recorder.faults.append(Fault(kind="late"))
     job = Job(tmp_path / "a home", workspace, server)
     job.until(lambda: server.recorder.holding > 0)
@@ -98,13 +102,13 @@ def test_a_cancelled_job_accounts_for_everything(
     assert (server.recorder.uploading > 0) is slow
     assert mentioning(str(tmp_path / "a home")) == []
     results = json.loads(job.results.read_text())
-    assert {row["name"] for row in results["packages"]} == set(TWELVE)
+    assert {row["name"] for row in results["packages"]} == set(PACKAGES)
     outcomes = {row["outcome"] for row in results["packages"]}
     assert outcomes <= {"published", "unknown", "cancelled", "blocked"}
     assert ("unknown" in outcomes) is slow, results
     assert "result<<" in job.output.read_text()
     assert "cancelled" in job.output.read_text()
-    assert all(name in job.summary.read_text() for name in TWELVE)
+    assert all(name in job.summary.read_text() for name in PACKAGES)
     assert git(workspace, "status", "--porcelain") == ""
 
     server.recorder.let_go()
@@ -116,7 +120,7 @@ def test_a_cancelled_job_accounts_for_everything(
 
 def test_a_second_signal_ends_the_run_at_once(server: servers.IndexServer, tmp_path: Path) -> None:
     """R28"""
-    workspace = uv_workspace(tmp_path / "a workspace", TWELVE)
+    workspace = uv_workspace(tmp_path / "a workspace", PACKAGES)
     server.recorder.faults.append(Fault(kind="late"))
     job = Job(tmp_path / "a home", workspace, server)
     job.until(lambda: server.recorder.holding > 0)

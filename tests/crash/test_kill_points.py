@@ -21,7 +21,7 @@ from integration.tools import require_tool
 if TYPE_CHECKING:
     from pathlib import Path
 
-DOUBLE_KILLS = int(120 * float(os.environ.get("SOAK", "1" if SEARCHING else "0.3")))
+DOUBLE_KILLS = int(120 * float(os.environ.get("SOAK", "1" if SEARCHING else "0.1")))
 
 
 @pytest.fixture(autouse=True)

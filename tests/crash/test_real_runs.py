@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-RUNS = tries("REAL_RUNS", sample=5, all_of_them=30)
+RUNS = tries("REAL_RUNS", sample=3, all_of_them=30)
 FIRST = int(os.environ.get("FIRST_REAL_RUN", "0"))
-CHUNKS = 5
+CHUNKS = min(5, RUNS)
 
 PACKAGES = {"demo-a": (), "demo-b": ("demo-a",), "demo-c": ("demo-a",), "demo-d": ("demo-b",)}
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)

@@ -22,15 +22,23 @@ JARS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("core",),
     "web": ("text", "http"),
 }
-# What each needs to be there first.
-NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "acme-parent": (),
-    **{
-        f"acme-{name}": ("acme-parent", *(f"acme-{need}" for need in needs))
-        for name, needs in JARS.items()
-    },
-    "acme-bom": ("acme-parent", *(f"acme-{name}" for name in JARS)),
-}
+# For what one jar shows as well as four: each takes a JVM for its javadoc.
+SMALL: Final[Mapping[str, tuple[str, ...]]] = {"core": ()}
+
+
+def needs_of(jars: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """What each artifact needs to be there first."""
+    return {
+        "acme-parent": (),
+        **{
+            f"acme-{name}": ("acme-parent", *(f"acme-{need}" for need in needs))
+            for name, needs in jars.items()
+        },
+        "acme-bom": ("acme-parent", *(f"acme-{name}" for name in jars)),
+    }
+
+
+NEEDS: Final = needs_of(JARS)
 _PROJECT: Final = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -69,12 +77,12 @@ _DEPENDENCY: Final = """
     </dependency>"""
 
 
-def write(root: Path) -> Path:
+def write(root: Path, jars: Mapping[str, tuple[str, ...]] = JARS) -> Path:
     """A git repository with the reactor; the release is set from outside, as CI does it."""
-    modules = [*JARS, "bom", "internal"]
+    modules = [*jars, "bom", "internal"]
     listed = "".join(f"<module>{name}</module>" for name in modules)
     page(root / "pom.xml", _PARENT.format(modules=listed))
-    for name, needs in JARS.items():
+    for name, needs in jars.items():
         dependencies = "".join(_DEPENDENCY.format(name=need) for need in needs)
         body = inherited(f"acme-{name}") + f"  <dependencies>{dependencies}</dependencies>"
         page(root / name / "pom.xml", body)
@@ -86,7 +94,7 @@ def write(root: Path) -> Path:
             f"  /** Its name. */\n  public static final String NAME = {uses};\n\n"
             f"  private {name.capitalize()}() {{}}\n}}\n"
         )
-    managed = "".join(_DEPENDENCY.format(name=name) for name in JARS)
+    managed = "".join(_DEPENDENCY.format(name=name) for name in jars)
     bom = inherited("acme-bom") + "  <packaging>pom</packaging>\n  <dependencyManagement>"
     page(
         root / "bom" / "pom.xml",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 GET = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
 EFFECTIVE = "org.apache.maven.plugins:maven-help-plugin:3.5.1:effective-pom"
 NAMES = {f"{GROUP}:{artifact}" for artifact in NEEDS}
+SMALL_NAMES = {f"{GROUP}:{artifact}" for artifact in reactor.needs_of(reactor.SMALL)}
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +48,11 @@ def _tools() -> None:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     return reactor.write(tmp_path / "a workspace")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return reactor.write(tmp_path / "a small workspace", reactor.SMALL)
 
 
 @pytest.fixture
@@ -147,13 +153,13 @@ def test_what_is_deployed_can_be_read_without_the_workspace(
 
 
 def test_the_next_release_is_merged_into_the_metadata(
-    maven_server: MavenServer, workspace: Path, program: Program
+    maven_server: MavenServer, small: Path, program: Program
 ) -> None:
-    assert publish(program, workspace, maven_server).code == 0
-    config = workspace / ".mvn" / "maven.config"
+    assert publish(program, small, maven_server).code == 0
+    config = small / ".mvn" / "maven.config"
     config.write_text(config.read_text().replace(VERSION, "1.3.9"))
-    git(workspace, "commit", "--quiet", "--all", "--message", "An older line")
-    assert publish(program, workspace, maven_server).code == 0
+    git(small, "commit", "--quiet", "--all", "--message", "An older line")
+    assert publish(program, small, maven_server).code == 0
     page = (maven_server.files / "com/example/acme/acme-core/maven-metadata.xml").read_text()
     assert page.index("<version>1.3.9<") < page.index(f"<version>{VERSION}<")
     assert f"<latest>{VERSION}</latest>" in page
@@ -190,12 +196,12 @@ def test_a_bad_network_costs_nothing_but_time(
 
 
 def test_wrong_credentials_are_one_clear_message(
-    maven_server: MavenServer, workspace: Path, program: Program
+    maven_server: MavenServer, small: Path, program: Program
 ) -> None:
-    run = publish(program, workspace, maven_server, RELEASEKIT_MAVEN_PASSWORD="wrong-password")
+    run = publish(program, small, maven_server, RELEASEKIT_MAVEN_PASSWORD="wrong-password")
     assert run.code == 1
     assert run.outcomes[f"{GROUP}:acme-parent"] == "failed"
-    assert run.outcomes[f"{GROUP}:acme-web"] == "blocked"
+    assert run.outcomes[f"{GROUP}:acme-core"] == "blocked"
     row = run.row(f"{GROUP}:acme-parent")
     assert "maven-password" in row["reason"] + row["hint"]
     assert "wrong-password" not in run.out + run.err + str(run.results)
@@ -379,11 +385,11 @@ def test_what_is_signed_verifies_and_carries_sources_and_javadoc(
 
 
 def test_gpg_obeys_nothing_that_a_build_wrote(
-    workspace: Path, program: Program, tmp_path: Path, gnupg: Path
+    small: Path, program: Program, tmp_path: Path, gnupg: Path
 ) -> None:
     """R50: it is refused before anything is built; with files of the user's own it signs."""
     require_landlock()
-    (workspace / "releasekit.toml").write_text("[maven]\nsign = true\n")
+    (small / "releasekit.toml").write_text("[maven]\nsign = true\n")
     ran = tmp_path / "ran"
     mine = tmp_path / "bin" / "gpg"
     mine.parent.mkdir()
@@ -394,20 +400,20 @@ def test_gpg_obeys_nothing_that_a_build_wrote(
         {"GNUPGHOME": "/var/tmp/none", "PATH": f"{mine.parent}:{os.environ['PATH']}"},
     ):
         releaser = replace(program, environment={**program.environment, **given})
-        run = releaser.run("publish", workspace, "--registry", f"dir:{tmp_path / 'registry'}")
+        run = releaser.run("publish", small, "--registry", f"dir:{tmp_path / 'registry'}")
         assert run.code == 2, run.out + run.err
         assert f"{tmp_path}" in run.err
         assert "where builds can write" in run.err
     assert not ran.exists()
     assert not list((tmp_path / "registry").glob("**/*.pom"))
     releaser = replace(program, environment={**program.environment, "GNUPGHOME": str(gnupg)})
-    run = releaser.run("publish", workspace, "--registry", f"dir:{tmp_path / 'registry'}")
+    run = releaser.run("publish", small, "--registry", f"dir:{tmp_path / 'registry'}")
     assert run.code == 0, run.out + run.err
     signatures = list((tmp_path / "registry").glob("**/*.asc"))
     for path in signatures:
         verify = ["gpg", "--homedir", str(gnupg), "--verify", str(path), str(path.with_suffix(""))]
         subprocess.run(verify, check=True, capture_output=True)
-    assert len(signatures) >= len(NAMES)
+    assert len(signatures) >= len(SMALL_NAMES)
 
 
 def through_portal(
@@ -423,20 +429,20 @@ def through_portal(
 
 
 def test_the_portal_gets_one_bundle_which_is_checked_and_then_published(
-    portal_server: PortalServer, workspace: Path, program: Program, gnupg: Path
+    portal_server: PortalServer, small: Path, program: Program, gnupg: Path
 ) -> None:
     """R1, R19: no package waits for another one, and none is visible before all of them are."""
-    run = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    run = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
     assert run.code == 0, run.out + run.err
-    assert run.outcomes == dict.fromkeys(NAMES, "published")
+    assert run.outcomes == dict.fromkeys(SMALL_NAMES, "published")
     (deployed,) = portal_server.deployments.values()
     assert deployed.state == "PUBLISHED"
     assert not deployed.automatic
     poms = {name for name in deployed.files if name.endswith(".pom")}
-    assert len(poms) == len(NEEDS)
+    assert len(poms) == len(SMALL_NAMES)
     assert portal_server.requests.count("POST upload") == 1
     assert portal_server.requests.count("POST deployment") == 1
-    again = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    again = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
     assert again.results["result"] == "noop"
     assert portal_server.requests.count("POST upload") == 1
 
@@ -450,7 +456,7 @@ def approve(program: Program, workspace: Path, portal: PortalServer, results: Pa
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_what_waits_at_the_portal_is_published_by_a_person(
     portal_server: PortalServer,
-    workspace: Path,
+    small: Path,
     program: Program,
     gnupg: Path,
     tmp_path: Path,
@@ -461,12 +467,12 @@ def test_what_waits_at_the_portal_is_published_by_a_person(
 
     def stage() -> Run:
         more = ("--stage", "always")
-        return through_portal(program, workspace, portal_server, *more, GNUPGHOME=str(gnupg))
+        return through_portal(program, small, portal_server, *more, GNUPGHOME=str(gnupg))
 
     run = stage()
     assert run.code == 0, run.out + run.err
     assert run.results["result"] == "staged"
-    assert run.outcomes == dict.fromkeys(NAMES, "staged")
+    assert run.outcomes == dict.fromkeys(SMALL_NAMES, "staged")
     ((identifier, deployed),) = portal_server.deployments.items()
     assert deployed.state == "VALIDATED"
     assert {row["staged"]["id"] for row in run.results["packages"]} == {identifier}
@@ -482,7 +488,7 @@ def test_what_waits_at_the_portal_is_published_by_a_person(
     else:
         results = tmp_path / "staged.json"
         results.write_text(json.dumps(run.results))
-        done = approve(program, workspace, portal_server, results)
+        done = approve(program, small, portal_server, results)
         assert done.code == 0, done.out + done.err
         assert portal_server.requests.count("POST deployment") == 1
     assert portal_server.files == deployed.files
@@ -491,11 +497,11 @@ def test_what_waits_at_the_portal_is_published_by_a_person(
 
 
 def test_what_the_portal_refuses_is_told_in_its_words_and_nothing_is_published(
-    portal_server: PortalServer, workspace: Path, program: Program, gnupg: Path
+    portal_server: PortalServer, small: Path, program: Program, gnupg: Path
 ) -> None:
     taken = f"com/example/acme/acme-core/{VERSION}/acme-core-{VERSION}-javadoc.jar"
     portal_server.files[taken] = b"somebody else's"
-    run = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    run = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
     assert run.code == 1
     assert "Component already exists" in run.out
     assert set(run.outcomes.values()) <= {"failed", "blocked"}
@@ -506,7 +512,7 @@ def test_what_the_portal_refuses_is_told_in_its_words_and_nothing_is_published(
 @pytest.mark.parametrize(("path", "uploads"), [(".*upload.*", 2), (".*/deployment/.*", 1)])
 def test_an_answer_of_the_portal_that_gets_lost_publishes_nothing_twice(
     portal_server: PortalServer,
-    workspace: Path,
+    small: Path,
     program: Program,
     gnupg: Path,
     path: str,
@@ -515,7 +521,7 @@ def test_an_answer_of_the_portal_that_gets_lost_publishes_nothing_twice(
     """R15, R16: what is visible only in part is on its way, and is not sent again."""
     assert portal_server.recorder is not None
     portal_server.recorder.faults.append(Fault(kind="lost", method="POST", path=path))
-    run = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    run = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
     states = [deployed.state for deployed in portal_server.deployments.values()]

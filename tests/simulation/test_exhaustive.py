@@ -30,7 +30,13 @@ def test_every_order_of_ends_cancels_and_kills(size: int) -> None:
 
 @pytest.mark.parametrize(
     ("size", "moves"),
-    [(3, retries), (4, retries), (2, removals), (3, removals), (1, everything), (2, everything)],
+    [
+        (3, retries),
+        (2, removals),
+        (1, everything),
+        (2, everything),
+        *([(4, retries), (3, removals)] if SEARCHING else []),
+    ],
 )
 def test_retries_removals_and_pauses_at_every_moment(size: int, moves: Moves) -> None:
     """R10, R11"""
