@@ -184,7 +184,7 @@ def _wants_summary(
         return config.summary and COMMANDS[config.mode].summarizes_errors
     mode = argv[0] if argv else environment.get("RELEASEKIT_MODE", "plan")
     off = "--summary=false" in argv or environment.get("RELEASEKIT_SUMMARY", "").lower() == "false"
-    # For a word that is no command, too.
+    # For an unknown command, too.
     quiet = {name for name, row in COMMANDS.items() if not row.summarizes_errors}
     return mode not in quiet and not off
 

@@ -242,7 +242,7 @@ class Denied(Rejected):
 
 
 class StageOnly(Denied):
-    """Whoever asks may not publish, but may stage, for a person to approve."""
+    """The identity may not publish, but may stage, for a person to approve."""
 
     problem = Problem.STAGE_ONLY
 
@@ -269,7 +269,7 @@ class DigestMismatch(PackageError):
 
 
 class Undecided(PackageError):
-    """Nobody can say whether the registry has our bytes; the next run resolves it first."""
+    """It is unknown whether the registry has our bytes; the next run resolves that first."""
 
     problem = Problem.UNDECIDED
 

@@ -126,7 +126,7 @@ class Package:
 
     @property
     def needed_late(self) -> tuple[Dependency, ...]:
-        """What goes out after it, on a cycle, and what nobody can use it without."""
+        """What goes out after it, on a cycle, and what it does not work without."""
         return tuple(need for need in self.set_aside if need.kind in _AT_RUN_TIME)
 
     @property

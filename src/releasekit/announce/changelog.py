@@ -33,7 +33,7 @@ _TRAILING: Final = re.compile(r"(?:<a [^>]*>(?:</a>)?|-{3,}|\*{3,}|_{3,})?")
 # Four times those of the longest of twenty years. A heading costs as much as a hundred lines.
 MAX_LINES: Final = 200_000
 MAX_HEADINGS: Final = 20_000
-# Whoever writes longer ones wants to keep us busy: expressions take the square of it at worst.
+# Longer ones are written to keep us busy: expressions take the square of it at worst.
 _MAX_HEADING: Final = 500
 _MAX_LINKED: Final = 2_000
 _RST_LINK: Final = re.compile(r"`([^`<\n]+)<([^>`\s]+)>`__?")

@@ -59,7 +59,7 @@ def load_everything(config: Config, *, signs: bool) -> None:
     signed = _SIGNED if signs and config.attestations != "off" else ()
     for name in (*_ANY_RUN, *(_RELEASE if releases else ()), *signed):
         import_module(name)
-    # These read files of their own once, and keep what they have read.
+    # These read their files once, and keep what they have read.
     if releases:
         import_module("releasekit.report.page.assets").policy()
     if "pypi" in config.package_filter.ecosystems:

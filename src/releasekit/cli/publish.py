@@ -234,7 +234,7 @@ class Publishing:
         )
 
     async def _statement(self, release: ReleaseRun) -> ReleaseStatement | None:
-        """Signed while the rest is still uploaded; what the log has, nobody takes back."""
+        """Signed while the rest is still uploaded; what the log has cannot be taken back."""
         config, signing = self.ready.config, self.ready.signing
         if signing is None or config.dry_run:
             return None

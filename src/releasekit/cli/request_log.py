@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def is_verbose(asked: bool, ci: CI) -> bool:
-    """By the input, or by the box "Enable debug logging" of whoever runs a workflow again.
+    """By the input, or by the box "Enable debug logging" of a workflow that is run again.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/variables
     """

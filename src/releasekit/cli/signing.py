@@ -106,7 +106,7 @@ class JobSigning:
         self, release: ReleaseRun, directory: Path, *, state_directory: Path, seal: Seal
     ) -> ReleaseStatement | None:
         """The release statement, in `directory`, sealed in the state directory; None where there is
-        no file to tell of. Whoever stops the run does not wait for it.
+        no file to tell of. A run that is stopped does not wait for it.
         """
         artifacts = await release.built()
         if not artifacts:

@@ -112,8 +112,8 @@ class Config(Inputs):
         )
 
     def registry_url(self, ecosystem: str, *, default: str) -> Url:
-        """Where its packages go if not into a directory. Nobody has to name the origin of `default`
-        for credentials to go there.
+        """Where its packages go if not into a directory. Credentials go to the origin of `default`
+        without being told to.
         """
         # Brings httpx, which the caller has imported.
         from releasekit.http.origins import same_origin  # noqa: PLC0415

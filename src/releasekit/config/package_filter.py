@@ -77,7 +77,7 @@ class PackageFilter:
                 *(_matching(pattern, "packages", ours) for pattern in self.packages)
             )
         for pattern in self.exclude_packages:
-            # What names an ecosystem that is left out is no typo: it is left out already.
+            # The name of an ecosystem that is left out is not a typo: it is left out already.
             ecosystem = pattern.partition(":")[0]
             if self.has_ecosystem(ecosystem) or ecosystem not in self.known:
                 picked -= _matching(pattern, "exclude-packages", ours)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, Published
     from releasekit.provenance.bundle import Bundle
 
-# Whoever holds the lock writes a few small files: this long means that it hangs.
+# The holder of the lock writes a few small files: this long means that it hangs.
 PATIENCE_S: Final = 30.0
 _PAUSE_S: Final = 0.005
 # Of ten thousand versions at least.
@@ -77,7 +77,7 @@ class DirectoryRegistry:
         return str(Directory(self._root))
 
     def check_credentials(self) -> None:
-        """Nobody is asked for any; whether the directory can be written shows when it is."""
+        """It takes none; whether the directory can be written shows when it is."""
 
     async def lookup(self, package: Package) -> Published | None:
         try:

@@ -56,7 +56,7 @@ Membership = Callable[["Path"], Standing]
 class Roots:
     """What manifests tell of a directory before anything is discovered, without a process.
 
-    `workspace_at` is None for what is no root of a workspace; `publishable_at` says whether the
+    `workspace_at` is None where there is no root of a workspace; `publishable_at` says whether the
     directory has a package that may leave the repository. Both raise ConfigError for a manifest
     that cannot be read.
     """
@@ -153,7 +153,7 @@ class Deployment(Protocol):
 
 
 class Staging(Protocol):
-    """How a registry takes what it shows nobody before a person approves it; how that person does
+    """How a registry takes what it hides until a person approves it; how that person does
     so is an `approval.Approval`.
     """
 
@@ -164,7 +164,7 @@ class Staging(Protocol):
     async def stage(
         self, release: Mapping[Package, Sequence[Artifact]]
     ) -> Mapping[PackageId, Staged]:
-        """As `Registry.upload` and `Deployment.deploy`, and nobody can install any of it yet; in
+        """As `Registry.upload` and `Deployment.deploy`, and none of it can be installed yet; in
         any order, whatever depends on what. What waits there already counts as accepted. Raises
         DigestMismatch where that is known to be other bytes than these.
         """
@@ -235,14 +235,14 @@ class Target:
     whole: bool = True
     # None where no files could have been built elsewhere.
     prebuilt: Prebuilt | None = None
-    # None where the registry needs nobody to show what it accepts.
+    # None where the registry shows what it accepts without an approval.
     staging: Staging | None = None
     # It may take that long to show a package, if that is longer than the time for a package.
     shows_within_s: float = 0.0
     # None where the registry takes no attestations, as far as is known.
     attesting: Attesting | None = None
-    # Whether the registry has no package of a name that was looked up; None where that tells
-    # nobody anything.
+    # Whether the registry has no package of a name that was looked up; None where that means
+    # nothing.
     is_new: Callable[[PackageId], bool] | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.
     builds_on_published: bool = False
@@ -303,7 +303,7 @@ class Target:
         return ""
 
     async def follow_up(self, _package: Package, /) -> None:
-        """Do what is `due`, after it is confirmed; nobody waits for it. Called at most once for a
+        """Do what is `due`, after it is confirmed; nothing waits for it. Called at most once for a
         version, by the run that published it, for one package at a time: an earlier call may have
         had its effect. Raises BuildFailed.
         """

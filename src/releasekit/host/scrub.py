@@ -47,7 +47,7 @@ _OVERRULED: Final = {
     "core.fsmonitor": "false",
     "core.hooksPath": "/dev/null",
     "log.showSignature": "false",
-    # Tracked files may look like a repository of their own, with settings: git 2.38 and later. To
+    # Tracked files may look like another repository, with settings: git 2.38 and later. To
     # name the repository (GIT_DIR) would serve older ones, but skips the check of whose it is.
     # https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
     "safe.bareRepository": "explicit",

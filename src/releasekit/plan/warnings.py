@@ -137,7 +137,7 @@ def _doubt_of_root(package: Package, is_new: Callable[[PackageId], bool], plan: 
 
 
 def _of_sandbox(planned: PlannedPackage, lacking: str) -> Iterator[PackageWarning]:
-    """Whoever wrote `build-sandbox: off` knows."""
+    """With `build-sandbox: off`, the user knows."""
     if lacking and planned.action is Action.PUBLISH and not planned.package.prebuilt:
         yield PackageWarning(
             name=WarningName.UNSANDBOXED,
@@ -172,7 +172,7 @@ def _of_siblings(
 
 
 def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterator[PackageWarning]:
-    """Nobody here can say whether the registry has a version that fits."""
+    """It is unknown here whether the registry has a version that fits."""
     ranged = [need for need in planned.package.elsewhere if need.requirement]
     if planned.action is Action.KEEP or not ranged:
         return

@@ -48,7 +48,7 @@ class Bundle:
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """Raises ValueError for what is no bundle of version 0.3 with a certificate, an in-toto
+        """Raises ValueError for what is not a bundle of version 0.3 with a certificate, an in-toto
         statement, one signature and one entry of a log.
         """
         if len(data) > MAX_BYTES:
@@ -75,7 +75,7 @@ class Bundle:
 
     @property
     def text(self) -> bytes:
-        """Canonical JSON: the same bundle is the same file, whoever has written it before."""
+        """Canonical JSON: the same bundle is the same file, from any writer."""
         return canonical(self.document)
 
     def at(self, path: Path, *, log_url: str) -> Attestation:
@@ -153,7 +153,7 @@ def read(attestation: Attestation) -> Bundle:
         return Bundle.parse(data)
     except ValueError as error:
         raise BuildFailed(
-            f"{path}: is no Sigstore bundle ({error})", problem=Problem.CHANGED_MEANWHILE
+            f"{path}: is not a Sigstore bundle ({error})", problem=Problem.CHANGED_MEANWHILE
         ) from error
 
 

@@ -223,7 +223,7 @@ def signer_of(bundle: Bundle) -> Claims:
 
 def said_of_job(der: bytes) -> Mapping[int, str]:
     """What a certificate says about the job, by the last number of the extension; see the table at
-    its top. Raises ValueError for what is no certificate; who has signed it is not looked at.
+    its top. Raises ValueError for what is not a certificate; who has signed it is not looked at.
     """
     try:
         extensions = x509.load_der_x509_certificate(der).extensions
@@ -242,7 +242,7 @@ def said_of_job(der: bytes) -> Mapping[int, str]:
 def _utf8_string(data: bytes) -> bytes:
     """https://www.itu.int/rec/T-REC-X.690 (8.1.3: lengths)"""
     if len(data) < 2 or data[0] != _UTF8_STRING:
-        raise ValueError("an extension that is no UTF-8 string")
+        raise ValueError("an extension that is not a UTF-8 string")
     start, size = 2, data[1]
     if size & 0x80:
         start += size & 0x7F

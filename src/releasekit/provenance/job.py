@@ -43,9 +43,9 @@ class Job:
 
     @classmethod
     def from_token(cls, token: str, *, server: str) -> Self:
-        """Whoever gets a token from GitHub need not verify it; whoever takes one does.
+        """A token that was fetched from GitHub need not be verified; one that is received must be.
 
-        Raises ValueError for what is no token of a GitHub job; the message holds no claims.
+        Raises ValueError for what is not a token of a GitHub job; the message holds no claims.
         """
         claims = _claims(token)
         job = cls(
@@ -65,13 +65,13 @@ class Job:
             environment=_text(claims, "environment") if "environment" in claims else "",
         )
         if not _REPOSITORY.fullmatch(job.repository):
-            raise ValueError("the claim repository is no owner/name")
+            raise ValueError("the claim repository is not owner/name")
         for name, value in (
             ("workflow_ref", job.workflow_ref),
             ("job_workflow_ref", job.job_workflow_ref),
         ):
             if not _WORKFLOW.fullmatch(value):
-                raise ValueError(f"the claim {name} is no owner/name/path@ref")
+                raise ValueError(f"the claim {name} is not owner/name/path@ref")
         return job
 
     @property

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _MAX_BYTES: Final = 64 * 1024 * 1024
-# Both end the run: nobody waits for long, and the next run can make up for it.
+# Both end the run, which must not wait for long, and the next run can make up for it.
 BRIEF: Final = RetryPolicy(max_retries=3, deadline_s=60.0)
 
 
@@ -240,7 +240,7 @@ class _Kept:
 
 
 def _document(response: httpx.Response) -> object:
-    """None for what is no JSON: there it is, whatever GitHub says of it."""
+    """None for what is not JSON: there it is, whatever GitHub says of it."""
     try:
         return parse_json(response.content)
     except ValueError:
@@ -248,7 +248,7 @@ def _document(response: httpx.Response) -> object:
 
 
 def _has(attestations: object, bundle: Bundle) -> bool:
-    """Whether one of a list from GitHub is this one: its signature is nobody else's."""
+    """Whether one of a list from GitHub is this one: no other one has its signature."""
     envelope = bundle.document["dsseEnvelope"]
     for each in attestations if isinstance(attestations, list) else ():
         match each:

@@ -106,11 +106,11 @@ class Signer(Resource):
         if self._certifying is None or self._is_over(self._certifying):
             self._certifying = self.group.start(self._certified())
         certifying = self._certifying
-        # Whoever is cancelled leaves it to the others.
+        # A task that is cancelled leaves it to the others.
         await asyncio.wait((certifying,))
         outcome = certifying.result()
         if isinstance(outcome, ReleasekitError):
-            # Each tells it in a way of its own, which changes it.
+            # Each tells it in its own way, which changes it.
             raise copy(outcome) from outcome.__cause__
         return outcome
 

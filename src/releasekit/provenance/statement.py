@@ -19,7 +19,7 @@ PUBLISH: Final = "https://docs.pypi.org/attestations/publish/v1"
 SLSA: Final = "https://slsa.dev/provenance/v1"
 # https://docs.github.com/rest/repos/attestations
 MAX_SUBJECTS: Final = 1024
-# Those that say where a file comes from. Others are about its contents, whoever has made it.
+# Those that say where a file comes from. Others are about its contents, not its maker.
 ABOUT_ORIGIN: Final = frozenset({PUBLISH, SLSA})
 STATEMENT_TYPE: Final = "https://in-toto.io/Statement/v1"
 PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"

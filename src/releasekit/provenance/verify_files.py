@@ -80,7 +80,7 @@ class Signers:
 
     def _require(self, claims: Claims) -> None:
         """The jobs of a pull request count only where their ref or their event is named."""
-        # GitHub keeps no two names that differ in capitals alone, and lets nobody write others.
+        # To GitHub, names that differ in capitals alone are one repository.
         if claims.repository.lower() != f"{SERVER}/{self.repository.lower()}":
             signed_in = claims.repository.removeprefix(f"{SERVER}/")
             raise NotVerified(f"it was signed in {signed_in}, not in {self.repository}")
@@ -297,7 +297,7 @@ def _bundles(document: Any) -> Iterator[Any]:
             for each in attestations:
                 yield from _bundles(each)
         case {"predicateType": kind, "bundle": bundle}:
-            # npm itself signs, with a key of its own, that it has published the package.
+            # npm itself signs, with its own key, that it has published the package.
             # https://github.com/npm/attestation/tree/main/specs/publish/v0.1
             if kind == SLSA:
                 yield bundle

@@ -111,7 +111,7 @@ class ExternalPackages:
         if run.visible:
             self.shown(run.id)
         elif run.unconfirmed or run.awaits_approval:
-            # Whoever sees it later may still publish what needs it.
+            # A job that sees it later may still publish what needs it.
             self._met(run.id)
         else:
             self.lost(run.id)
@@ -124,7 +124,7 @@ class ExternalPackages:
                     each.due.set()
 
     def lost(self, package: PackageId) -> None:
-        """Nobody is going to publish it, nor what needs it."""
+        """No job is going to publish it, nor what needs it."""
         if not self._awaited:
             return
         for dependent in reachable([package], self._dependents.__getitem__) - {package}:

@@ -120,7 +120,7 @@ class TaskGraph:
             needs = {on for package in packages for on in self.edges[package]}
             needs.update(*(self._foreign.needs[package] for package in packages))
             if self.staging_mode(upload.package) == "always":
-                # Nobody gets any of it before it is approved: it waits in no order.
+                # None of it can be installed before it is approved: it waits in no order.
                 needs = {on for on in needs if on.ecosystem != upload.package.ecosystem}
             waits = (
                 {self._gate(on, upload.package, sent_by) for on in needs - self._kept}

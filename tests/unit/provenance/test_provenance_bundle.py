@@ -208,7 +208,7 @@ def test_a_file_that_is_gone_or_none_is_told_as_that(tmp_path: Path) -> None:
     with raises(Problem.CHANGED_MEANWHILE, match="cannot be read"):
         bundle.read(attestation(path, b""))
     path.write_bytes(b"{}")
-    with raises(Problem.CHANGED_MEANWHILE, match="is no Sigstore bundle"):
+    with raises(Problem.CHANGED_MEANWHILE, match="is not a Sigstore bundle"):
         bundle.read(attestation(path, b"{}"))
 
 

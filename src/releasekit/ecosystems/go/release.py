@@ -91,7 +91,7 @@ def tag_name(path: str, version: str, directory: PurePosixPath) -> str:
 def read_version_in(info: bytes) -> str:
     """The version in an `.info`; raises ValueError for anything else.
 
-    The rest is no part of a module: a proxy may add its own time, or none, and the origin.
+    The rest is not part of a module: a proxy may add its own time, or none, and the origin.
     https://go.dev/ref/mod#goproxy-protocol
     """
     try:

@@ -1,4 +1,4 @@
-"""Packages of a workspace: unique names, batches, conflicts of versions, and what is no package."""
+"""Packages of a workspace: unique names, batches, conflicting versions, what is not a package."""
 
 from __future__ import annotations
 
