@@ -314,13 +314,13 @@ def test_nothing_in_the_user_s_repository_or_environment_is_heeded(
     assert found["environment"]["PYTHONPATH"] == str(start.cwd)
 
 
-def test_two_at_once_both_work(start: Start) -> None:
-    processes = [start.popen("plan") for _ in range(3)]
+def test_two_at_once_both_work(small: Start) -> None:
+    processes = [small.popen("plan") for _ in range(3)]
     for process in processes:
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         assert json.loads(out)["argv"] == ["plan"]
-    assert len(start.environments) == 1
+    assert len(small.environments) == 1
 
 
 def test_a_killed_start_leaves_nothing_half_made(start: Start) -> None:
@@ -354,20 +354,20 @@ def test_a_terminated_start_cleans_up(start: Start) -> None:
     assert start.environments == []
 
 
-def test_an_environment_whose_python_is_gone_is_made_again(start: Start) -> None:
-    python = Path(start.probe()["prefix"]) / "bin/python"
+def test_an_environment_whose_python_is_gone_is_made_again(small: Start) -> None:
+    python = Path(small.probe()["prefix"]) / "bin/python"
     python.unlink()
     python.symlink_to("/nowhere")
-    assert start.probe()["isolated"] == 1
-    assert len(start.environments) == 1
+    assert small.probe()["isolated"] == 1
+    assert len(small.environments) == 1
 
 
-def test_another_lock_file_is_another_environment(start: Start) -> None:
-    start.probe()
-    with (start.action / "requirements.lock").open("a") as lock:
+def test_another_lock_file_is_another_environment(small: Start) -> None:
+    small.probe()
+    with (small.action / "requirements.lock").open("a") as lock:
         lock.write("# changed\n")
-    start.probe()
-    assert len(start.environments) == 2
+    small.probe()
+    assert len(small.environments) == 2
 
 
 def test_it_may_be_started_through_symlinks(start: Start, tmp_path: Path) -> None:
@@ -444,14 +444,14 @@ def test_uv_fetches_a_python_where_there_is_none(start: Start, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("has_pip", [True, False])
-def test_the_pip_that_is_there_serves(start: Start, tmp_path: Path, *, has_pip: bool) -> None:
+def test_the_pip_that_is_there_serves(small: Start, tmp_path: Path, *, has_pip: bool) -> None:
     """Where there is none, the environment gets one: that takes three seconds more."""
     machine = tmp_path / "a machine's python"
     options = [] if has_pip else ["--without-pip"]
     subprocess.run([real_program("python3"), "-m", "venv", *options, str(machine)], check=True)
-    (start.programs / "python3").unlink()
-    start = without_uv(start).having(RELEASEKIT_PYTHON_PATH=str(machine / "bin/python"))
-    done = start.run()
+    (small.programs / "python3").unlink()
+    small = without_uv(small).having(RELEASEKIT_PYTHON_PATH=str(machine / "bin/python"))
+    done = small.run()
     found = json.loads(done.stdout)
     assert "arning" not in done.stderr
     assert Path(found["yaml"]).is_relative_to(found["prefix"])
@@ -548,9 +548,9 @@ def test_an_environment_without_a_record_is_not_used_again(small: Start, place: 
 
 
 @pytest.mark.parametrize("with_uv", [True, False])
-def test_no_start_writes_into_an_environment(start: Start, *, with_uv: bool) -> None:
+def test_no_start_writes_into_an_environment(small: Start, *, with_uv: bool) -> None:
     """What it would write is bytecode."""
-    found = (start if with_uv else without_uv(start)).probe()
+    found = (small if with_uv else without_uv(small)).probe()
     modules = [*_site(Path(found["prefix"])).rglob("*.py")]
     assert modules
     assert [it for it in modules if not Path(cache_from_source(str(it))).exists()] == []
