@@ -444,14 +444,14 @@ def test_uv_fetches_a_python_where_there_is_none(start: Start, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("has_pip", [True, False])
-def test_the_pip_that_is_there_serves(small: Start, tmp_path: Path, *, has_pip: bool) -> None:
+def test_the_pip_that_is_there_serves(start: Start, tmp_path: Path, *, has_pip: bool) -> None:
     """Where there is none, the environment gets one: that takes three seconds more."""
     machine = tmp_path / "a machine's python"
     options = [] if has_pip else ["--without-pip"]
     subprocess.run([real_program("python3"), "-m", "venv", *options, str(machine)], check=True)
-    (small.programs / "python3").unlink()
-    small = without_uv(small).having(RELEASEKIT_PYTHON_PATH=str(machine / "bin/python"))
-    done = small.run()
+    (start.programs / "python3").unlink()
+    start = without_uv(start).having(RELEASEKIT_PYTHON_PATH=str(machine / "bin/python"))
+    done = start.run()
     found = json.loads(done.stdout)
     assert "arning" not in done.stderr
     assert Path(found["yaml"]).is_relative_to(found["prefix"])
