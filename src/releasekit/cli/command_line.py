@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
@@ -63,8 +64,8 @@ def parse_command_line(
     parse = parser.parse_known_intermixed_args if positional.several else parser.parse_known_args
     # Since Python 3.13, argparse takes -hX as -h.
     # https://github.com/python/cpython/pull/114180
-    joined = [word for word in words if word.startswith("-h") and word != "-h"]
-    if joined:
+    flags = takewhile(lambda word: word != "--", words)
+    if joined := [word for word in flags if word.startswith("-h") and word != "-h"]:
         raise _not_understood(joined, command, declared, argv)
     found, unknown = parse(words)
     if unknown:

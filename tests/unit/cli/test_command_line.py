@@ -159,6 +159,10 @@ def test_an_argument_that_may_be_a_secret_is_not_repeated(argv: list[str]) -> No
     assert error.hint or "***" in str(error)
 
 
+def test_what_follows_two_hyphens_is_a_place() -> None:
+    assert str(parse(["plan", "--", "-here"], {}).working_directory) == "-here"
+
+
 def test_no_default_reads_as_the_parent_directory(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         parse(["plan", "--help"], {})
