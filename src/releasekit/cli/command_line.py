@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from dataclasses import replace
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
@@ -53,11 +54,13 @@ def parse_command_line(
 ) -> Inputs:
     """What the arguments (without the program's name), then the RELEASEKIT_* variables say.
 
-    Without arguments this is the action, and `mode` comes from RELEASEKIT_MODE. `--help` and
-    `--version` print and raise SystemExit(0). Raises ConfigError for everything else.
+    Without arguments this is the action, and `mode` comes from RELEASEKIT_MODE; on a terminal,
+    where nothing sets that, it is `--help`. `--help` and `--version` print and raise SystemExit(0).
+    Raises ConfigError for everything else.
     """
-    if not argv:
+    if not argv and ("RELEASEKIT_MODE" in environment or not sys.stdout.isatty()):
         return declared.from_environment(environment)
+    argv = argv or ["--help"]
     command = _command(argv[0])
     parser, words = _parser(command, declared), [*_spelled_out(argv[1:], declared)]
     positional = COMMANDS[command].positional
@@ -95,7 +98,7 @@ def _command(word: str) -> Command:
     for command in COMMANDS:
         if word == command:
             return command
-    near = closest(word, COMMANDS)
+    near = closest(word, (*COMMANDS, "--version"))
     if word.startswith("-"):
         what = "the command comes before its flags"
     elif re.fullmatch(r"[A-Za-z]+" if near else _SHORT, word):
@@ -168,12 +171,22 @@ def _add_flag(add: Callable[..., object], declaration: Declaration) -> None:
 
 
 def _spelled_out(argv: Sequence[str], declared: Declared) -> Iterator[str]:
-    """`--dry-run=false` becomes `--no-dry-run`: argparse knows no value for such a flag."""
-    for argument in argv:
+    """`--dry-run=false` becomes `--no-dry-run`: argparse knows no value for such a flag. Raises
+    ConfigError for `--dry-run false`, as YAML would have it.
+    """
+    switches = {each.flag: each for each in declared.inputs.values() if each.kind == "bool"}
+    for argument, following in zip_longest(argv, argv[1:]):
         flag, equals, text = argument.partition("=")
-        declaration = declared.inputs.get(flag.removeprefix("--"))
-        if equals and declaration and declaration.kind == "bool":
-            yield flag if declaration.parse(text, flag) else f"--no-{declaration.name}"
+        if flag not in switches:
+            yield argument
+        elif equals:
+            yield flag if switches[flag].parse(text, flag) else f"--no-{flag[2:]}"
+        elif following in {"true", "false"}:
+            written = flag if following == "true" else f"--no-{flag[2:]}"
+            raise ConfigError(
+                f"{flag} is a switch, and takes no {following!r} behind it; write {written}",
+                problem=Problem.COMMAND_LINE,
+            )
         else:
             yield argument
 

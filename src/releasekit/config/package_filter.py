@@ -116,9 +116,12 @@ def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[Pack
     ids = {package for package in public if matches(package, [pattern])}
     if not ids:
         near = closest(pattern, [each.name for each in public])
+        hint = f"Did you mean {near!r}?" if near else f"{spell('plan')} lists them."
+        if " " in pattern:  # which no name holds
+            hint = f"Write commas between names: {','.join(pattern.split())}"
         raise ConfigError(
             f"{key}: {pattern!r} matches no package that can be published",
-            hint=f"Did you mean {near!r}?" if near else f"{spell('plan')} lists them.",
+            hint=hint,
             problem=Problem.NOTHING_MATCHES,
         )
     return ids

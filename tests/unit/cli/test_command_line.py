@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,7 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
     ("argv", "says"),
     [
         (["pulish"], "there is no command 'pulish', did you mean 'publish'?"),
+        (["version"], "there is no command 'version', did you mean '--version'?"),
         (["foo"], "there is no command 'foo'"),
         (["list"], "there is no command 'list'"),
         (["--dry-run", "publish"], "the command comes before its flags"),
@@ -105,6 +107,8 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
         ),
         (["publish", "-x"], "argument 2 is not a flag: write two hyphens and a word"),
         (["publish", "--no-dry-run=x"], "takes no value"),
+        (["publish", "--strict", "true"], "--strict is a switch, and takes no 'true' behind it"),
+        (["publish", ".", "--dry-run", "false"], "write --no-dry-run"),
         (["plan", "--fix"], "--fix belongs to doctor, not to plan"),
         (["plan", "--mode", "publish"], "--mode is not a flag"),
         (["plan", "a", "--working-directory=b"], "ROOT and --working-directory are the same"),
@@ -114,6 +118,16 @@ def test_a_mistake_is_named_in_one_line(argv: list[str], says: str) -> None:
     error = refusal(*argv)
     assert says in str(error)
     assert error.exit_code == 2
+
+
+def test_alone_on_a_terminal_it_is_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(SystemExit, match="0"):
+        parse([], {})
+    assert "usage: releasekit COMMAND" in capsys.readouterr().out
+    assert parse([], {"RELEASEKIT_MODE": "publish"}).mode == "publish"
 
 
 @pytest.mark.parametrize("word", ["foo", "list", "dry-run"])

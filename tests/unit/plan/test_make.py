@@ -233,6 +233,9 @@ def test_a_pattern_that_matches_nothing_is_a_typo(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="packages: 'cor' matches no package") as caught:
         plan_of(tmp_path, CORE, packages=("cor",))
     assert caught.value.hint == "Did you mean 'core'?"
+    with pytest.raises(ConfigError, match="packages: 'core app' matches") as caught:
+        plan_of(tmp_path, CORE, APP, packages=("core app",))
+    assert caught.value.hint == "Write commas between names: core,app"
     with pytest.raises(ConfigError, match="exclude-packages: 'x'"):
         plan_of(tmp_path, CORE, exclude_packages=("x",))
 
