@@ -184,6 +184,7 @@ class WarningName(StrEnum):
     OLDER_SIBLING = "older-sibling"
     PLATFORM_TAG = "platform-tag"
     REFUSED_BUT_THERE = "refused-but-there"
+    UNCOMMITTED = "uncommitted"
     UNSANDBOXED = "unsandboxed"
 
     @property

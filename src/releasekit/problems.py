@@ -150,6 +150,7 @@ class Problem(StrEnum):
     PLATFORM_TAG = "RK-509", "The wheel is for this machine alone"
     UNSANDBOXED = "RK-510", "It is built without the sandbox"
     REFUSED_BUT_THERE = "RK-511", "The registry refused it, but shows it"
+    UNCOMMITTED = "RK-512", "It holds changes that no commit has"
 
     @property
     def is_warning(self) -> bool:

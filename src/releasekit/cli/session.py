@@ -30,7 +30,7 @@ from releasekit.http.pool import CONNECTIONS
 from releasekit.model import Action
 from releasekit.plan.enclosing_workspace import refuse_member
 from releasekit.plan.make import Survey, discover, find_missing_tools, make_plan
-from releasekit.plan.source import commit_of, is_tracked
+from releasekit.plan.source import is_tracked, read_checkout
 from releasekit.plan.unlisted_packages import find_nested, include_workspaces
 from releasekit.plan.warnings import with_warnings
 from releasekit.report.redacted import Redacted
@@ -125,23 +125,31 @@ async def prepare(
         loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
         config, survey = await _survey(config, session, processes)
         dist = [place.path for place in config.dist]
-        looked_up = group.start(commit_of(config.root, processes, beside=dist))
+        looked_up = group.start(read_checkout(config.root, processes, beside=dist))
         http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
         services = Services.of(config, http, processes, session.credentials, logs, patience)
         await loaded
         discoveries = await _open_ecosystems(group, config, session, services)
-        commit = await looked_up  # before anybody's tools, which may write something there
+        checkout = await looked_up  # before anybody's tools, which may write something there
         try:
             targets = await discover(config.root, discoveries)
             targets = await with_prebuilt(
                 targets, config.dist, config.package_filter, session.ecosystems
             )
-            plan = await make_plan(config, targets, history, commit=commit, survey=survey)
+            plan = await make_plan(config, targets, history, commit=checkout.commit, survey=survey)
         except OSError as error:
             # A manifest may name any path: too long, a loop of links, out of reach.
             place = clip(str(error.filename), MAX_PATH_CHARS)
             raise PathError(f"{place}: {error.strerror}; correct what names it") from error
-        plan = await with_warnings(plan, config.root, config.levels, targets, history, processes)
+        plan = await with_warnings(
+            plan,
+            config.root,
+            config.levels,
+            targets,
+            history,
+            processes,
+            uncommitted=checkout.uncommitted,
+        )
         plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
         plan, post_release = await plan_post_release(
             plan, config, targets, services, repository=session.ci.origin(config.root).repository

@@ -248,6 +248,8 @@ class Target:
     builds_on_published: bool = False
     # A batch that waits for no registry is built after those that hold what it needs.
     builds_in_turn: bool = False
+    # What is published is what the commit has, whatever files differ from it.
+    builds_from_commit: bool = False
 
     def __init__(self, workspace: Workspace, registry: Registry) -> None:
         self.workspace = workspace

@@ -126,15 +126,21 @@ async def changes(
     directories = [package.directory for package in everything]
     found = {}
     for each, pair in differing.items():
-        directory = each[0].directory
-        inner = tuple(
-            f"{other.relative_to(directory).as_posix()}/"
-            for other in directories
-            if other != directory and other.is_relative_to(directory)
-        )
-        if own := tuple(name for name in names.get(pair, ()) if not name.startswith(inner)):
+        if own := outside_others(names.get(pair, ()), each[0].directory, directories):
             found[each] = own
     return found
+
+
+def outside_others(
+    names: Iterable[str], directory: Path, directories: Iterable[Path]
+) -> tuple[str, ...]:
+    """Those of `names`, relative to `directory`, that are not in one of `directories` below it."""
+    inner = tuple(
+        f"{other.relative_to(directory).as_posix()}/"
+        for other in directories
+        if other != directory and other.is_relative_to(directory)
+    )
+    return tuple(name for name in names if not name.startswith(inner))
 
 
 async def tracked_files(root: Path, processes: Processes) -> list[str]:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
@@ -26,12 +27,21 @@ LEFTOVERS = (
 _PATIENCE_S: Final = 60.0
 
 
-async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] = ()) -> str:
-    """The commit that is checked out at `root`, empty outside git.
-
-    `+dirty.` and a hash follow when tracked files differ from it or untracked ones are there that
-    git does not ignore. Files in the directories `beside` are not sources.
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """`commit` is what is checked out, empty outside git. `+dirty.` and a hash follow it where
+    there are `uncommitted` files: tracked ones that differ from it, and untracked ones that git
+    does not ignore, by sorted names relative to the root.
     """
+
+    commit: str = ""
+    uncommitted: tuple[str, ...] = ()
+
+
+async def read_checkout(
+    root: Path, processes: Processes, *, beside: Iterable[Path] = ()
+) -> Checkout:
+    """Files in the directories `beside` are not sources."""
     others_than = [
         f":(exclude,literal){path.relative_to(root).as_posix()}"
         for path in beside
@@ -46,18 +56,21 @@ async def commit_of(root: Path, processes: Processes, *, beside: Iterable[Path] 
         head, changed, others = await gather_all(
             _git(processes, root, *arguments) for arguments in commands
         )
+        named = ("diff", "HEAD", "--name-only", "--no-renames", "--relative", "-z", "--", ".")
+        differing = await _git(processes, root, *named) if changed else ""
     except CommandFailed:
-        return ""
+        return Checkout()
     names = [name for name in others.split("\0") if name]
     if not changed and not names:
-        return head.strip()
+        return Checkout(head.strip())
     state = hashlib.sha256(changed.encode())
     for name in names:
         # It may have been removed since, and a build can make a path that is too long to be read.
         with contextlib.suppress(OSError):
             facts = (root / name).lstat()
             state.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
-    return f"{head.strip()}+dirty.{state.hexdigest()[:12]}"
+    uncommitted = {*names, *differing.split("\0")} - {""}
+    return Checkout(f"{head.strip()}+dirty.{state.hexdigest()[:12]}", tuple(sorted(uncommitted)))
 
 
 class Head:

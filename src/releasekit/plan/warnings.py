@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.errors import CommandFailed, PlanError
+from releasekit.errors import PlanError
 from releasekit.git.commits import Commits
-from releasekit.git.versions import find_versions
 from releasekit.host.files import repository_of
 from releasekit.model import SENT, Action, PackageWarning, WarningName
-from releasekit.plan.changes import (
-    Revision,
-    below,
-    changes,
-    compiled,
-    tags_of,
-    tracked_files,
-    version_tags,
-)
-from releasekit.plan.decision import is_clean
+from releasekit.plan.unbumped import find_changes
 from releasekit.problems import Problem
 from releasekit.report.plans import place
 from releasekit.report.remarks import warning_lines
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.levels import Levels
     from releasekit.ecosystems.interface import Target
-    from releasekit.git.versions import VersionAt
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
+    from releasekit.plan.unbumped import Changes
     from releasekit.state.history import History
 
 WAY_OUT: Final = (
@@ -52,9 +41,13 @@ async def with_warnings(
     targets: Mapping[str, Target],
     history: History,
     processes: Processes,
+    *,
+    uncommitted: Sequence[str] = (),
 ) -> Plan:
-    """`plan` with the warnings of its packages, so far as they can be told before a build."""
-    unbumped = await _unbumped(plan, root, targets, history, processes)
+    """`plan` with the warnings of its packages, so far as they can be told before a build;
+    `uncommitted` are files by sorted names relative to the root.
+    """
+    found = await find_changes(plan, root, targets, history, processes, uncommitted)
     # Not where files from elsewhere are added to a version that is there.
     new = {
         each.package.id: each.package.version
@@ -72,7 +65,7 @@ async def with_warnings(
             *_of_sandbox(planned, processes.sandbox.lacking),
             *await asyncio.to_thread(_of_siblings, planned, new, target),
             *_of_excluded(planned, plan.versions.get(ecosystem, {})),
-            *unbumped.get(planned.package, ()),
+            *_of_changes(planned, found, plan.commit),
         ]
         if planned.action is Action.UPLOAD:
             warnings += await target.find_warnings(planned.package, planned.artifacts)
@@ -80,7 +73,12 @@ async def with_warnings(
             warnings += await target.find_warnings(planned.package, planned.package.prebuilt)
         return replace(planned, warnings=levels.apply(warnings))
 
-    return replace(plan, packages=tuple(await gather_all(map(warned, plan.packages))))
+    note = await _unknown(found, root, processes)
+    return replace(
+        plan,
+        packages=tuple(await gather_all(map(warned, plan.packages))),
+        notes=(*plan.notes, *([note] if note else [])),
+    )
 
 
 def refuse_errors(plan: Plan) -> None:
@@ -188,119 +186,30 @@ def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterat
     )
 
 
-async def _unbumped(
-    plan: Plan, root: Path, targets: Mapping[str, Target], history: History, processes: Processes
-) -> dict[Package, list[PackageWarning]]:
-    """Of the packages that are kept, what has changed since they were published."""
-    kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
-    if not kept or not plan.commit:
-        return {}
-    tags = await tags_of(root, processes)
-    tagged = version_tags((each.package for each in plan.packages), root, tags)
-    since = {}
-    for planned in kept:
-        entry = history.entry(planned.package)
-        if entry is not None and planned.artifacts and is_clean(entry.commit):
-            since[planned.package] = Revision.of_commit(entry.commit)
-        elif planned.package in tagged:
-            since[planned.package] = tagged[planned.package]
-    everything = [each for target in targets.values() for each in target.workspace.packages]
-    parts = {package: targets[package.id.ecosystem].compiled_in(package) for package in since}
-    asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
-    found = await changes(asked, everything, root, processes)
-    tracked = await tracked_files(root, processes) if found else []
-    inheriting = {package: targets[package.id.ecosystem].inherited_at for package in since}
-    inherited = await _compared(inheriting, since, root, processes)
-    taken = {package for package, is_same in inherited.items() if not is_same}
-
-    def own(package: Package) -> Sequence[str]:
-        return below(package.directory, root, tracked)
-
-    def packed(package: Package, then: Revision) -> Sequence[str]:
-        names = found.get((package, then), ())
-        packs = targets[package.id.ecosystem].packs
-        return list(filter(packs(package, own(package)), names)) if names else names
-
-    changed = {package: packed(package, then) for package, then in since.items()}
-    offering = {
-        package: targets[package.id.ecosystem].offered_at
-        for package, names in changed.items()
-        if package.manifest.name in names
-    }
-    for package, is_same in (await _compared(offering, since, root, processes)).items():
-        if is_same:
-            changed[package] = [n for n in changed[package] if n != package.manifest.name]
-
-    def taken_in(package: Package, then: Revision) -> Iterator[str]:
-        """Of others, relative to the root: what its sources lead to."""
-        for part, takers in parts[package].items():
-            if sources := compiled(packed(part, then), part):
-                leading = [each for each in takers if _leads(package, each, parts[package], reads)]
-                counting = [counts for each in leading if (counts := reads(each, part))]
-                place = part.directory.relative_to(root).as_posix()
-                for name in sources:
-                    if any(counts(name) for counts in counting):
-                        yield f"{place}/{name}"
-
-    @cache
-    def reads(package: Package, part: Package) -> Callable[[str], bool] | None:
-        return targets[package.id.ecosystem].takes_in(package, part, own)
-
-    names = {
-        package: [
-            *changed[package],
-            *await asyncio.to_thread(lambda: list(taken_in(package, then))),  # noqa: B023
-            *(["what its manifest takes from the workspace"] if package in taken else []),
-        ]
-        for package, then in since.items()
-    }
-    return {
-        package: [
-            PackageWarning(
-                name=WarningName.CHANGED_WITHOUT_BUMP,
-                message=f"{few(listed, 3)} changed since {package.version} was published "
-                f"({since[package].shown}), but its version did not: bump it",
-            )
-        ]
-        for package, listed in names.items()
-        if listed
-    }
-
-
-def _leads(
-    package: Package,
-    taker: Package,
-    takers: Mapping[Package, Collection[Package]],
-    reads: Callable[[Package, Package], object],
-) -> bool:
-    """Whether it is the package, or its sources take it in, or take in what does."""
-    seen, pending = {taker}, [taker]
-    while pending:
-        each = pending.pop()
-        if each == package:
-            return True
-        new = [one for one in takers.get(each, ()) if one not in seen and reads(one, each)]
-        seen.update(new)
-        pending += new
-    return False
-
-
-async def _compared(
-    asked: Mapping[Package, VersionAt],
-    since: Mapping[Package, Revision],
-    root: Path,
-    processes: Processes,
-) -> dict[Package, bool]:
-    """Whether the manifests of each say the same today as then; without those that did not tell."""
-    top = repository_of(root)
-    if not asked or top is None:
-        return {}
-    commits = Commits(top, processes)
-    try:
-        today = await find_versions({each: (at, "HEAD") for each, at in asked.items()}, commits)
-        then = await find_versions(
-            {each: (at, since[each].id) for each, at in asked.items() if today[each.id]}, commits
+def _of_changes(planned: PlannedPackage, found: Changes, commit: str) -> Iterator[PackageWarning]:
+    package = planned.package
+    if package in found.unbumped:
+        then, names = found.unbumped[package]
+        yield PackageWarning(
+            name=WarningName.CHANGED_WITHOUT_BUMP,
+            message=f"{few(names, 3)} changed since {package.version} was published "
+            f"({then.shown}), but its version did not: bump it",
         )
-    except CommandFailed:
-        return {}
-    return {each: then[each.id] == today[each.id] for each in asked if then.get(each.id)}
+    if package in found.uncommitted:
+        yield PackageWarning(
+            name=WarningName.UNCOMMITTED,
+            message=f"it goes out with changes to {few(found.uncommitted[package], 3)} that commit "
+            f"{commit[:12]} does not have: commit them, unless an earlier step wrote them",
+        )
+
+
+async def _unknown(found: Changes, root: Path, processes: Processes) -> str:
+    """The note about packages of which it is not known whether they have changed."""
+    if not found.unknown:
+        return ""
+    names = few([str(each.id) for each in found.unknown], 3)
+    note = f"no tag names the commit of {names}, so changes since are unknown"
+    top = repository_of(root)
+    if top and await Commits(top, processes).is_shallow():
+        note += ": write `fetch-depth: 0` at actions/checkout"
+    return note

@@ -10,7 +10,7 @@ import pytest
 
 from releasekit.host.process import Processes
 from releasekit.host.scrub import overrule_git_settings
-from releasekit.plan.source import commit_of
+from releasekit.plan.source import read_checkout
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def repository(tmp_path: Path) -> Path:
 def test_a_look_at_the_sources_runs_nothing(setting: str, repository: Path) -> None:
     async def commit() -> str:
         async with Processes(environment={**os.environ, "GIT_CONFIG_NOSYSTEM": "1"}) as processes:
-            return await commit_of(repository, processes)
+            return (await read_checkout(repository, processes)).commit
 
     git(repository, "config", setting, SETTINGS[setting])
     assert "+dirty." in asyncio.run(commit())
@@ -65,7 +65,7 @@ def test_tracked_files_that_look_like_a_repository_are_none(repository: Path) ->
 
     async def commit() -> str:
         async with Processes(environment={**os.environ, "GIT_CONFIG_NOSYSTEM": "1"}) as processes:
-            return await commit_of(inner, processes)
+            return (await read_checkout(inner, processes)).commit
 
     assert asyncio.run(commit()) == ""
 

@@ -12,7 +12,7 @@ from fakes import package, plan
 from integration.tools import require_tool
 from releasekit.host.process import Processes
 from releasekit.plan import source
-from releasekit.plan.source import Head, commit_of
+from releasekit.plan.source import Head, read_checkout
 from releasekit.release.sources import Sources
 from workspaces import git
 
@@ -37,7 +37,7 @@ def repository(tmp_path: Path) -> Path:
 def commit(root: Path, *beside: Path) -> str:
     async def ask() -> str:
         async with Processes(environment=dict(os.environ)) as processes:
-            return await commit_of(root, processes, beside=beside)
+            return (await read_checkout(root, processes, beside=beside)).commit
 
     return asyncio.run(ask())
 
@@ -206,7 +206,7 @@ def test_outside_git_only_manifests_are_looked_at(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with Processes(environment=dict(os.environ)) as processes:
-            planned = replace(plan(made), commit=await commit_of(tmp_path, processes))
+            planned = replace(plan(made), commit=(await read_checkout(tmp_path, processes)).commit)
             sources = Sources.in_checkout(planned, tmp_path, processes)
         assert await sources.change(made) == ""
         made.manifest.write_text("edited")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,6 +35,7 @@ from releasekit.model import (
     Result,
     WarningName,
 )
+from releasekit.plan.source import read_checkout
 from releasekit.plan.warnings import refuse_errors, with_warnings
 from releasekit.problems import Problem
 from releasekit.report import plan_json, plan_summary, plan_table, results_table, summary
@@ -45,7 +47,6 @@ from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, Plan
@@ -67,9 +68,15 @@ def warned(
     async def main() -> Plan:
         async with Processes(environment=dict(os.environ), sandbox=sandbox) as processes:
             settings = config(root, **changes)
-            targets = {"fake": target}
+            checkout = await read_checkout(root, processes)
             return await with_warnings(
-                made, root, settings.levels, targets, history or History(), processes
+                replace(made, commit=made.commit and checkout.commit),
+                root,
+                settings.levels,
+                {"fake": target},
+                history or History(),
+                processes,
+                uncommitted=checkout.uncommitted,
             )
 
     return asyncio.run(main())
@@ -124,6 +131,25 @@ def placed(made: Plan, root: Path) -> Plan:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message", "Start")
     return replace(made, packages=tuple(steps))
+
+
+def moved(made: Plan, root: Path) -> Plan:
+    """The packages of `made` in another clone."""
+    packages = (
+        replace(each, package=replace(each.package, directory=root / each.package.id.name))
+        for each in made.packages
+    )
+    return replace(made, packages=tuple(packages))
+
+
+def with_prebuilt_files(made: Plan, name: str) -> Plan:
+    packages = (
+        replace(each, package=replace(each.package, prebuilt=(artifact(Path(name), b""),)))
+        if each.package.id.name == name
+        else each
+        for each in made.packages
+    )
+    return replace(made, packages=tuple(packages))
 
 
 def test_a_name_that_is_new_is_said(tmp_path: Path) -> None:
@@ -256,6 +282,83 @@ def test_sources_that_changed_without_a_new_version_are_said(tmp_path: Path) -> 
         [f"a.py changed since 1.0 was published (tag app-v1.0), {UNBUMPED}"],
         [],
     ]
+
+
+def said(made: Plan) -> dict[str, list[str]]:
+    return {
+        each.package.id.name: [warning.message for warning in each.warnings]
+        for each in made.packages
+    }
+
+
+def test_what_goes_out_without_a_commit_is_said(tmp_path: Path) -> None:
+    """R49: not of what is built elsewhere, and not what belongs to a package further down."""
+    root = tmp_path.resolve()
+    made = placed(plan(CORE, APP, package("cli")), root)
+    head = git(root, "rev-parse", "HEAD")[:12]
+    made = with_prebuilt_files(made, "cli")
+    target = FakeTarget(
+        FakeWorkspace([each.package for each in made.packages]),
+        FakeRegistry(),
+        packs=lambda _package, _names: lambda name: not name.startswith("test"),
+    )
+    assert said(warned(root, made, target)) == {"core": [], "app": [], "cli": []}
+    for name in ("core/a.py", "core/new.py", "app/test.py", "cli/a.py"):
+        (root / name).write_text("2")
+    told = (
+        f"it goes out with changes to a.py, new.py that commit {head} does not have: commit them, "
+        "unless an earlier step wrote them"
+    )
+    assert said(warned(root, made, target)) == {"core": [told], "app": [], "cli": []}
+    from_commit = FakeTarget(target.workspace, target.registry, builds_from_commit=True)
+    assert said(warned(root, made, from_commit)) == {"core": [], "app": [], "cli": []}
+    with pytest.raises(PlanError, match="RK-512"):
+        refuse_errors(warned(root, made, target, levels=Levels(strict=True)))
+
+
+def test_an_edit_of_what_is_published_is_said_before_it_is_committed(tmp_path: Path) -> None:
+    """R49: but not where a step of the job has written the version, nor what it was built with."""
+    root = tmp_path.resolve()
+    actions = dict.fromkeys(["core", "app", "cli"], Action.KEEP)
+    made = placed(plan(CORE, APP, package("cli"), actions=actions), root)
+    git(root, "tag", "app-v1.0")
+    head = git(root, "rev-parse", "HEAD")[:12]
+    for name in ("core", "app", "cli"):
+        (root / name / "a.py").write_text("2")
+    target = FakeTarget(
+        FakeWorkspace([each.package for each in made.packages]),
+        FakeRegistry(),
+        version_at=lambda package, _read: "0.9" if package.id.name == "cli" else "1.0",
+    )
+    assert said(warned(root, made, target)) == {
+        "core": [
+            f"a.py changed since 1.0 was published (commit {head}, or an earlier one), {UNBUMPED}"
+        ],
+        "app": [f"a.py changed since 1.0 was published (tag app-v1.0), {UNBUMPED}"],
+        "cli": [],
+    }
+    built = warned(root, made, target).commit
+    keys = [(each.package.id, each.package.version) for each in made.packages]
+    history = History(entries={key: HistoryEntry(version="1.0", commit=built) for key in keys})
+    found = warned(root, made, target, history)
+    assert said(found) == {"core": [], "app": [], "cli": []}
+    assert found.notes == ()
+
+
+def test_what_no_tag_tells_is_said_in_one_line(tmp_path: Path) -> None:
+    """R49: `actions/checkout` fetches one commit and no tag unless it is told to."""
+    origin = tmp_path.resolve() / "origin"
+    origin.mkdir()
+    made = placed(plan(CORE, APP, actions=dict.fromkeys(["core", "app"], Action.KEEP)), origin)
+    target = FakeTarget(FakeWorkspace(), FakeRegistry())
+    told = "no tag names the commit of fake:core, fake:app, so changes since are unknown"
+    assert warned(origin, made, target).notes == (told,)
+    git(tmp_path, "clone", "--quiet", "--depth=1", origin.as_uri(), "clone")
+    clone = tmp_path.resolve() / "clone"
+    fetching = f"{told}: write `fetch-depth: 0` at actions/checkout"
+    assert warned(clone, moved(made, clone), target).notes == (fetching,)
+    git(origin, "tag", "v1.0")
+    assert warned(origin, made, target).notes == ()
 
 
 def test_a_manifest_that_offers_the_same_has_not_changed(tmp_path: Path) -> None:

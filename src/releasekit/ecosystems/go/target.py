@@ -49,6 +49,7 @@ def target(
 class GoTarget(Target):
     # The hash of a module covers the hashes of what it needs.
     builds_on_published = True
+    builds_from_commit = True
     packs = staticmethod(packs)
 
     def __init__(self, workspace: GoWorkspace, registry: Registry) -> None:

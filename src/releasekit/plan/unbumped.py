@@ -1,0 +1,253 @@
+"""What has changed in packages since the version that is on the registry was made."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import CommandFailed
+from releasekit.git.commits import Commits
+from releasekit.git.versions import find_versions
+from releasekit.host.files import repository_of
+from releasekit.model import Action
+from releasekit.plan.changes import (
+    Revision,
+    below,
+    changes,
+    compiled,
+    outside_others,
+    tags_of,
+    tracked_files,
+    version_tags,
+)
+from releasekit.plan.decision import is_clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.git.versions import VersionAt
+    from releasekit.host.process import Processes
+    from releasekit.model import Package, Plan
+    from releasekit.plan.changes import Since
+    from releasekit.state.history import History
+
+_INHERITED: Final = ("what its manifest takes from the workspace",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What no commit or no version has: files, by names relative to the directory of the package,
+    or to the root where they are of another one that is built into it.
+
+    `unbumped` are those that are on the registry and have changed since the revision beside;
+    `uncommitted` those that go out with files that differ from the commit. Of `unknown` it cannot
+    be told whether they have changed.
+    """
+
+    unbumped: Mapping[Package, tuple[Revision, list[str]]] = field(default_factory=dict)
+    uncommitted: Mapping[Package, list[str]] = field(default_factory=dict)
+    unknown: Sequence[Package] = ()
+
+
+async def find_changes(
+    plan: Plan,
+    root: Path,
+    targets: Mapping[str, Target],
+    history: History,
+    processes: Processes,
+    uncommitted: Sequence[str],
+) -> Changes:
+    """`uncommitted` are files by sorted names relative to the root. Outside git, none are known."""
+    kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
+    built = [
+        planned.package
+        for planned in plan.packages
+        if planned.action is Action.PUBLISH
+        and not planned.package.prebuilt
+        and not targets[planned.package.id.ecosystem].builds_from_commit
+    ]
+    if not plan.commit or not (kept or uncommitted):
+        return Changes()
+    tagged = {}
+    if kept:
+        tags = await tags_of(root, processes)
+        tagged = version_tags((each.package for each in plan.packages), root, tags)
+    since: dict[Package, Revision] = {}
+    unknown, clean = [], []
+    for planned in kept:
+        package, entry = planned.package, history.entry(planned.package)
+        if entry is not None and entry.commit == plan.commit:
+            continue  # with the same changes to it, if any
+        if entry is not None and planned.artifacts and is_clean(entry.commit):
+            since[package] = Revision.of_commit(entry.commit)
+        elif package in tagged:
+            since[package] = tagged[package]
+        else:
+            unknown.append(package)
+        # Where it was built with uncommitted changes, it is unknown which ones are new.
+        if entry is None or is_clean(entry.commit):
+            clean.append(package)
+    parts = {each: targets[each.id.ecosystem].compiled_in(each) for each in since}
+    everything = [each for target in targets.values() for each in target.workspace.packages]
+    asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
+    found = await changes(asked, everything, root, processes)
+    sources = _Sources(
+        root=root,
+        targets=targets,
+        directories=[each.directory for each in everything],
+        uncommitted=uncommitted,
+        tracked=await tracked_files(root, processes) if found or uncommitted else (),
+    )
+    changed = {
+        package: sources.list_packed(package, found.get((package, then), ()))
+        for package, then in since.items()
+    }
+    offering = {
+        package: targets[package.id.ecosystem].offered_at
+        for package, names in changed.items()
+        if package.manifest.name in names
+    }
+    for package, is_same in (await _compare_manifests(offering, since, root, processes)).items():
+        if is_same:
+            changed[package].remove(package.manifest.name)
+    inheriting = {package: targets[package.id.ecosystem].inherited_at for package in since}
+    inherited = await _compare_manifests(inheriting, since, root, processes)
+    edited = await _find_edited(clean, sources, processes)
+    for package, then in since.items():
+        taken_in = sources.list_taken_in(package, then, parts[package], found)
+        changed[package] += [
+            *(name for name in edited.get(package, ()) if name not in changed[package]),
+            *await asyncio.to_thread(list, taken_in),
+            *(_INHERITED if not inherited.get(package, True) else ()),
+        ]
+    head = Revision.of_commit(plan.commit.partition("+")[0])
+    before = replace(head, shown=f"{head.shown}, or an earlier one")
+    unbumped = {
+        package: (since.get(package, before), names)
+        for package, names in (edited | changed).items()
+        if names
+    }
+    return Changes(
+        unbumped=unbumped,
+        uncommitted={each: names for each in built if (names := sources.list_uncommitted(each))},
+        unknown=unknown,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sources:
+    """The files of a workspace by its packages, which lie in `directories`. All that git has is
+    `tracked`, and what differs from the commit `uncommitted`, both by sorted names relative to the
+    root.
+    """
+
+    root: Path
+    targets: Mapping[str, Target]
+    directories: Sequence[Path]
+    uncommitted: Sequence[str]
+    tracked: Sequence[str]
+    _readers: dict[tuple[Package, Package], Callable[[str], bool] | None] = field(
+        default_factory=dict
+    )
+
+    def list_own(self, package: Package) -> Sequence[str]:
+        return below(package.directory, self.root, self.tracked)
+
+    def list_packed(self, package: Package, names: Sequence[str]) -> list[str]:
+        """Those of its files that users get, or get something made of."""
+        if not names:
+            return []
+        packs = self.targets[package.id.ecosystem].packs
+        return list(filter(packs(package, self.list_own(package)), names))
+
+    def list_uncommitted(self, package: Package) -> list[str]:
+        """Those of its files that differ from the commit, and that users get."""
+        names = below(package.directory, self.root, self.uncommitted)
+        if names:
+            names = outside_others(names, package.directory, self.directories)
+        return self.list_packed(package, names)
+
+    def list_taken_in(
+        self,
+        package: Package,
+        then: Revision,
+        parts: Mapping[Package, Collection[Package]],
+        found: Mapping[Since, Sequence[str]],
+    ) -> Iterator[str]:
+        """Of other packages, what the sources of this one lead to."""
+        for part, takers in parts.items():
+            packed = self.list_packed(part, found.get((part, then), ()))
+            if names := compiled(packed, part):
+                leading = [each for each in takers if self._leads(package, each, parts)]
+                counting = [counts for each in leading if (counts := self._reads(each, part))]
+                place = part.directory.relative_to(self.root).as_posix()
+                for name in names:
+                    if any(counts(name) for counts in counting):
+                        yield f"{place}/{name}"
+
+    def _leads(
+        self,
+        package: Package,
+        taker: Package,
+        parts: Mapping[Package, Collection[Package]],
+    ) -> bool:
+        """Whether it is the package, or its sources take it in, or take in what does."""
+        seen, pending = {taker}, [taker]
+        while pending:
+            each = pending.pop()
+            if each == package:
+                return True
+            takers = parts.get(each, ())
+            new = [one for one in takers if one not in seen and self._reads(one, each)]
+            seen.update(new)
+            pending += new
+        return False
+
+    def _reads(self, taker: Package, part: Package) -> Callable[[str], bool] | None:
+        """What the sources of `taker` take in of `part`, read once."""
+        if (taker, part) not in self._readers:
+            target = self.targets[taker.id.ecosystem]
+            self._readers[taker, part] = target.takes_in(taker, part, self.list_own)
+        return self._readers[taker, part]
+
+
+async def _find_edited(
+    packages: Iterable[Package], sources: _Sources, processes: Processes
+) -> dict[Package, list[str]]:
+    """What differs from the commit, of packages whose version does not: an earlier step of the job
+    that writes the version into a manifest may write it into other files too.
+    """
+    names = {each: listed for each in packages if (listed := sources.list_uncommitted(each))}
+    top = repository_of(sources.root)
+    if not names or top is None:
+        return {}
+    asked = {each: (sources.targets[each.id.ecosystem].version_at, "HEAD") for each in names}
+    try:
+        committed = await find_versions(asked, Commits(top, processes))
+    except CommandFailed:
+        return {}
+    return {each: names[each] for each in names if committed[each.id] == each.version}
+
+
+async def _compare_manifests(
+    asked: Mapping[Package, VersionAt],
+    since: Mapping[Package, Revision],
+    root: Path,
+    processes: Processes,
+) -> dict[Package, bool]:
+    """Whether the manifests of each say the same today as then; without those that did not tell."""
+    top = repository_of(root)
+    if not asked or top is None:
+        return {}
+    commits = Commits(top, processes)
+    try:
+        today = await find_versions({each: (at, "HEAD") for each, at in asked.items()}, commits)
+        then = await find_versions(
+            {each: (at, since[each].id) for each, at in asked.items() if today[each.id]}, commits
+        )
+    except CommandFailed:
+        return {}
+    return {each: then[each.id] == today[each.id] for each in asked if then.get(each.id)}
