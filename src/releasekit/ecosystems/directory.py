@@ -17,7 +17,7 @@ from releasekit.aio import uncancellable
 from releasekit.config.values import Directory
 from releasekit.ecosystems.shared.artifacts import read_attestation
 from releasekit.ecosystems.shared.packages import not_a_package
-from releasekit.errors import Rejected, Transient
+from releasekit.errors import MissingCredentials, Rejected, Transient
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.flock import try_lock
@@ -77,7 +77,14 @@ class DirectoryRegistry:
         return str(Directory(self._root))
 
     def check_credentials(self) -> None:
-        """It takes none; whether the directory can be written shows when it is."""
+        """It takes none, and has to be writable: the directory, or where it is going to be."""
+        above = next(filter(os.path.exists, (self._root, *self._root.parents)))
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise MissingCredentials(
+                f"{self.url} cannot be written: this user may not write to {above}",
+                hint="Correct the permissions, or name another directory as `registry`.",
+                problem=Problem.DIRECTORY,
+            )
 
     async def lookup(self, package: Package) -> Published | None:
         try:

@@ -11,9 +11,10 @@ import distributions
 from releasekit.ecosystems import directory
 from releasekit.ecosystems.directory import DirectoryRegistry
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
-from releasekit.errors import PackageError, Rejected, Transient
+from releasekit.errors import MissingCredentials, PackageError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.host.flock import try_lock
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -53,6 +54,20 @@ def test_a_lookup_touches_nothing(registry: DirectoryRegistry, root: Path) -> No
     assert registry.url == f"dir:{root}"
     assert run(registry.lookup(PACKAGE)) is None
     assert not root.exists()
+
+
+def test_one_that_cannot_be_written_is_told_before_anything_is_built(
+    registry: DirectoryRegistry, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one that cannot be made; root may write everywhere but to a read-only disk."""
+    closed = {tmp_path}
+    monkeypatch.setattr(os, "access", lambda path, _mode: path not in closed)
+    with pytest.raises(MissingCredentials, match=f"may not write to {tmp_path}$") as caught:
+        registry.check_credentials()
+    assert str(caught.value).startswith(f"dir:{root} cannot be written")
+    assert caught.value.problem is Problem.DIRECTORY
+    root.mkdir(parents=True)
+    registry.check_credentials()
 
 
 def test_files_and_pages_are_where_a_web_server_expects_them(

@@ -111,7 +111,8 @@ def errors_of(response: httpx.Response) -> list[dict[str, Any]]:
 
 def hints_by_status(*, denied: str, wrong_place: str) -> dict[int, str]:
     """Hints for refused credentials, and for an address that takes no uploads."""
-    return dict.fromkeys((401, 403), denied) | dict.fromkeys((404, 405), wrong_place)
+    wrong_place = f"This address takes no uploads. {wrong_place}"
+    return dict.fromkeys((401, 403), denied) | dict.fromkeys((404, 405, 501), wrong_place)
 
 
 async def all_stored(uploads: Iterable[Awaitable[object]]) -> None:
