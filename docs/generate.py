@@ -1,6 +1,6 @@
 """Writes what is declared once, at the inputs of a run and in the folders of the ecosystems: the
-inputs of action.yml, the tables of docs/inputs.md and docs/outputs.md, the list of problems, and
-what `make demo` looks for.
+inputs of action.yml, the tables of docs/inputs.md and docs/outputs.md, the schema of
+releasekit.toml, the list of problems, and what `make demo` looks for.
 
 `python docs/generate.py` rewrites what stands between the marks of these files; with `--check` it
 changes nothing and ends with status 1 when something would change.
@@ -13,22 +13,40 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, get_args, get_origin
 
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+from releasekit.config import levels  # noqa: E402
 from releasekit.config.inputs import Declared  # noqa: E402
+from releasekit.config.levels import Level  # noqa: E402
+from releasekit.config.tag_options import AnnounceOptions, TagOptions  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
+from releasekit.model import WarningName  # noqa: E402
 from releasekit.problems import Problem  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from releasekit.config.declaration import Declaration
+    from releasekit.config.tables import OptionTable
+
+STRINGS: Final = {"type": "array", "items": {"type": "string"}}
+ONE_OR_MORE: Final = {"type": ["string", "array"], "items": {"type": "string"}}
+# Of what options hold, as Python and as JSON Schema have it.
+TYPES: Final[dict[object, dict[str, object]]] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    bool | str: {"type": ["boolean", "string"]},
+    tuple[str, ...]: STRINGS,
+    Mapping[str, str]: {"type": "object", "additionalProperties": {"type": "string"}},
+}
 
 
 def action_inputs(declared: Declared) -> Iterator[str]:
@@ -51,6 +69,97 @@ def input_table(declared: Declared) -> Iterator[str]:
     for each in _of_the_action(declared):
         default = f"`{each.shown}`" if each.shown else ""
         yield f"| `{each.name}` | {default} | {_cell(each.help)} |"
+
+
+def option_tables(declared: Declared) -> Iterator[str]:
+    for title, options in _tables(declared):
+        yield ""
+        yield f"### [{options.ECOSYSTEM}]: {title}"
+        yield ""
+        yield "| Option | Default | |"
+        yield "| --- | --- | --- |"
+        for key, (_, option, default) in options.declared().items():
+            shown = f"`{_toml(default)}`" if default not in ("", (), {}) else ""
+            yield f"| `{key}` | {shown} | {_cell(option.help)} |"
+
+
+def _tables(declared: Declared) -> Iterator[tuple[str, type[OptionTable]]]:
+    """With what each is about."""
+    for ecosystem in declared.ecosystems.values():
+        yield ecosystem.title, ecosystem.options
+    yield "tags of what is published", TagOptions
+    yield "releases on GitHub", AnnounceOptions
+
+
+def _toml(value: object) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+
+
+def schema(declared: Declared) -> dict[str, object]:
+    """Of releasekit.toml, in draft 4: what completes and checks TOML in editors reads no later one.
+    https://taplo.tamasfe.dev/configuration/developing-schemas.html
+    """
+    keys: dict[str, object] = {
+        each.name: {"description": each.description, **_type_of_input(each)}
+        for each in declared.inputs.values()
+        if "file" in each.places
+    }
+    keys["dist"] = {
+        "description": declared.inputs["dist"].description,
+        "type": ["string", "array", "object"],
+        "items": {"type": "string"},
+        "additionalProperties": ONE_OR_MORE,
+    }
+    keys["dependencies"] = {
+        "description": "The order that no manifest states: a package, and those it has to follow.",
+        "type": "object",
+        "additionalProperties": STRINGS,
+    }
+    choices = {"enum": [str(each) for each in Level]}
+    keys[levels.TABLE] = {
+        "description": "What becomes of each warning; it overrides `strict`.",
+        **_table({str(each): choices for each in WarningName}),
+    }
+    for title, options in _tables(declared):
+        keys[options.ECOSYSTEM] = {
+            "description": f"Options for {title}.",
+            **_table(
+                {
+                    key: {"description": option.help, **_type_of(kind)}
+                    for key, (kind, option, _) in options.declared().items()
+                }
+            ),
+        }
+    head = {"$schema": "http://json-schema.org/draft-04/schema#", "title": "releasekit.toml"}
+    return {**head, **_table(dict(sorted(keys.items())))}
+
+
+def _table(keys: dict[str, object]) -> dict[str, object]:
+    return {"type": "object", "properties": keys, "additionalProperties": False}
+
+
+def _type_of(kind: object) -> dict[str, object]:
+    if get_origin(kind) is Literal:
+        return {"enum": [each for each in get_args(kind) if each]}
+    return TYPES[kind]
+
+
+def _type_of_input(declaration: Declaration) -> dict[str, object]:
+    match declaration.kind:
+        case "bool":
+            return {"type": "boolean"}
+        case "int":
+            limits = {"minimum": declaration.minimum, "maximum": declaration.maximum}
+            number = {"type": "integer", **{key: int(limit) for key, limit in limits.items()}}
+            return {"anyOf": [number, {"enum": [declaration.word]}]} if declaration.word else number
+        case "duration":
+            return {"type": ["number", "string"]}
+        case "choice":
+            return {"enum": list(declaration.choices)}
+        case "names" | "lines":
+            return ONE_OR_MORE
+        case _:
+            return {"type": "string"}
 
 
 def demo_rows(declared: Declared) -> Iterator[str]:
@@ -108,10 +217,13 @@ def generated(declared: Declared) -> dict[Path, str]:
     action = between(action, "inputs", action_inputs(declared))
     action = between(action, "env", action_environment(declared))
     inputs = between(inputs, "inputs", input_table(declared))
+    inputs = between(inputs, "options", option_tables(declared))
     outputs = between(outputs, "outputs", output_table(action))
     makefile = between(makefile, "demo", demo_rows(declared))
     problems = between(problems, "problems", problem_table())
-    return dict(zip(files, (action, inputs, outputs, makefile, problems), strict=True))
+    made = dict(zip(files, (action, inputs, outputs, makefile, problems), strict=True))
+    written = json.dumps(schema(declared), indent=2, ensure_ascii=False)
+    return {**made, ROOT / "docs/releasekit.schema.json": f"{written}\n"}
 
 
 def main() -> int:
@@ -119,7 +231,11 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing, say what would be")
     check = parser.parse_args().check
     made = generated(Declared.for_ecosystems(ECOSYSTEMS))
-    stale = [path for path, text in made.items() if text != path.read_text(encoding="utf-8")]
+    stale = [
+        path
+        for path, text in made.items()
+        if not path.exists() or text != path.read_text(encoding="utf-8")
+    ]
     for path in stale:
         print(f"{path.relative_to(ROOT)} is stale; run python docs/generate.py")
         if not check:

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
+from jsonschema import Draft4Validator
 
 from fakes import DECLARED
 from integration.tools import require_tool
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 BIN: Final = Path(sys.executable).parent
+SCHEMA: Final = Draft4Validator(json.loads((ROOT / "docs/releasekit.schema.json").read_text()))
 DOCUMENTS: Final = tuple(
     ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 ) + tuple(sorted((ROOT / "docs").glob("*.md")))
@@ -142,7 +144,12 @@ def toml_complaints(block: Block) -> list[str]:
                 DECLARED.ecosystems[name].options.from_table(document[name])
         except ConfigError as error:
             return [str(error)]
-    return []
+    return schema_complaints(document)
+
+
+def schema_complaints(document: object) -> list[str]:
+    """What editors say of such a releasekit.toml."""
+    return [error.message for error in SCHEMA.iter_errors(document)]
 
 
 def yaml_complaints(block: Block) -> list[str]:

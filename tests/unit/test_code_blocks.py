@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from documents import (
     complaints,
     console_commands,
     inline_commands,
+    schema_complaints,
 )
 
 BLOCKS = [block for path in DOCUMENTS for block in blocks(path)]
@@ -82,6 +84,44 @@ def test_blocks_of_every_kind_are_found() -> None:
 )
 def test_what_cannot_be_copied_is_noticed(language: str, text: str, says: str) -> None:
     assert says in " ".join(complaints(Block(Path("page.md"), 1, language, text)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "concurency = 8",
+        "concurrency = 'many'",
+        "concurrency = 0",
+        "gate = 'visble'",
+        "pypi-token = 'secret'",
+        "[npm]\nworkspaces = 'js'",
+        "[npm]\nworkspace = []",
+        "[npm]\nstage = 'alway'",
+        "[warnings]\nnew-nam = 'warn'",
+        "[warnings]\nnew-name = 'warning'",
+        "[dependencies]\n'pypi:a' = 'cargo:b'",
+        "[tag]\nat-a-time = '3'",
+    ],
+)
+def test_an_editor_refuses_what_the_program_refuses(text: str) -> None:
+    assert complaints(Block(Path("page.md"), 1, "toml", text))
+    assert schema_complaints(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "build-concurrency = 'auto'",
+        "build-concurrency = 8",
+        "task-timeout = 30",
+        "dist = 'dist'",
+        "[dist]\npypi = 'dist'\n'cargo:a' = ['a', 'b']",
+        "[maven]\nsign = true",
+        "[maven]\nsign = 'KEY'",
+    ],
+)
+def test_an_editor_takes_what_the_program_takes(text: str) -> None:
+    assert complaints(Block(Path("page.md"), 1, "toml", text)) == []
 
 
 def test_commands_and_answers_of_a_session_are_told_apart() -> None:

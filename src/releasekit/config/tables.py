@@ -12,11 +12,20 @@ from releasekit.errors import ConfigError
 Reader = Callable[[str, object], object]
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What a field of a table is annotated with: `help`, which says in Markdown what it does, and
+    the function that reads it, where its type does not say how.
+    """
+
+    help: str
+    read: Reader | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionTable:
-    """The table of `ECOSYSTEM`, a key for each field. A field is read as its type says, or by the
-    function it is annotated with; an empty text or list leaves its default, where it is not one
-    that `MAY_BE_EMPTY`. Its keys are known.
+    """The table of `ECOSYSTEM`, a key for each field; an empty text or list leaves its default,
+    where it is not one that `MAY_BE_EMPTY`. Its keys are known.
     """
 
     ECOSYSTEM: ClassVar[str]
@@ -25,17 +34,26 @@ class OptionTable:
     @classmethod
     def from_table(cls, table: Mapping[str, object]) -> Self:
         """Raises ConfigError naming the key, its value, and what to write instead."""
-        hints = get_type_hints(cls, include_extras=True)
-        known = {option.name.replace("_", "-"): option.name for option in fields(cls)}
-        values: dict[str, Any] = {}
+        known, values = cls.declared(), dict[str, Any]()
         for key, value in table.items():
+            kind, option, _ = known[key]
             try:
-                read = _reader(hints[known[key]])(key, value)
+                read = (option.read or _reader(kind))(key, value)
             except ValueError as error:
                 raise ConfigError(f"{cls.where()} {key} is {value!r}", hint=str(error)) from error
             if read not in ("", ()) or key in cls.MAY_BE_EMPTY:
-                values[known[key]] = read
+                values[key.replace("-", "_")] = read
         return cls(**values)
+
+    @classmethod
+    def declared(cls) -> dict[str, tuple[object, Option, object]]:
+        """Key to the type, the declaration and the default of its option."""
+        hints = get_type_hints(cls, include_extras=True)
+        unset = cls()
+        return {
+            each.name.replace("_", "-"): (*get_args(hints[each.name]), getattr(unset, each.name))
+            for each in fields(cls)
+        }
 
     @classmethod
     def option_keys(cls) -> tuple[str, ...]:
@@ -53,7 +71,7 @@ def string(key: str, value: object) -> str:
     return value
 
 
-def remote(key: str, value: object) -> str:
+def remote_name(key: str, value: object) -> str:
     name = string(key, value)
     # git would take it for an option, or for another repository than the one of its settings.
     if name.startswith("-") or any(character in name for character in ":/ "):
@@ -87,11 +105,10 @@ _READERS: Final[Mapping[object, Reader]] = {
 }
 
 
-def _reader(annotation: object) -> Reader:
-    choices = get_args(annotation)
-    if get_origin(annotation) is not Literal:
-        read: Reader = _READERS.get(annotation) or choices[1]
-        return read
+def _reader(kind: object) -> Reader:
+    if get_origin(kind) is not Literal:
+        return _READERS[kind]
+    choices = get_args(kind)
 
     def choose(_key: str, value: object) -> object:
         if value not in choices:

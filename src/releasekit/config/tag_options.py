@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config import tables
-from releasekit.config.tables import OptionTable
+from releasekit.config.tables import Option, OptionTable
 
 FIELDS: Final = ("name", "component", "version", "ecosystem", "directory")
 ASSETS: Final = ("checksums", "files", "provenance", "report")
@@ -50,26 +50,33 @@ def _assets(key: str, value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagOptions(OptionTable):
-    """`name` has at least one of `FIELDS`, `{version}`; without `{name}`, `{component}` and
-    `{directory}`, packages of one version share their tag. `at_a_time` is how many tags go with one
-    push, 0 for all.
-    """
-
     ECOSYSTEM: ClassVar[str] = "tag"
 
-    name: Annotated[str, _name] = "{name}-v{version}"
-    remote: Annotated[str, tables.remote] = "origin"
-    at_a_time: Annotated[int, _at_a_time] = 0
+    name: Annotated[
+        str,
+        Option(
+            "The name of each tag, with `{version}` and any of `{name}`, `{component}`, "
+            "`{ecosystem}` and `{directory}`. Without name, component and directory, packages of "
+            "one version share a tag.",
+            _name,
+        ),
+    ] = "{name}-v{version}"
+    remote: Annotated[
+        str, Option("The git remote that tags are pushed to.", tables.remote_name)
+    ] = "origin"
+    at_a_time: Annotated[int, Option("How many tags go with one push; `0`: all.", _at_a_time)] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnounceOptions(OptionTable):
-    """`releases` are one for each tag of what is published, one for each version that packages
-    share, or none. `assets` are what releases hold, of `ASSETS`.
-    """
-
     ECOSYSTEM: ClassVar[str] = "announce"
     MAY_BE_EMPTY: ClassVar[frozenset[str]] = frozenset({"assets"})
 
-    releases: Literal["changed", "one", "none"] = "changed"
-    assets: Annotated[tuple[str, ...], _assets] = ("checksums",)
+    releases: Annotated[
+        Literal["changed", "one", "none"],
+        Option("A release for each tag, `one` for each version that packages share, or none."),
+    ] = "changed"
+    assets: Annotated[
+        tuple[str, ...],
+        Option("What releases hold: any of `checksums`, `files`, `provenance`, `report`.", _assets),
+    ] = ("checksums",)

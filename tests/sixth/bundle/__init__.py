@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration
-from releasekit.config.tables import OptionTable
+from releasekit.config.tables import Option, OptionTable
 from releasekit.host.scrub import ToolVariables
 
 
@@ -24,11 +24,11 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
-    """`exclude` are globs of file names that stay out of every archive."""
-
     ECOSYSTEM: ClassVar[str] = "bundle"
 
-    exclude: tuple[str, ...] = ()
+    exclude: Annotated[
+        tuple[str, ...], Option("Globs of file names that stay out of every archive.")
+    ] = ()
 
 
 DECLARATION: Final = EcosystemDeclaration(

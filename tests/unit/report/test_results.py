@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 import pytest
 from hypothesis import given
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from releasekit.errors import ConfigError
 from releasekit.host.ci import Origin

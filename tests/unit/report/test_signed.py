@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from releasekit.report import (
     join,

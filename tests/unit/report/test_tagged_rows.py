@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
 
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.errors import ConfigError

@@ -1,30 +1,38 @@
 """Rust crates and cargo registries, declared."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
 from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
-from releasekit.config.tables import OptionTable
+from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
-    """`workspaces` are directories with a Cargo.toml, relative to the root; a package that belongs
-    to the workspace of another Cargo.toml needs no entry.
-
-    `registry` is a name from `[registries]` of .cargo/config.toml. `verify` compiles each package
-    as it will be published. `directory_url` is the URL a directory registry will be found under.
-    """
-
     ECOSYSTEM: ClassVar[str] = "cargo"
 
-    workspaces: tuple[str, ...] = ()
-    registry: str = ""
-    verify: bool = False
-    directory_url: str = ""
-    pass_env: tuple[str, ...] = ()
+    workspaces: Annotated[
+        tuple[str, ...],
+        Option(
+            "Further directories with a Cargo.toml of their own. A package that belongs to the "
+            "workspace of another Cargo.toml needs no entry."
+        ),
+    ] = ()
+    registry: Annotated[
+        str,
+        Option(
+            "A name from `[registries]` of `.cargo/config.toml`; if empty, cargo's own default."
+        ),
+    ] = ""
+    verify: Annotated[bool, Option("Compile each crate as it will be published.")] = False
+    directory_url: Annotated[
+        str, Option("The address at which a `dir:` registry will be served.")
+    ] = ""
+    pass_env: Annotated[
+        tuple[str, ...], Option("Variables that a verifying build sees besides the usual ones.")
+    ] = ()
 
 
 DECLARATION: Final = EcosystemDeclaration(

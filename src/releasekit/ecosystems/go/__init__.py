@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
-from releasekit.config.tables import OptionTable, string
+from releasekit.config.tables import Option, OptionTable, remote_name, string
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
@@ -19,34 +19,36 @@ def _parse_file_name(key: str, value: object) -> str:
     return name
 
 
-def _parse_remote(key: str, value: object) -> str:
-    remote = string(key, value)
-    # git would take it for an option, or for another repository than the one of its settings.
-    if remote.startswith("-") or any(character in remote for character in ":/ "):
-        raise ValueError("Write the name of a remote: `git remote`.")
-    return remote
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
-    """`version` is that of every module nothing else tells one of; `version_file` a file name,
-    looked for from the directory of a module upwards; `versions` maps directories (`.` for the
-    root) or module paths to versions.
-
-    `exclude` are globs of directories that hold no modules of this workspace, `private` of modules
-    that are never published. `remote` is the git remote that tags are pushed to. Without `proxy`,
-    no proxy is asked: a tag on the remote is all there is to see.
-    """
-
     ECOSYSTEM: ClassVar[str] = "go"
 
-    version: str = ""
-    version_file: Annotated[str, _parse_file_name] = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    exclude: tuple[str, ...] = ()
-    private: tuple[str, ...] = ()
-    remote: Annotated[str, _parse_remote] = "origin"
-    proxy: bool = True
+    version: Annotated[
+        str, Option("The version of every module that nothing else tells one of.")
+    ] = ""
+    version_file: Annotated[
+        str,
+        Option(
+            "The name of a file that holds the version, looked for from the directory of each "
+            "module upwards.",
+            _parse_file_name,
+        ),
+    ] = ""
+    versions: Annotated[
+        Mapping[str, str],
+        Option("Versions by directory, `.` for the root, or by module path."),
+    ] = field(default_factory=dict)
+    exclude: Annotated[
+        tuple[str, ...], Option("Globs of directories that hold no modules of this workspace.")
+    ] = ()
+    private: Annotated[tuple[str, ...], Option("Globs of modules that are never published.")] = ()
+    remote: Annotated[str, Option("The git remote that tags are pushed to.", remote_name)] = (
+        "origin"
+    )
+    proxy: Annotated[
+        bool,
+        Option("Ask the module proxy; if `false`, a tag on the remote is all there is to see."),
+    ] = True
 
 
 DECLARATION: Final = EcosystemDeclaration(

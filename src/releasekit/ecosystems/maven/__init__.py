@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
-from releasekit.config.tables import OptionTable, mapping, strings
+from releasekit.config.tables import Option, OptionTable, mapping, strings
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
@@ -56,40 +56,67 @@ def _parse_checksums(key: str, value: object) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
-    """`reactors` are directories with a pom.xml, relative to the workspace's root; empty for the
-    root.
-
-    `properties` are set by `-D`, for discovery and for the build; `args` go to mvn as they are.
-    `goals` are built: "package" leaves out the files that later phases attach or sign. `sources`
-    and `javadoc` make jars that the build of the project does not make. `sign` is False, True for
-    gpg's default key, or the key. `api` is the kind of `maven-registry`: "auto" takes
-    central.sonatype.com for a portal and all others for repositories. `publishing` "user-managed"
-    publishes by a second request after the checks of a portal; "automatic" leaves that to the
-    portal. `stage` is the input of that name, for Maven alone; a staged release waits for a person
-    with either `publishing`. `repository` is where a portal makes releases visible. `checksums`
-    are those that a repository gets of each file, one request each; a portal gets those that it
-    wants, and a directory all. An `immutable` repository refuses to replace its files, so that a
-    release need not look before it sends each.
-    """
-
     ECOSYSTEM: ClassVar[str] = "maven"
 
-    reactors: tuple[str, ...] = ()
-    command: str = "mvn"
-    args: tuple[str, ...] = ()
-    properties: Annotated[Mapping[str, str], _parse_properties] = field(default_factory=dict)
-    pass_env: tuple[str, ...] = ()
-    goals: tuple[str, ...] = ("verify",)
-    skip_tests: bool = False
-    sources: bool = False
-    javadoc: bool = False
-    sign: Annotated[bool | str, _parse_sign] = False
-    api: Literal["auto", "repository", "portal"] = "auto"
-    publishing: Literal["user-managed", "automatic"] = "user-managed"
-    stage: Literal["", "auto", "always", "never"] = ""
-    repository: str = ""
-    checksums: Annotated[tuple[str, ...], _parse_checksums] = (PROOF,)
-    immutable: bool = False
+    reactors: Annotated[
+        tuple[str, ...], Option("Directories with a pom.xml; if empty, the root.")
+    ] = ()
+    command: Annotated[str, Option("The program that builds: `mvn`, or a wrapper, `./mvnw`.")] = (
+        "mvn"
+    )
+    args: Annotated[tuple[str, ...], Option("Further arguments of each call.")] = ()
+    properties: Annotated[
+        Mapping[str, str],
+        Option("What `-D` sets, for discovery and for the build.", _parse_properties),
+    ] = field(default_factory=dict)
+    pass_env: Annotated[
+        tuple[str, ...], Option("Variables that builds see besides the usual ones.")
+    ] = ()
+    goals: Annotated[
+        tuple[str, ...],
+        Option("What is built: `package` leaves out files that later phases attach or sign."),
+    ] = ("verify",)
+    skip_tests: Annotated[bool, Option("Build without running tests.")] = False
+    sources: Annotated[bool, Option("Add a sources jar, where the build makes none.")] = False
+    javadoc: Annotated[bool, Option("Add a javadoc jar, where the build makes none.")] = False
+    sign: Annotated[
+        bool | str,
+        Option("`true` signs with gpg's default key, a string with that key.", _parse_sign),
+    ] = False
+    api: Annotated[
+        Literal["auto", "repository", "portal"],
+        Option(
+            "What `maven-registry` is; `auto` takes central.sonatype.com for a portal, and all "
+            "others for repositories."
+        ),
+    ] = "auto"
+    publishing: Annotated[
+        Literal["user-managed", "automatic"],
+        Option(
+            "Of a portal: `user-managed` publishes by a second request after its checks, "
+            "`automatic` leaves that to it."
+        ),
+    ] = "user-managed"
+    stage: Annotated[
+        Literal["", "auto", "always", "never"],
+        Option(
+            "The input `stage`, for Maven alone; a staged release waits for a person, whatever "
+            "`publishing` says."
+        ),
+    ] = ""
+    repository: Annotated[str, Option("Where a portal makes releases visible.")] = ""
+    checksums: Annotated[
+        tuple[str, ...],
+        Option(
+            "The checksums that a repository gets of each file, one request each; a portal gets "
+            "those that it wants, and a directory all.",
+            _parse_checksums,
+        ),
+    ] = (PROOF,)
+    immutable: Annotated[
+        bool,
+        Option("The repository replaces no file, so a release need not look before it sends each."),
+    ] = False
 
 
 DECLARATION: Final = EcosystemDeclaration(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
 from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
-from releasekit.config.tables import OptionTable
+from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
@@ -31,22 +31,25 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
-    """`packages` and `exclude` are globs of directories on top of what the workspace's own files
-    say; `workspaces` are the roots of further workspaces. `ignore_scripts` leaves out lifecycle
-    scripts; `pass_env` names environment variables that they may see besides the ones they always
-    do. `stage` is the input of that name, for npm alone. `directory_url` is where a `dir:` registry
-    will be served: tarball addresses are absolute.
-    """
-
     ECOSYSTEM: ClassVar[str] = "npm"
 
-    workspaces: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    ignore_scripts: bool = False
-    pass_env: tuple[str, ...] = ()
-    stage: Literal["", "auto", "always", "never"] = ""
-    directory_url: str = ""
+    workspaces: Annotated[tuple[str, ...], Option("Further roots of workspaces.")] = ()
+    packages: Annotated[
+        tuple[str, ...], Option("Globs of directories with packages that no workspace lists.")
+    ] = ()
+    exclude: Annotated[tuple[str, ...], Option("Globs of directories to leave out.")] = ()
+    ignore_scripts: Annotated[bool, Option("Run no lifecycle scripts.")] = False
+    pass_env: Annotated[
+        tuple[str, ...], Option("Variables that lifecycle scripts see besides the usual ones.")
+    ] = ()
+    stage: Annotated[
+        Literal["", "auto", "always", "never"],
+        Option("The input `stage`, for npm alone."),
+    ] = ""
+    directory_url: Annotated[
+        str,
+        Option("The address at which a `dir:` registry will be served: tarball URLs are absolute."),
+    ] = ""
 
 
 DECLARATION: Final = EcosystemDeclaration(

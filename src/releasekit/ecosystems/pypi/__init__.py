@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests
-from releasekit.config.tables import OptionTable
+from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
@@ -26,22 +26,26 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
-    """`packages` and `exclude` are globs of directories, relative to the workspace's root;
-    `workspaces` are the roots of further uv workspaces.
-
-    `config_settings` go to every PEP 517 hook; `pass_env` names environment variables that builds
-    may see besides the ones they always do. `directory_url` is where a `dir:` registry will be
-    served: the address of an attestation is absolute.
-    """
-
     ECOSYSTEM: ClassVar[str] = "pypi"
 
-    workspaces: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    config_settings: Mapping[str, str] = field(default_factory=dict)
-    pass_env: tuple[str, ...] = ()
-    directory_url: str = ""
+    workspaces: Annotated[tuple[str, ...], Option("Further roots of uv workspaces.")] = ()
+    packages: Annotated[
+        tuple[str, ...], Option("Globs of directories with projects outside of any workspace.")
+    ] = ()
+    exclude: Annotated[tuple[str, ...], Option("Globs of directories to leave out.")] = ()
+    config_settings: Annotated[
+        Mapping[str, str], Option("What every hook of the build backend is given (PEP 517).")
+    ] = field(default_factory=dict)
+    pass_env: Annotated[
+        tuple[str, ...], Option("Variables that builds see besides the usual ones.")
+    ] = ()
+    directory_url: Annotated[
+        str,
+        Option(
+            "The address at which a `dir:` registry will be served: links to attestations are "
+            "absolute."
+        ),
+    ] = ""
 
 
 DECLARATION: Final = EcosystemDeclaration(
