@@ -27,6 +27,8 @@ BIN = Path(sys.executable).parent
 WORKFLOWS = sorted((PROJECT / ".github/workflows").glob("*.yml"))
 EXAMPLES = sorted((PROJECT / "docs/examples").glob("*.yml"))
 ACTION: dict[str, Any] = yaml.safe_load((PROJECT / "action.yml").read_text(encoding="utf-8"))
+FORM_CONFIG = PROJECT / ".github/ISSUE_TEMPLATE/config.yml"
+FORMS = sorted({*FORM_CONFIG.parent.glob("*.yml")} - {FORM_CONFIG})
 SCHEMAS = ["docs/releasekit.schema.json", "docs/results.schema.json"]
 SCRIPTS = ["entrypoint.sh", ".ci/run"]
 
@@ -59,6 +61,8 @@ def run(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
         ["check-jsonschema", "--builtin-schema=vendor.github-actions", "action.yml"],
         ["check-jsonschema", "--builtin-schema=vendor.github-workflows", *WORKFLOWS, *EXAMPLES],
         ["check-jsonschema", "--builtin-schema=vendor.dependabot", ".github/dependabot.yml"],
+        ["check-jsonschema", "--builtin-schema=vendor.github-issue-forms", *FORMS],
+        ["check-jsonschema", "--builtin-schema=vendor.github-issue-config", FORM_CONFIG],
         ["check-jsonschema", "--check-metaschema", *SCHEMAS],
         ["shellcheck", *SCRIPTS],
         ["python", "docs/generate.py", "--check"],
