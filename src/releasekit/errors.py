@@ -52,6 +52,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f", did you mean {near!r}?" if near else ""
 
 
+def describe_os_error(error: OSError) -> str:
+    """Where and what, of those that the system raises; what the others say."""
+    if error.filename is None or error.strerror is None:
+        return str(error.strerror or error)
+    return f"{error.filename}: {error.strerror}"
+
+
 MOST_TOLD: Final = 25
 # The exit code of a run that was cancelled, which has no error class below.
 INTERRUPTED: Final = 130

@@ -139,8 +139,8 @@ async def prepare(
             plan = await make_plan(config, targets, history, commit=checkout.commit, survey=survey)
         except OSError as error:
             # A manifest may name any path: too long, a loop of links, out of reach.
-            place = clip(str(error.filename), MAX_PATH_CHARS)
-            raise PathError(f"{place}: {error.strerror}; correct what names it") from error
+            place = clip(str(error.filename or config.root), MAX_PATH_CHARS)
+            raise PathError(f"{place}: {error.strerror or error}; correct what names it") from error
         plan = await with_warnings(
             plan,
             config.root,

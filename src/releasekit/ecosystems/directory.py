@@ -17,7 +17,7 @@ from releasekit.aio import uncancellable
 from releasekit.config.values import Directory
 from releasekit.ecosystems.shared.artifacts import read_attestation
 from releasekit.ecosystems.shared.packages import not_a_package
-from releasekit.errors import MissingCredentials, Rejected, Transient
+from releasekit.errors import MissingCredentials, Rejected, Transient, describe_os_error
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.flock import try_lock
@@ -110,7 +110,7 @@ class DirectoryRegistry:
                     _write(self._root / path, page)
         except OSError as error:
             raise Rejected(
-                f"{package}: {self.url} cannot be written ({error.filename}: {error.strerror})",
+                f"{package}: {self.url} cannot be written ({describe_os_error(error)})",
                 hint="Make room or correct the permissions, and run it again: what is there stays.",
                 problem=Problem.DIRECTORY,
             ) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from releasekit.aio import uncancellable
-from releasekit.errors import CommandFailed
+from releasekit.errors import CommandFailed, describe_os_error
 from releasekit.host import durable
 from releasekit.host.folder import Folder
 from releasekit.host.scrub import NOTHING_SECRET, Redactor
@@ -63,7 +63,7 @@ def appending(log: Path) -> Iterator[BinaryIO]:
         descriptor = durable.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
         raise CommandFailed(
-            f"{error.filename}: {error.strerror}",
+            describe_os_error(error),
             hint=_KEPT_THERE,
             problem=Problem.NO_PLACE_TO_BUILD,
         ) from error

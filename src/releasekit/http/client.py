@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 # What servers and proxies answer that limit rates; nginx says 503 unless it is told otherwise.
 # https://nginx.org/en/docs/http/ngx_http_limit_req_module.html#limit_req_status
 _TOO_MANY = frozenset({429, 503})
+# How Python begins what the system says.
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
 MAX_REDIRECTS = 5
 # Where the caller gives no limit; a list of all packages may be longer.
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
@@ -505,4 +507,4 @@ def transport_error(request: httpx.Request, error: httpx.TransportError) -> Tran
 
 
 def _describe(error: httpx.TransportError) -> str:
-    return one_line(str(error)) or type(error).__name__
+    return one_line(_ERRNO.sub("", str(error))) or type(error).__name__

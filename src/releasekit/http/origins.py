@@ -123,6 +123,6 @@ def _proxies(*schemes: str) -> Iterator[Proxy]:
 
 
 def describe_request(request: httpx.Request) -> str:
-    """Method and URL, without the query and userinfo, which may hold secrets."""
-    url = request.url
-    return f"{request.method} {url.copy_with(query=None, fragment=None, userinfo=b'')}"
+    """Method and URL as people write it, without the query and userinfo, which may hold secrets."""
+    url = request.url.copy_with(query=None, fragment=None, userinfo=b"")
+    return f"{request.method} {str(url).replace('%2f', '/')}"

@@ -207,6 +207,21 @@ def test_only_what_may_have_arrived_is_ambiguous(error: Exception, ambiguous: bo
     assert caught.value.ambiguous is ambiguous
 
 
+def test_numbers_of_errors_and_escapes_of_names_are_not_shown() -> None:
+    error = httpx.ConnectError("[Errno -2] Name or service not known")
+    script = Script([error])
+
+    async def main() -> None:
+        async with http_client(transport=script) as client:
+            await request_with_retry(
+                client, "GET", "https://npm.example/@acme%2fcore", policy=RetryPolicy(0)
+            )
+
+    with pytest.raises(Transient) as caught:
+        virtual_time.run(main())
+    assert str(caught.value) == "GET https://npm.example/@acme/core: Name or service not known"
+
+
 def test_a_certificate_that_does_not_verify_is_final() -> None:
     """R37"""
     error = httpx.ConnectError("certificate verify failed")

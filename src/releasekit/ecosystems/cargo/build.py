@@ -16,7 +16,7 @@ from releasekit.ecosystems.cargo.destination import CRATES_IO
 from releasekit.ecosystems.cargo.discover import INSTALL, extract_error
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
 from releasekit.ecosystems.shared.documents import text_in
-from releasekit.errors import BuildFailed, CommandFailed, PackageError
+from releasekit.errors import BuildFailed, CommandFailed, PackageError, describe_os_error
 from releasekit.graph import reachable
 from releasekit.host import durable
 from releasekit.host.streams import TAIL_LINES, last_lines
@@ -156,7 +156,7 @@ class Packager:
         except OSError as error:
             for name in batch.left:
                 batch.failed[name] = BuildFailed(
-                    f"cargo:{name} could not be packaged: {error.filename}: {error.strerror}",
+                    f"cargo:{name} could not be packaged: {describe_os_error(error)}",
                     hint="Its workspace needs a Cargo.lock that is a regular file, or none.",
                 )
         # Those that cargo itself complained of, other than for the lack of another crate.

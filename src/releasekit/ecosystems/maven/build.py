@@ -21,7 +21,13 @@ from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.mvn import INSTALL, explain_unbuilt
 from releasekit.ecosystems.maven.pom import fill_in_pom
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged
-from releasekit.errors import BuildFailed, CommandFailed, ManifestError, ReleasekitError
+from releasekit.errors import (
+    BuildFailed,
+    CommandFailed,
+    ManifestError,
+    ReleasekitError,
+    describe_os_error,
+)
 from releasekit.host import durable
 from releasekit.host.folder import Folder
 from releasekit.host.streams import last_lines
@@ -146,7 +152,7 @@ class ReactorBuilder:
                 if filled != data:
                     durable.replace(path, filled)
             except OSError as error:
-                raise CommandFailed(f"{error.filename}: {error.strerror}") from error
+                raise CommandFailed(describe_os_error(error)) from error
             except (ManifestError, ValueError) as error:  # changed since, or by a build
                 raise CommandFailed(f"{path}: not the POM that was planned: {error}") from error
 
@@ -264,7 +270,7 @@ def _make_empty(work: Path, directory: Path) -> None:
         durable.remove_tree(work)
         durable.make_directory(directory)
     except OSError as error:
-        raise CommandFailed(f"{error.filename}: {error.strerror}") from error
+        raise CommandFailed(describe_os_error(error)) from error
 
 
 def _clear(work: Path) -> None:

@@ -25,7 +25,7 @@ from releasekit.ecosystems.pypi import worker
 from releasekit.ecosystems.pypi.manifest import UNLIMITED, BuildLimits
 from releasekit.ecosystems.shared.artifacts import MAX_BYTES
 from releasekit.ecosystems.shared.jsonlines import conversation
-from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.errors import BuildFailed, CommandFailed, describe_os_error
 from releasekit.host import durable
 from releasekit.problems import Problem
 from releasekit.state.lock_order import Kind, turn
@@ -211,7 +211,7 @@ class Environments(Resource):
             key = await asyncio.to_thread(wanted.key)
         except OSError as error:
             raise BuildFailed(
-                f"{error.filename}: {error.strerror}", problem=Problem.BUILD_REQUIREMENTS
+                describe_os_error(error), problem=Problem.BUILD_REQUIREMENTS
             ) from error
         async with turn(Kind.ENVIRONMENT, key, self._locks[key]):
             if known := self._broken.get(key):
