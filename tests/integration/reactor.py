@@ -22,8 +22,9 @@ JARS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("core",),
     "web": ("text", "http"),
 }
-# For what one jar shows as well as four: each takes a JVM for its javadoc.
+# For what one jar or two show as well as four.
 SMALL: Final[Mapping[str, tuple[str, ...]]] = {"core": ()}
+PAIR: Final[Mapping[str, tuple[str, ...]]] = {"core": (), "text": ("core",)}
 
 
 def needs_of(jars: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import SEARCHING
 from go_workspaces import (
     HOST,
     REMOTE,
@@ -31,12 +32,18 @@ if TYPE_CHECKING:
     from releasekit.state.journal import HistoryEntry
     from workspaces import Run
 
-NAMES = {name: f"{HOST}/{name}" for name in TWELVE}
+FEW = {
+    "demo-base": (),
+    "demo-http": ("demo-base",),
+    "demo-docs": ("demo-http",),
+    "demo-lone": (),
+}
+NAMES = {name: f"{HOST}/{name}" for name in FEW}
 
 
 @pytest.fixture
 def workspace(tmp_path: Path, goproxy: GoProxy) -> Path:
-    return go_workspace(tmp_path / "a workspace", goproxy.forge)
+    return go_workspace(tmp_path / "a workspace", goproxy.forge, FEW)
 
 
 @pytest.fixture
@@ -56,23 +63,31 @@ def install(where: Path, proxy: str, *names: str, version: str = "v1.0.0") -> st
     where.mkdir()
     environment = go_environment(where / "home", GOPROXY=proxy)
     go(where, "mod", "init", "example.com/user", environment=environment)
-    go(where, "get", *(f"{NAMES[name]}@{version}" for name in names), environment=environment)
+    go(where, "get", *(f"{HOST}/{name}@{version}" for name in names), environment=environment)
     package = names[-1].replace("-", "")
     (where / "main.go").write_text(
-        f'package main\n\nimport "fmt"\nimport "{NAMES[names[-1]]}"\n\n'
+        f'package main\n\nimport "fmt"\nimport "{HOST}/{names[-1]}"\n\n'
         f"func main() {{ fmt.Println({package}.Name()) }}\n"
     )
     return go(where, "run", ".", environment=environment)
 
 
-def test_twelve_modules_in_one_push_and_back(
-    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+def test_twelve_modules_in_one_push_on_record_before_it_and_back(
+    goproxy: GoProxy, program: Program, tmp_path: Path
 ) -> None:
-    """R1, R19, R25"""
+    """R1, R14, R19, R25"""
+    workspace = go_workspace(tmp_path / "a workspace", goproxy.forge)
     before = git(workspace, "rev-parse", "HEAD", "HEAD^{tree}")
+    then = tmp_path / "then"
+    then.mkdir()
+    journal = workspace / ".releasekit" / "journal.jsonl"
+    hook(goproxy, "pre-receive", f"cp '{journal}' '{then}/journal.jsonl'")
+    names = [f"{HOST}/{name}" for name in TWELVE]
     first = publish(program, workspace, goproxy)
     assert first.code == 0, first.out + first.err
-    assert first.outcomes == dict.fromkeys(NAMES.values(), "published")
+    assert first.outcomes == dict.fromkeys(names, "published")
+    # A proxy remembers that nothing is there, so it is not asked before the tag is.
+    assert {exchange.status for exchange in goproxy.recorder.exchanges} == {200}
     pushes = [push for push in goproxy.forge.pushes() if push]
     assert [sorted(push) for push in pushes] == [
         [f"refs/tags/{name}/v1.0.0" for name in sorted(TWELVE)]
@@ -82,48 +97,39 @@ def test_twelve_modules_in_one_push_and_back(
     assert git(workspace, "tag") == ""
     git(goproxy.forge.bare, "fsck", "--strict")
 
+    # The journal as it is when the remote is about to take the first tag.
+    for name, entry in read_history(then).entries.items():
+        assert entry.intent is not None, name
+        assert entry.intent.digests == {it.filename: it.sha256 for it in entry.artifacts}
+        assert len(entry.intent.digests) == 4
+        assert entry.outcome is None
+        assert entry.uncertain
+    assert {key[0].name for key in read_history(then).entries} == set(names)
+    after = entries(workspace)
+    assert {it.outcome for it in after.values()} == {Outcome.PUBLISHED}
+    assert not any(it.uncertain for it in after.values())
+
     second = publish(program, workspace, goproxy)
     assert second.code == 0, second.out + second.err
     assert second.results["result"] == "noop"
-    assert second.outcomes == dict.fromkeys(NAMES.values(), "already-published")
+    assert second.outcomes == dict.fromkeys(names, "already-published")
     assert [push for push in goproxy.forge.pushes() if push] == pushes
 
     printed = install(tmp_path / "user", goproxy.url, "demo-lone", "demo-solo", "demo-docs")
     assert printed.startswith("demo-docs demo-cli demo-api")
+    build_from_tags(tmp_path, goproxy, "demo-base", "demo-http", "demo-docs")
 
 
-def test_nothing_is_asked_of_the_proxy_before_the_tag_is_there(
-    goproxy: GoProxy, workspace: Path, program: Program
-) -> None:
-    """A proxy remembers that nothing is there."""
-    assert program.run("plan", workspace, "--go-proxy", goproxy.url).code == 0
-    assert goproxy.recorder.exchanges == []
-    publish(program, workspace, goproxy)
-    assert {exchange.status for exchange in goproxy.recorder.exchanges} == {200}
-
-
-def test_what_a_tag_names_builds_by_itself(
-    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
-) -> None:
-    """Its go.mod requires the planned versions, and its go.sum is complete: nothing is written."""
-    assert publish(program, workspace, goproxy).code == 0
-    checkout = tmp_path / "checkout"
-    git(
-        tmp_path,
-        "clone",
-        "--quiet",
-        "--branch",
-        "demo-docs/v1.0.0",
-        str(goproxy.forge.bare),
-        "checkout",
-    )
+def build_from_tags(where: Path, server: GoProxy, *names: str) -> None:
+    """Each go.mod requires the planned versions, each go.sum is complete: nothing is written."""
+    git(where, "clone", "--quiet", str(server.forge.bare), "checkout")
+    checkout = where / "checkout"
     environment = go_environment(
-        tmp_path / "go home", GOPROXY=goproxy.url, GOFLAGS="-mod=readonly -modcacherw"
+        where / "go home", GOPROXY=server.url, GOFLAGS="-mod=readonly -modcacherw"
     )
-    for name in TWELVE:
+    for name in names:
         git(checkout, "checkout", "--quiet", f"{name}/v1.0.0")
         go(checkout / name, "build", "./...", environment=environment)
-        go(checkout / name, "mod", "verify", environment=environment)
         assert git(checkout, "status", "--porcelain") == ""
         assert "v0.0.0" not in (checkout / name / "go.mod").read_text()
 
@@ -139,9 +145,13 @@ def test_a_moved_tag_is_refused(goproxy: GoProxy, workspace: Path, program: Prog
     assert git(goproxy.forge.bare, "rev-parse", "demo-http/v1.0.0") == stranger
 
 
-@pytest.mark.parametrize("last", ["run_started", "planned", "built", "intent", ""])
+# Before the first build a run has nothing to go on with; one that dies after its push is below.
+_EARLY_AND_LATE = ("run_started", "planned", "") if SEARCHING else ()
+
+
+@pytest.mark.parametrize("last", ["built", "intent", *_EARLY_AND_LATE])
 def test_a_killed_run_is_finished_by_the_next(
-    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path, last: str
+    goproxy: GoProxy, workspace: Path, program: Program, last: str
 ) -> None:
     """R18, R21: when this is on record, or when the tags have been pushed."""
     journal = workspace / ".releasekit" / "journal.jsonl"
@@ -156,8 +166,7 @@ def test_a_killed_run_is_finished_by_the_next(
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) <= {"published", "already-published"}
     pushed = [tag for push in goproxy.forge.pushes() for tag in push]
-    assert sorted(pushed) == [f"refs/tags/{name}/v1.0.0" for name in sorted(TWELVE)]
-    assert install(tmp_path / "user", goproxy.url, "demo-docs").startswith("demo-docs")
+    assert sorted(pushed) == [f"refs/tags/{name}/v1.0.0" for name in sorted(FEW)]
 
 
 def hook(server: GoProxy, name: str, script: str) -> Path:
@@ -185,32 +194,11 @@ def killed_after_the_push(program: Program, workspace: Path, server: GoProxy, ho
     made.unlink()
     assert done.returncode == -signal.SIGKILL, done.stdout
     wait_for_orphans(workspace)
-    assert len(server.forge.tags()) == len(TWELVE)
+    assert len(server.forge.tags()) == len(FEW)
 
 
 def entries(workspace: Path) -> dict[str, HistoryEntry]:
     return {key[0].name: it for key, it in read_history(workspace / ".releasekit").entries.items()}
-
-
-def test_every_module_of_a_push_is_on_record_before_it(
-    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
-) -> None:
-    """R14: the journal as it is when the remote is about to take the first tag."""
-    then = tmp_path / "then"
-    then.mkdir()
-    journal = workspace / ".releasekit" / "journal.jsonl"
-    hook(goproxy, "pre-receive", f"cp '{journal}' '{then}/journal.jsonl'")
-    assert publish(program, workspace, goproxy).code == 0
-    for name, entry in read_history(then).entries.items():
-        assert entry.intent is not None, name
-        assert entry.intent.digests == {it.filename: it.sha256 for it in entry.artifacts}
-        assert len(entry.intent.digests) == 4
-        assert entry.outcome is None
-        assert entry.uncertain
-    assert {key[0].name for key in read_history(then).entries} == set(NAMES.values())
-    after = entries(workspace)
-    assert {it.outcome for it in after.values()} == {Outcome.PUBLISHED}
-    assert not any(it.uncertain for it in after.values())
 
 
 def test_a_run_that_died_with_its_push_has_published_all_of_it(
@@ -224,7 +212,7 @@ def test_a_run_that_died_with_its_push_has_published_all_of_it(
     assert run.outcomes == dict.fromkeys(NAMES.values(), "already-published")
     reasons = {run.row(name)["reason"] for name in NAMES.values()}
     assert reasons <= {"on the registry, as built before", "the registry shows our bytes"}
-    assert [len(push) for push in goproxy.forge.pushes() if push] == [len(TWELVE)]
+    assert [len(push) for push in goproxy.forge.pushes() if push] == [len(FEW)]
     assert not any(it.uncertain for it in entries(workspace).values())
 
 
@@ -249,22 +237,21 @@ def test_only_the_tag_that_is_refused_fails(
     hook(goproxy, "update", '[ "$1" != refs/tags/demo-http/v1.0.0 ] || { echo hands off; exit 1; }')
     run = publish(program, workspace, goproxy)
     assert run.code == 1
-    blocked = {"demo-auth", "demo-api", "demo-cli", "demo-docs"}
-    for name, module in NAMES.items():
-        expected = "blocked" if name in blocked else "published"
-        assert run.outcomes[module] == ("failed" if name == "demo-http" else expected), name
+    outcomes = {NAMES["demo-http"]: "failed", NAMES["demo-docs"]: "blocked"}
+    assert run.outcomes == dict.fromkeys(NAMES.values(), "published") | outcomes
     assert "hands off" in run.row(NAMES["demo-http"])["reason"]
-    assert sorted(goproxy.forge.tags()) == [
-        f"{name}/v1.0.0" for name in sorted(set(TWELVE) - blocked - {"demo-http"})
-    ]
+    assert goproxy.forge.tags().keys() == {"demo-base/v1.0.0", "demo-lone/v1.0.0"}
 
 
-def test_what_a_refused_push_left_undone_may_change(
+def test_a_refused_push_is_one_clear_message_and_what_it_left_undone_may_change(
     goproxy: GoProxy, workspace: Path, program: Program
 ) -> None:
     """R14: the journal knows of every module that nothing of it was sent."""
     made = hook(goproxy, "pre-receive", "echo tags are made by robots only >&2\nexit 1")
-    assert publish(program, workspace, goproxy, "--failure-policy", "stop").code == 1
+    run = publish(program, workspace, goproxy, "--failure-policy", "stop")
+    assert run.code == 1
+    assert "tags are made by robots only" in run.row(NAMES["demo-base"])["reason"]
+    assert goproxy.forge.tags() == {}
     assert not any(it.uncertain for it in entries(workspace).values())
     made.unlink()
     (workspace / "demo-base" / "more.go").write_text("package demobase\n")
@@ -280,27 +267,14 @@ def test_only_what_changed_is_released_later(
     """A module that is published already keeps its hashes, whatever its directory holds by now."""
     assert publish(program, workspace, goproxy).code == 0
     (workspace / "demo-base" / "later.go").write_text("package demobase\n")
-    (workspace / "demo-io" / "VERSION").write_text("1.1.0\n")
+    (workspace / "demo-http" / "VERSION").write_text("1.1.0\n")
     commit_and_push(workspace, goproxy.forge, "Later")
     run = publish(program, workspace, goproxy)
     assert run.code == 0, run.out + run.err
-    assert {name for name, how in run.outcomes.items() if how == "published"} == {NAMES["demo-io"]}
-    printed = install(tmp_path / "user", goproxy.url, "demo-io", version="v1.1.0")
-    assert printed == "demo-io demo-base\n"
-
-
-def test_a_directory_is_a_proxy(
-    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
-) -> None:
-    where = tmp_path / "served"
-    run = program.run("publish", workspace, "--registry", f"dir:{where}")
-    assert run.code == 0, run.out + run.err
-    again = program.run("publish", workspace, "--registry", f"dir:{where}")
-    assert again.results["result"] == "noop"
-    assert goproxy.forge.tags() == {}
-    assert install(tmp_path / "a", (where / "go").as_uri(), "demo-docs").startswith("demo-docs")
-    with static_server(where / "go") as url:
-        assert install(tmp_path / "b", url, "demo-docs").startswith("demo-docs")
+    published = {name for name, how in run.outcomes.items() if how == "published"}
+    assert published == {NAMES["demo-http"]}
+    printed = install(tmp_path / "user", goproxy.url, "demo-http", version="v1.1.0")
+    assert printed == "demo-http demo-base\n"
 
 
 @pytest.fixture
@@ -369,8 +343,8 @@ def test_no_module_of_a_cycle_goes_out_without_the_others(
     }
 
 
-def test_modules_that_require_one_another_go_into_a_directory(
-    ring: Path, program: Program, tmp_path: Path
+def test_modules_that_require_one_another_go_into_a_directory_which_is_a_proxy(
+    goproxy: GoProxy, ring: Path, program: Program, tmp_path: Path
 ) -> None:
     """R7, R19"""
     where = tmp_path / "served"
@@ -378,18 +352,9 @@ def test_modules_that_require_one_another_go_into_a_directory(
     assert run.code == 0, run.out + run.err
     again = program.run("publish", ring, "--registry", f"dir:{where}")
     assert again.results["result"] == "noop", again.out + again.err
-    assert use_both(tmp_path / "user", (where / "go").as_uri()) == "text core"
-
-
-def test_a_remote_that_does_not_let_us_is_one_clear_message(
-    goproxy: GoProxy, workspace: Path, program: Program
-) -> None:
-    hook(goproxy, "pre-receive", "echo tags are made by robots only >&2\nexit 1")
-    run = publish(program, workspace, goproxy)
-    assert run.code == 1
-    assert "tags are made by robots only" in run.row(NAMES["demo-base"])["reason"]
-    assert run.outcomes[NAMES["demo-docs"]] == "blocked"
     assert goproxy.forge.tags() == {}
+    with static_server(where / "go") as url:
+        assert use_both(tmp_path / "user", url) == "text core"
 
 
 def test_a_remote_that_is_not_there_is_one_clear_message(
@@ -406,12 +371,12 @@ def test_a_remote_that_is_not_there_is_one_clear_message(
 def test_uncommitted_code_is_never_published(
     goproxy: GoProxy, workspace: Path, program: Program
 ) -> None:
-    (workspace / "demo-io" / "more.go").write_text("package demoio\n")
+    (workspace / "demo-http" / "more.go").write_text("package demohttp\n")
     run = publish(program, workspace, goproxy)
     assert run.code == 1
-    assert "demo-io/more.go is not committed" in run.row(NAMES["demo-io"])["reason"]
-    assert run.outcomes[NAMES["demo-store"]] == "blocked"
-    assert run.outcomes[NAMES["demo-net"]] == "published"
+    assert "demo-http/more.go is not committed" in run.row(NAMES["demo-http"])["reason"]
+    assert run.outcomes[NAMES["demo-docs"]] == "blocked"
+    assert run.outcomes[NAMES["demo-lone"]] == "published"
 
 
 def test_the_example_can_be_installed(tmp_path: Path) -> None:

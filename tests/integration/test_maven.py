@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from integration.recorder import Exchange, Recorder
     from workspaces import Run
 
-GET = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
 EFFECTIVE = "org.apache.maven.plugins:maven-help-plugin:3.5.1:effective-pom"
 NAMES = {f"{GROUP}:{artifact}" for artifact in NEEDS}
+SIGNED = "sign = true\nsources = true\njavadoc = true\n"
 SMALL_NAMES = {f"{GROUP}:{artifact}" for artifact in reactor.needs_of(reactor.SMALL)}
 
 
@@ -50,9 +50,38 @@ def workspace(tmp_path: Path) -> Path:
     return reactor.write(tmp_path / "a workspace")
 
 
+@pytest.fixture(scope="module")
+def gnupg() -> Iterator[Path]:
+    """A keyring with one key, which has no passphrase, where no build can write."""
+    home = Path(tempfile.mkdtemp(prefix="releasekit-gnupg-", dir="/var/tmp"))
+    gpg = [str(require_tool("gpg")), "--homedir", str(home), "--batch"]
+    make = ["--passphrase", "", "--quick-generate-key", "Releaser <releaser@example.invalid>"]
+    subprocess.run([*gpg, *make], check=True, capture_output=True)
+    yield home
+    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
+    shutil.rmtree(home, ignore_errors=True)  # the agent removes its sockets meanwhile
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, gnupg: Path) -> Path:
+    """The small reactor, built and signed by a dry run."""
+    require_tool("mvn")
+    place = tmp_path_factory.mktemp("built")
+    root = reactor.write(place / "workspace", reactor.SMALL)
+    # Where a test publishes to is none of the sources: what is built stays theirs.
+    (root / ".git" / "info" / "exclude").write_text("releasekit.toml\n")
+    (root / "releasekit.toml").write_text(f"[maven]\n{SIGNED}")
+    (place / "home").mkdir()
+    known = Program(place / "home", {**reactor.environment(), "GNUPGHOME": str(gnupg)})
+    run = known.run("publish", root, "--registry", f"dir:{place / 'registry'}", "--dry-run")
+    assert run.code == 0, run.out + run.err
+    return root
+
+
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
-    return reactor.write(tmp_path / "a small workspace", reactor.SMALL)
+def small(tmp_path: Path, built: Path) -> Path:
+    """A copy of it, which is published without being built again."""
+    return shutil.copytree(built, tmp_path / "a small workspace")
 
 
 @pytest.fixture
@@ -99,10 +128,13 @@ def fresh_repository(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_release_in_order_once_and_back(
+def test_a_release_in_order_once_readable_by_itself_and_back(
     maven_server: MavenServer, workspace: Path, program: Program, tmp_path: Path
 ) -> None:
     """R1, R2, R19, R25"""
+    metadata = maven_server.files / "com/example/acme/acme-core/maven-metadata.xml"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text(_NEWER)
     before = {path: path.read_bytes() for path in workspace.rglob("pom.xml")}
     first = publish(program, workspace, maven_server, "--concurrency", "3")
     assert first.code == 0, first.out + first.err
@@ -121,20 +153,33 @@ def test_a_release_in_order_once_and_back(
     assert second.results["result"] == "noop", second.out
     assert [it for it in maven_server.recorder.exchanges if it.method != "GET"] == []
 
+    assert_readable(maven_server.files / "com/example/acme")
+    page = metadata.read_text()
+    assert page.index(f"<version>{VERSION}<") < page.index("<version>1.5.0<")
+    assert "<latest>1.5.0</latest>" in page
+
     repository = fresh_repository(tmp_path)
-    coordinates = f"-Dartifact={GROUP}:acme-web:{VERSION}"
-    where = f"-DremoteRepositories=released::::{maven_server.url}"
-    reactor.mvn(tmp_path, GET, where, coordinates, repository=repository)
-    assert (repository / "com/example/acme/acme-core" / VERSION).is_dir()
     reactor.dependent(tmp_path / "user", maven_server.url)
     reactor.mvn(tmp_path / "user", "compile", repository=repository)
+    assert (repository / "com/example/acme/acme-core" / VERSION).is_dir()
 
 
-def test_what_is_deployed_can_be_read_without_the_workspace(
-    maven_server: MavenServer, workspace: Path, program: Program
-) -> None:
-    assert publish(program, workspace, maven_server).code == 0
-    home = maven_server.files / "com/example/acme"
+# Of a line that somebody has released already.
+_NEWER = """\
+<metadata>
+  <groupId>com.example.acme</groupId>
+  <artifactId>acme-core</artifactId>
+  <versioning>
+    <latest>1.5.0</latest>
+    <release>1.5.0</release>
+    <versions><version>1.5.0</version></versions>
+  </versioning>
+</metadata>
+"""
+
+
+def assert_readable(home: Path) -> None:
+    """Without the workspace."""
     for artifact in NEEDS:
         directory = home / artifact / VERSION
         page = (directory / f"{artifact}-{VERSION}.pom").read_text()
@@ -152,21 +197,8 @@ def test_what_is_deployed_can_be_read_without_the_workspace(
     assert not (home / "acme-internal").exists()
 
 
-def test_the_next_release_is_merged_into_the_metadata(
-    maven_server: MavenServer, small: Path, program: Program
-) -> None:
-    assert publish(program, small, maven_server).code == 0
-    config = small / ".mvn" / "maven.config"
-    config.write_text(config.read_text().replace(VERSION, "1.3.9"))
-    git(small, "commit", "--quiet", "--all", "--message", "An older line")
-    assert publish(program, small, maven_server).code == 0
-    page = (maven_server.files / "com/example/acme/acme-core/maven-metadata.xml").read_text()
-    assert page.index("<version>1.3.9<") < page.index(f"<version>{VERSION}<")
-    assert f"<latest>{VERSION}</latest>" in page
-
-
 def test_a_bad_network_costs_nothing_but_time(
-    maven_server: MavenServer, workspace: Path, program: Program
+    maven_server: MavenServer, small: Path, program: Program
 ) -> None:
     """R12, R15, R16"""
     maven_server.recorder.faults.extend(
@@ -180,14 +212,14 @@ def test_a_bad_network_costs_nothing_but_time(
                 headers=(("Retry-After", "0"),),
             ),
             Fault(kind="lost", method="PUT", path=r".*/acme-core.*\.pom"),
-            Fault(kind="lost", method="PUT", path=r".*/acme-http.*\.jar"),
-            Fault(kind="lost", method="PUT", path=r".*/acme-text/maven-metadata\.xml"),
-            Fault(kind="reset", method="PUT", path=r".*/acme-web.*\.jar\.sha1"),
+            Fault(kind="lost", method="PUT", path=r".*/acme-core.*\.jar"),
+            Fault(kind="lost", method="PUT", path=r".*/acme-core/maven-metadata\.xml"),
+            Fault(kind="reset", method="PUT", path=r".*/acme-core.*\.jar\.sha1"),
             Fault(kind="lost", method="PUT", path=r".*/acme-bom.*\.pom\.sha1"),
             Fault(kind="status", status=502, method="GET"),
         ]
     )
-    run = publish(program, workspace, maven_server)
+    run = publish(program, small, maven_server)
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
     assert not maven_server.recorder.faults
@@ -207,28 +239,20 @@ def test_wrong_credentials_are_one_clear_message(
     assert "wrong-password" not in run.out + run.err + str(run.results)
 
 
-def test_missing_credentials_are_found_before_anything_is_built(
-    maven_server: MavenServer, workspace: Path, program: Program
-) -> None:
-    run = program.run("publish", workspace, "--maven-registry", maven_server.url)
-    assert run.code == 3
-    assert "RELEASEKIT_MAVEN_PASSWORD" in run.err
-    assert not (workspace / ".releasekit" / "dist").exists()
-
-
 def test_a_killed_run_is_finished_by_the_next(
-    maven_server: MavenServer, workspace: Path, program: Program
+    maven_server: MavenServer, program: Program, tmp_path: Path
 ) -> None:
     """R14, R18: the second run sends what the first one built, and builds nothing."""
+    workspace = reactor.write(tmp_path / "workspace", reactor.SMALL)
     maven_server.recorder.faults.append(
-        Fault(kind="held", method="PUT", path=r".*acme-http.*\.jar")
+        Fault(kind="held", method="PUT", path=r".*acme-core.*\.jar")
     )
     known = Program(program.home, {**program.environment, **maven_server.environment})
     journal = workspace / ".releasekit" / "journal.jsonl"
 
     def is_under_way() -> bool:
         built = journal.read_text().count('"event":"built"') if journal.exists() else 0
-        return maven_server.recorder.holding == 1 and built == len(NEEDS)
+        return maven_server.recorder.holding == 1 and built == len(SMALL_NAMES)
 
     known.kill_once(is_under_way, workspace, "--maven-registry", maven_server.url)
     maven_server.recorder.let_go()
@@ -238,13 +262,13 @@ def test_a_killed_run_is_finished_by_the_next(
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) <= {"published", "already-published"}
     assert sorted((workspace / ".releasekit" / "logs").rglob("*.log")) == logs
-    assert publish(program, workspace, maven_server).results["result"] == "noop"
 
 
 def test_a_build_that_dies_with_pinned_poms_gives_them_back(
-    maven_server: MavenServer, workspace: Path, program: Program, tmp_path: Path
+    maven_server: MavenServer, program: Program, tmp_path: Path
 ) -> None:
     """R22, R27: of a run killed while mvn works; mvn keeps the lock until it has ended."""
+    workspace = reactor.write(tmp_path / "workspace", reactor.PAIR)
     pom = workspace / "text" / "pom.xml"
     version = "<version>${project.version}</version>"
     assert pom.read_text().count(version) == 1
@@ -255,8 +279,8 @@ def test_a_build_that_dies_with_pinned_poms_gives_them_back(
     programs, begun, go_on = tmp_path / "bin", tmp_path / "begun", tmp_path / "go-on"
     programs.mkdir()
     (programs / "mvn").write_text(
-        f"#!/bin/sh\ntouch '{begun}'\nuntil [ -e '{go_on}' ]; do sleep 0.05; done\n"
-        f"exec '{require_tool('mvn')}' \"$@\"\n"
+        f"#!/bin/sh\n[ -e '{begun}' ] || set -- --version\ntouch '{begun}'\n"
+        f"until [ -e '{go_on}' ]; do sleep 0.05; done\nexec '{require_tool('mvn')}' \"$@\"\n"
     )
     (programs / "mvn").chmod(0o755)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
@@ -283,20 +307,15 @@ def test_a_build_that_dies_with_pinned_poms_gives_them_back(
 
 
 def test_a_static_directory_serves_what_was_published(
-    workspace: Path, program: Program, tmp_path: Path
+    small: Path, program: Program, tmp_path: Path
 ) -> None:
     served = tmp_path / "served"
-    run = program.run("publish", workspace, "--registry", f"dir:{served}")
+    run = program.run("publish", small, "--registry", f"dir:{served}")
     assert run.code == 0, run.out + run.err
-    again = program.run("publish", workspace, "--registry", f"dir:{served}")
-    assert again.results["result"] == "noop"
     repository = fresh_repository(tmp_path)
-    where = f"-DremoteRepositories=released::::{(served / 'maven').as_uri()}"
-    coordinates = f"-Dartifact={GROUP}:acme-web:{VERSION}"
-    reactor.mvn(tmp_path, GET, where, coordinates, repository=repository)
-    shutil.rmtree(repository / "com" / "example")
     with static_server(served / "maven") as url:
-        reactor.dependent(tmp_path / "user", f"{url}/")
+        used = {"artifact": "acme-core", "name": "acme.Core.NAME"}
+        reactor.dependent(tmp_path / "user", f"{url}/", **used)
         reactor.mvn(tmp_path / "user", "compile", repository=repository)
 
 
@@ -335,9 +354,10 @@ def test_what_a_build_attaches_after_packaging_is_published(
 
 @pytest.mark.parametrize("hard", [True, False])
 def test_what_is_built_goes_out_unless_the_configuration_of_a_pom_keeps_it(
-    tmp_path: Path, workspace: Path, program: Program, hard: bool
+    tmp_path: Path, program: Program, hard: bool
 ) -> None:
     """No option of mvn beats what is written into a plugin's configuration."""
+    workspace = reactor.write(tmp_path / "workspace", reactor.PAIR)
     (workspace / "text" / "src" / "main" / "java" / "acme" / "Text.java").write_text("nonsense")
     pom = workspace / "pom.xml"
     at_end = "<deployAtEnd>true</deployAtEnd>"
@@ -355,40 +375,12 @@ def test_what_is_built_goes_out_unless_the_configuration_of_a_pom_keeps_it(
     assert (run.outcomes[f"{GROUP}:acme-core"] == "published") is not hard
 
 
-@pytest.fixture
-def gnupg() -> Iterator[Path]:
-    """A keyring with one key, which has no passphrase, where no build can write."""
-    home = Path(tempfile.mkdtemp(prefix="releasekit-gnupg-", dir="/var/tmp"))
-    gpg = [str(require_tool("gpg")), "--homedir", str(home), "--batch"]
-    make = ["--passphrase", "", "--quick-generate-key", "Releaser <releaser@example.invalid>"]
-    subprocess.run([*gpg, *make], check=True, capture_output=True)
-    yield home
-    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=True)
-    shutil.rmtree(home, ignore_errors=True)  # the agent removes its sockets meanwhile
-
-
-def test_what_is_signed_verifies_and_carries_sources_and_javadoc(
-    maven_server: MavenServer, workspace: Path, program: Program, gnupg: Path
-) -> None:
-    options = "[maven]\nsign = true\nsources = true\njavadoc = true\n"
-    (workspace / "releasekit.toml").write_text(options)
-    run = publish(program, workspace, maven_server, GNUPGHOME=str(gnupg))
-    assert run.code == 0, run.out + run.err
-    directory = maven_server.files / f"com/example/acme/acme-web/{VERSION}"
-    names = {".pom", ".jar", "-sources.jar", "-javadoc.jar"}
-    for name in names:
-        path = directory / f"acme-web-{VERSION}{name}"
-        verify = ["--verify", str(path) + ".asc", str(path)]
-        gpg = [str(require_tool("gpg")), "--homedir", str(gnupg), "--batch"]
-        subprocess.run([*gpg, *verify], check=True, capture_output=True)
-    assert publish(program, workspace, maven_server).results["result"] == "noop"
-
-
 def test_gpg_obeys_nothing_that_a_build_wrote(
-    small: Path, program: Program, tmp_path: Path, gnupg: Path
+    program: Program, tmp_path: Path, gnupg: Path
 ) -> None:
     """R50: it is refused before anything is built; with files of the user's own it signs."""
     require_landlock()
+    small = reactor.write(tmp_path / "workspace", reactor.SMALL)
     (small / "releasekit.toml").write_text("[maven]\nsign = true\n")
     ran = tmp_path / "ran"
     mine = tmp_path / "bin" / "gpg"
@@ -410,29 +402,32 @@ def test_gpg_obeys_nothing_that_a_build_wrote(
     run = releaser.run("publish", small, "--registry", f"dir:{tmp_path / 'registry'}")
     assert run.code == 0, run.out + run.err
     signatures = list((tmp_path / "registry").glob("**/*.asc"))
-    for path in signatures:
-        verify = ["gpg", "--homedir", str(gnupg), "--verify", str(path), str(path.with_suffix(""))]
-        subprocess.run(verify, check=True, capture_output=True)
     assert len(signatures) >= len(SMALL_NAMES)
+    for path in signatures:
+        assert_signed(path.with_suffix(""), gnupg)
+
+
+def assert_signed(path: Path, gnupg: Path) -> None:
+    verify = ["gpg", "--homedir", str(gnupg), "--verify", f"{path}.asc", str(path)]
+    subprocess.run(verify, check=True, capture_output=True)
 
 
 def through_portal(
     program: Program, workspace: Path, portal: PortalServer, *more: str, **environment: str
 ) -> Run:
     (workspace / "releasekit.toml").write_text(
-        '[maven]\napi = "portal"\nsign = true\nsources = true\njavadoc = true\n'
-        f'repository = "{portal.repository}"\n'
+        f'[maven]\napi = "portal"\nrepository = "{portal.repository}"\n{SIGNED}'
     )
     known = Program(program.home, {**program.environment, **portal.environment, **environment})
     registry = ["--maven-registry", portal.url, "--retry-base-delay", "0.05s"]
     return known.run("publish", workspace, *registry, *more)
 
 
-def test_the_portal_gets_one_bundle_which_is_checked_and_then_published(
-    portal_server: PortalServer, small: Path, program: Program, gnupg: Path
+def test_the_portal_gets_one_signed_bundle_which_is_checked_and_then_published(
+    portal_server: PortalServer, small: Path, program: Program, gnupg: Path, tmp_path: Path
 ) -> None:
     """R1, R19: no package waits for another one, and none is visible before all of them are."""
-    run = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
+    run = through_portal(program, small, portal_server)
     assert run.code == 0, run.out + run.err
     assert run.outcomes == dict.fromkeys(SMALL_NAMES, "published")
     (deployed,) = portal_server.deployments.values()
@@ -442,9 +437,14 @@ def test_the_portal_gets_one_bundle_which_is_checked_and_then_published(
     assert len(poms) == len(SMALL_NAMES)
     assert portal_server.requests.count("POST upload") == 1
     assert portal_server.requests.count("POST deployment") == 1
-    again = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
+    again = through_portal(program, small, portal_server)
     assert again.results["result"] == "noop"
     assert portal_server.requests.count("POST upload") == 1
+    for kind in (".pom", ".jar", "-sources.jar", "-javadoc.jar"):
+        path = tmp_path / f"acme-core-{VERSION}{kind}"
+        for each in (path, Path(f"{path}.asc")):
+            each.write_bytes(deployed.files[f"com/example/acme/acme-core/{VERSION}/{each.name}"])
+        assert_signed(path, gnupg)
 
 
 def approve(program: Program, workspace: Path, portal: PortalServer, results: Path) -> Run:
@@ -458,7 +458,6 @@ def test_what_waits_at_the_portal_is_published_by_a_person(
     portal_server: PortalServer,
     small: Path,
     program: Program,
-    gnupg: Path,
     tmp_path: Path,
     *,
     by_hand: bool,
@@ -466,8 +465,7 @@ def test_what_waits_at_the_portal_is_published_by_a_person(
     """R19: no run publishes it, or uploads it twice; once a person has, there is nothing to do."""
 
     def stage() -> Run:
-        more = ("--stage", "always")
-        return through_portal(program, small, portal_server, *more, GNUPGHOME=str(gnupg))
+        return through_portal(program, small, portal_server, "--stage", "always")
 
     run = stage()
     assert run.code == 0, run.out + run.err
@@ -497,11 +495,11 @@ def test_what_waits_at_the_portal_is_published_by_a_person(
 
 
 def test_what_the_portal_refuses_is_told_in_its_words_and_nothing_is_published(
-    portal_server: PortalServer, small: Path, program: Program, gnupg: Path
+    portal_server: PortalServer, small: Path, program: Program
 ) -> None:
-    taken = f"com/example/acme/acme-core/{VERSION}/acme-core-{VERSION}-javadoc.jar"
+    taken = f"com/example/acme/acme-core/{VERSION}/acme-core-{VERSION}-tests.jar"
     portal_server.files[taken] = b"somebody else's"
-    run = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
+    run = through_portal(program, small, portal_server)
     assert run.code == 1
     assert "Component already exists" in run.out
     assert set(run.outcomes.values()) <= {"failed", "blocked"}
@@ -511,17 +509,12 @@ def test_what_the_portal_refuses_is_told_in_its_words_and_nothing_is_published(
 
 @pytest.mark.parametrize(("path", "uploads"), [(".*upload.*", 2), (".*/deployment/.*", 1)])
 def test_an_answer_of_the_portal_that_gets_lost_publishes_nothing_twice(
-    portal_server: PortalServer,
-    small: Path,
-    program: Program,
-    gnupg: Path,
-    path: str,
-    uploads: int,
+    portal_server: PortalServer, small: Path, program: Program, path: str, uploads: int
 ) -> None:
     """R15, R16: what is visible only in part is on its way, and is not sent again."""
     assert portal_server.recorder is not None
     portal_server.recorder.faults.append(Fault(kind="lost", method="POST", path=path))
-    run = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
+    run = through_portal(program, small, portal_server)
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
     states = [deployed.state for deployed in portal_server.deployments.values()]
@@ -531,15 +524,15 @@ def test_an_answer_of_the_portal_that_gets_lost_publishes_nothing_twice(
 
 
 def test_a_build_that_fails_keeps_the_whole_release_from_the_portal(
-    portal_server: PortalServer, workspace: Path, program: Program, gnupg: Path
+    portal_server: PortalServer, small: Path, program: Program, gnupg: Path
 ) -> None:
     """R6"""
-    (workspace / "text" / "src" / "main" / "java" / "acme" / "Text.java").write_text("nonsense")
-    run = through_portal(program, workspace, portal_server, GNUPGHOME=str(gnupg))
+    (small / "core" / "src" / "main" / "java" / "acme" / "Core.java").write_text("nonsense")
+    run = through_portal(program, small, portal_server, GNUPGHOME=str(gnupg))
     assert run.code == 1
-    assert run.outcomes[f"{GROUP}:acme-text"] == "failed"
-    assert run.outcomes[f"{GROUP}:acme-web"] == "failed"
-    assert "one deployment" in run.row(f"{GROUP}:acme-core")["reason"]
+    assert run.outcomes[f"{GROUP}:acme-core"] == "failed"
+    assert run.outcomes[f"{GROUP}:acme-bom"] == "failed"
+    assert "one deployment" in run.row(f"{GROUP}:acme-parent")["reason"]
     assert portal_server.deployments == {}
 
 

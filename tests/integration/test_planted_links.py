@@ -6,33 +6,30 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import SEARCHING
+from hostile.builds import TOOLS
+from hostile.planted import project
 from releasekit.__main__ import main
-from workspaces import git, uv_workspace
+from workspaces import git
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOOK = """
-import os, pathlib
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-
-class Hook(BuildHookInterface):
-    def initialize(self, version, build_data):
-        place = pathlib.Path({place!r})
-        if place.is_symlink():
-            return
+PLANT = """
+def build_sdist(directory, *_):
+    place = Path({place!r})
+    if not place.is_symlink():
         if os.path.lexists(place):
             place.rename({aside!r})
         place.parent.mkdir(parents=True, exist_ok=True)
         place.symlink_to({target!r})
+    return sdist(directory)
 """
-# Where a link of a build of `demo-a` lies, and what it leads to in a directory of others.
+# Where a link of a build of `core` lies, and what it leads to in a directory of others.
 PLACES = {
     "dist": "dist",
-    "dist/pypi": "dist/pypi",
-    "dist/pypi/demo-b": "dist/pypi/demo-b",
-    "dist/pypi/demo-b/1.0.0": "dist/pypi/demo-b/1.0.0",
-    "dist/pypi/demo-b/.1.0.0.building": "dist/pypi/demo-b/1.0.0",
+    "dist/pypi/app/1.0.0": "dist/pypi/app/1.0.0",
+    "dist/pypi/app/.1.0.0.building": "dist/pypi/app/1.0.0",
     "backup": "backup",
     "journal.jsonl": "file",
     "results.json": "file",
@@ -41,6 +38,8 @@ PLACES = {
     "work": "dist",
     ".gitignore": "file",
 }
+if SEARCHING:  # a directory in between is opened as the first one is
+    PLACES |= {"dist/pypi": "dist/pypi", "dist/pypi/app": "dist/pypi/app"}
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -48,25 +47,18 @@ def test_no_link_that_a_build_plants_is_followed(
     tmp_path: Path, place: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R52: nothing at its end is read, written or deleted, and no traceback."""
-    workspace = uv_workspace(tmp_path / "w", {"demo-a": (), "demo-b": ("demo-a",)})
-    state, elsewhere = workspace / ".releasekit", tmp_path / "elsewhere"
-    for directory in ("dist/pypi/demo-b/1.0.0", "backup/pypi", "logs"):
+    state, elsewhere = tmp_path / "w" / ".releasekit", tmp_path / "elsewhere"
+    for directory in ("dist/pypi/app/1.0.0", "backup/pypi", "logs"):
         (elsewhere / directory).mkdir(parents=True)
         (elsewhere / directory / "precious").write_bytes(b"precious")
     (elsewhere / "file").write_bytes(b"precious")
     before = tree(elsewhere)
-    member = workspace / "packages" / "demo-a"
-    (member / "hatch_build.py").write_text(
-        HOOK.format(
-            place=str(state / place),
-            aside=str(tmp_path / "aside"),
-            target=str(elsewhere / PLACES[place]),
-        )
+    plant = PLANT.format(
+        place=str(state / place),
+        aside=str(tmp_path / "aside"),
+        target=str(elsewhere / PLACES[place]),
     )
-    with (member / "pyproject.toml").open("a") as file:
-        file.write('\n[tool.hatch.build.hooks.custom]\npath = "hatch_build.py"\n')
-    git(workspace, "add", "--all")
-    git(workspace, "commit", "--quiet", "--message", "Plant")
+    workspace = two_packages(tmp_path / "w", plant)
     arguments = [str(workspace), f"--registry=dir:{tmp_path / 'r'}", "--build-concurrency=1"]
     code = main(["publish", *arguments])
     said = capsys.readouterr()
@@ -77,6 +69,21 @@ def test_no_link_that_a_build_plants_is_followed(
     if (state / place).is_symlink():
         assert main(["publish", *arguments]) == 3
         assert tree(elsewhere) == before
+
+
+def two_packages(root: Path, code: str = "") -> Path:
+    """`core` and `app`, which needs it: built by a backend beside them, to which `core` adds."""
+    root.mkdir()
+    (root / "pyproject.toml").write_text('[tool.uv.workspace]\nmembers = ["packages/*"]\n')
+    for name, needs, more in (("core", "[]", code), ("app", '["core"]', "")):
+        directory = root / "packages" / name
+        directory.mkdir(parents=True)
+        (directory / "pyproject.toml").write_text(project(name, needs=needs))
+        (directory / "backend.py").write_text(TOOLS.replace("evil.py", "backend.py") + more)
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Start")
+    return root
 
 
 def tree(root: Path) -> dict[str, bytes]:

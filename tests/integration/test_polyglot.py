@@ -20,7 +20,7 @@ from integration.polyglot import GROUP, MODULES, NEEDS, REMOTE, TAGS
 from integration.recorder import Fault
 from integration.servers import limited
 from integration.test_cargo_publish import cargo, toolchain
-from integration.test_maven import GET, fresh_repository
+from integration.test_maven import fresh_repository
 from integration.tools import require_tool
 from workspaces import PROJECT, Program, git, write_json
 
@@ -380,10 +380,6 @@ def go_runs(registries: Registries, where: Path) -> None:
 def maven_compiles(registries: Registries, where: Path) -> None:
     where.mkdir()
     repository = fresh_repository(where)
-    url = f"-DremoteRepositories=released::::{registries.maven.url}"
-    coordinates = f"-Dartifact={GROUP}:acme-client:1.3.0"
-    reactor.mvn(where, GET, url, coordinates, repository=repository)
-    assert (repository / "com/example/acme/acme-codec/1.3.0").is_dir()
     reactor.dependent(
         where / "user",
         registries.maven.url,
@@ -392,3 +388,4 @@ def maven_compiles(registries: Registries, where: Path) -> None:
         name='com.example.acme.Client.greet("you")',
     )
     reactor.mvn(where / "user", "compile", repository=repository)
+    assert (repository / "com/example/acme/acme-codec/1.3.0").is_dir()
