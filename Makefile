@@ -93,7 +93,9 @@ search: .venv ## every broken program and seeded run, then ever new seeds, for S
 	SEARCH=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal \
 		tests/simulation tests/crash/test_mutants.py tests/crash/test_real_runs.py \
 		tests/crash/test_kill_points.py tests/forge/test_killed.py tests/provenance/test_killed.py \
-		tests/hostile tests/world
+		tests/hostile tests/world \
+		tests/integration/test_go_publish.py tests/integration/test_planted_links.py \
+		tests/integration/test_hostile_answers.py tests/integration/test_spying_builds.py
 	$(BIN)/python tests/search.py $(SECONDS)
 
 # The parts: what each prints stands in docs/performance.md. Releases beside their peers are written
