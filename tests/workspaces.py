@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PROJECT = Path(__file__).parents[1]
 ENTRYPOINT = PROJECT / "entrypoint.sh"
+# All tests share it, and the environments in it; it is outside of where builds write.
+STATE = Path.home() / ".local/state/releasekit-tests/state"
 
 # Layers, a diamond, a chain and two loners: dependencies by name.
 TWELVE: Mapping[str, tuple[str, ...]] = {
@@ -140,8 +142,8 @@ class Program:
 
     @property
     def full_environment(self) -> dict[str, str]:
-        """PATH, a home without configuration, a cache and a state that all tests share, outside of
-        where builds write, and Rust's toolchain, which rustup looks for in the home.
+        """PATH, a home without configuration, a cache and a state that all tests share, and Rust's
+        toolchain, which rustup looks for in the home.
         """
         kept = {
             name: value
@@ -153,7 +155,7 @@ class Program:
         places = {
             "HOME": str(self.home),
             "XDG_CACHE_HOME": cache,
-            "XDG_STATE_HOME": str(Path.home() / ".local/state/releasekit-tests/state"),
+            "XDG_STATE_HOME": str(STATE),
             "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
             # With pip, making an environment for builds takes ten times as long.
             "RELEASEKIT_UV_PATH": str(require_tool("uv")),

@@ -7,8 +7,6 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-import pytest
-
 from harness.act import PROJECT, Repository, copy_action
 from integration.servers import pypiserver
 
@@ -28,7 +26,8 @@ def example(name: str, repository: Repository) -> None:
 
 
 def test_the_checked_out_action_publishes_and_says_so(repository: Repository) -> None:
-    """`uses: ./`, the way this repository's own workflows run it."""
+    """`uses: ./`, the way this repository's own workflows run it, and on a new machine."""
+    repository = dataclasses.replace(repository, is_new=True)
     copy_action(repository.root)
     registry = repository.beside / "registry"
     repository.workflow(
@@ -126,17 +125,23 @@ def test_a_plan_becomes_a_matrix_and_one_report(repository: Repository) -> None:
     assert again.job("publish") == again.job("report") == ""
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ("mode: publsh", 'input mode (RELEASEKIT_MODE) = "publsh" is not known; write plan, p'),
-        ("dry-run: yes please", "input dry-run (RELEASEKIT_DRY_RUN)"),
-        ("working-directory: nowhere", "nowhere does not exist"),
-    ],
-)
-def test_a_wrong_input_fails_with_one_annotation(
-    repository: Repository, given: str, says: str
-) -> None:
+WRONG = {
+    "mode: publsh": 'input mode (RELEASEKIT_MODE) = "publsh" is not known; write plan, p',
+    "dry-run: yes please": "input dry-run (RELEASEKIT_DRY_RUN)",
+    "working-directory: nowhere": "nowhere does not exist",
+}
+
+
+def test_a_wrong_input_fails_with_one_annotation(repository: Repository) -> None:
+    steps = "".join(
+        f"""
+      - id: step-{number}
+        if: always()
+        uses: org/releasekit-action@v1
+        with:
+          {given}"""
+        for number, given in enumerate(WRONG)
+    )
     repository.workflow(
         f"""
 on: push
@@ -144,24 +149,22 @@ jobs:
   publish:
     runs-on: ubuntu-latest
     steps:
-      - uses: actions/checkout@v7
-      - id: release
-        uses: org/releasekit-action@v1
-        with:
-          {given}
+      - uses: actions/checkout@v7{steps}
 """
     )
     run = repository.run("push")
     assert run.job("publish") == "failure"
-    assert run.outputs("publish", "release") == {"result": "failure"}
     errors = [e for e in run.events if e.get("command") == "error"]
-    assert len(errors) == 1
-    assert says in run.everything.replace('\\"', '"')
+    assert len(errors) == len(WRONG)
+    for number, (error, says) in enumerate(zip(errors, WRONG.values(), strict=True)):
+        assert run.outputs("publish", f"step-{number}") == {"result": "failure"}
+        assert error["stepID"][0] == f"step-{number}"
+        assert says in error["raw"], error
     assert "Traceback" not in run.log("publish")
 
 
 def test_without_uv_the_action_does_without(repository: Repository) -> None:
-    bare = dataclasses.replace(repository, with_uv=False)
+    bare = dataclasses.replace(repository, with_uv=False, is_new=True)
     bare.workflow(
         f"""
 on: push

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 # Tells how it was started, in place of the program.
 PROBE = """
 import json, os, sys
-import httpx, yaml
+import idna
 import releasekit
 
 def start():
     print(json.dumps({
         "pid": os.getpid(), "argv": sys.argv[1:], "prefix": sys.prefix,
         "version": sys.version_info[:2], "isolated": sys.flags.isolated,
-        "utf8": sys.flags.utf8_mode, "yaml": yaml.__file__, "releasekit": releasekit.__file__,
+        "utf8": sys.flags.utf8_mode, "idna": idna.__file__, "releasekit": releasekit.__file__,
         "environment": dict(os.environ),
     }))
 """
@@ -140,9 +140,7 @@ def replace_interpreter(environment: Path, code: str) -> None:
 
 
 def replace_by_link(environment: Path, code: str) -> None:
-    elsewhere = environment.parents[2] / "elsewhere"
-    environment.rename(elsewhere)
-    environment.symlink_to(elsewhere)
+    move_to_link(environment, code)
     add_module(environment, code)
 
 
@@ -156,8 +154,7 @@ def replace_by_copy(environment: Path, code: str) -> None:
 
 def move_to_link(environment: Path, _code: str) -> None:
     """Nothing is changed yet."""
-    elsewhere = environment.parents[2] / "elsewhere"
-    environment.rename(elsewhere)
+    elsewhere = environment.rename(Path(tempfile.mkdtemp(dir=environment.parents[2])) / "moved")
     environment.symlink_to(elsewhere)
 
 
@@ -194,7 +191,9 @@ def closed() -> Iterator[Path]:
 
 @pytest.fixture
 def start(tmp_path: Path, closed: Path) -> Start:
-    """With uv, Python and the probe; nothing made yet, and spaces in every path."""
+    """With uv, Python and the probe; nothing made yet, and spaces in every path. Of the packages
+    there is one, which takes a tenth of the time.
+    """
     made = Start(
         action=tmp_path / "the action",
         programs=closed / "some programs",
@@ -206,6 +205,10 @@ def start(tmp_path: Path, closed: Path) -> Start:
     made.cwd.mkdir()
     copy_action(made.action)
     (made.action / "src/releasekit/__main__.py").write_text(PROBE)
+    lock = made.action / "requirements.lock"
+    packages = re.split(r"\n(?=\S)", lock.read_text())
+    (only,) = (each for each in packages if each.startswith("idna=="))
+    lock.write_text(only + "\n")
     for name in TOOLS:
         (made.programs / name).symlink_to(real_program(name))
     (made.programs / "python3").symlink_to(real_program("python3"))
@@ -213,31 +216,17 @@ def start(tmp_path: Path, closed: Path) -> Start:
     return made
 
 
-@pytest.fixture
-def small(start: Start) -> Start:
-    """With one package only, which takes a tenth of the time."""
-    lock = start.action / "requirements.lock"
-    packages = re.split(r"\n(?=\S)", lock.read_text())
-    (only,) = (each for each in packages if each.startswith("idna=="))
-    lock.write_text(only + "\n")
-    probe = start.action / "src/releasekit/__main__.py"
-    probe.write_text(
-        PROBE.replace("httpx, yaml", "idna").replace('"yaml": yaml.__f', '"idna": idna.__f')
-    )
-    return start
-
-
-def test_verifying_has_packages_of_its_own(small: Start) -> None:
+def test_verifying_has_packages_of_its_own(start: Start) -> None:
     """R35: a release gets none of them."""
-    lock = (small.action / "requirements.lock").read_text()
-    (small.action / "requirements-verify.lock").write_text(f"# to verify\n{lock}")
+    lock = (start.action / "requirements.lock").read_text()
+    (start.action / "requirements-verify.lock").write_text(f"# to verify\n{lock}")
     places = {
-        small.probe("verify", "dist")["prefix"],
-        small.having(RELEASEKIT_MODE="verify").probe()["prefix"],
-        small.having(RELEASEKIT_MODE="verify").probe("plan")["prefix"],
-        small.probe()["prefix"],
+        start.probe("verify", "dist")["prefix"],
+        start.having(RELEASEKIT_MODE="verify").probe()["prefix"],
+        start.having(RELEASEKIT_MODE="verify").probe("plan")["prefix"],
+        start.probe()["prefix"],
     }
-    assert len(places) == len(small.environments) == 2
+    assert len(places) == len(start.environments) == 2
 
 
 def without_uv(start: Start) -> Start:
@@ -285,7 +274,7 @@ def test_nothing_in_the_user_s_repository_or_environment_is_heeded(
     if not with_uv:
         start = without_uv(start)
     evil = "raise SystemExit('the wrong module')\n"
-    for place in ("yaml/__init__.py", "httpx.py", "releasekit.py", "json.py", "sitecustomize.py"):
+    for place in ("idna/__init__.py", "releasekit.py", "json.py", "sitecustomize.py"):
         path = start.cwd / place
         path.parent.mkdir(exist_ok=True)
         path.write_text(evil)
@@ -307,20 +296,20 @@ def test_nothing_in_the_user_s_repository_or_environment_is_heeded(
     )
     before = sorted(start.cwd.rglob("*"))
     found = hostile.probe()
-    assert str(start.cwd) not in found["yaml"]
+    assert str(start.cwd) not in found["idna"]
     assert Path(found["prefix"]).parent == start.state / "releasekit"
     assert sorted(start.cwd.rglob("*")) == before
     # What the program's children may need is still there.
     assert found["environment"]["PYTHONPATH"] == str(start.cwd)
 
 
-def test_two_at_once_both_work(small: Start) -> None:
-    processes = [small.popen("plan") for _ in range(3)]
+def test_two_at_once_both_work(start: Start) -> None:
+    processes = [start.popen("plan") for _ in range(3)]
     for process in processes:
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         assert json.loads(out)["argv"] == ["plan"]
-    assert len(small.environments) == 1
+    assert len(start.environments) == 1
 
 
 def test_a_killed_start_leaves_nothing_half_made(start: Start) -> None:
@@ -354,20 +343,20 @@ def test_a_terminated_start_cleans_up(start: Start) -> None:
     assert start.environments == []
 
 
-def test_an_environment_whose_python_is_gone_is_made_again(small: Start) -> None:
-    python = Path(small.probe()["prefix"]) / "bin/python"
+def test_an_environment_whose_python_is_gone_is_made_again(start: Start) -> None:
+    python = Path(start.probe()["prefix"]) / "bin/python"
     python.unlink()
     python.symlink_to("/nowhere")
-    assert small.probe()["isolated"] == 1
-    assert len(small.environments) == 1
+    assert start.probe()["isolated"] == 1
+    assert len(start.environments) == 1
 
 
-def test_another_lock_file_is_another_environment(small: Start) -> None:
-    small.probe()
-    with (small.action / "requirements.lock").open("a") as lock:
+def test_another_lock_file_is_another_environment(start: Start) -> None:
+    start.probe()
+    with (start.action / "requirements.lock").open("a") as lock:
         lock.write("# changed\n")
-    small.probe()
-    assert len(small.environments) == 2
+    start.probe()
+    assert len(start.environments) == 2
 
 
 def test_it_may_be_started_through_symlinks(start: Start, tmp_path: Path) -> None:
@@ -393,9 +382,9 @@ def test_a_relative_state_directory_is_ignored(start: Start, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("place", ["TMPDIR", "a cache", "the current directory", "a link"])
-def test_a_state_that_builds_can_write_is_refused(small: Start, closed: Path, place: str) -> None:
+def test_a_state_that_builds_can_write_is_refused(start: Start, closed: Path, place: str) -> None:
     """One of them could make an environment there, and the record of it."""
-    start = replace(small, cwd=closed / "user repo")
+    start = replace(start, cwd=closed / "user repo")
     start.cwd.mkdir()
     start = start.having(TMPDIR=str(closed / "t"), HOME=str(closed / "home"))
     state = {
@@ -447,14 +436,16 @@ def test_uv_fetches_a_python_where_there_is_none(start: Start, tmp_path: Path) -
 def test_the_pip_that_is_there_serves(start: Start, tmp_path: Path, *, has_pip: bool) -> None:
     """Where there is none, the environment gets one: that takes three seconds more."""
     machine = tmp_path / "a machine's python"
-    options = [] if has_pip else ["--without-pip"]
-    subprocess.run([real_program("python3"), "-m", "venv", *options, str(machine)], check=True)
+    make: list[Path | str] = [UV, "venv", "--quiet", "--no-project", machine]
+    subprocess.run(
+        [*make, "--python", real_program("python3"), *(["--seed"] if has_pip else [])], check=True
+    )
     (start.programs / "python3").unlink()
     start = without_uv(start).having(RELEASEKIT_PYTHON_PATH=str(machine / "bin/python"))
     done = start.run()
     found = json.loads(done.stdout)
     assert "arning" not in done.stderr
-    assert Path(found["yaml"]).is_relative_to(found["prefix"])
+    assert Path(found["idna"]).is_relative_to(found["prefix"])
     own = [*Path(found["prefix"]).glob("lib/python*/site-packages/pip")]
     assert bool(own) is not has_pip
 
@@ -480,15 +471,15 @@ def test_index_and_wheels_are_passed_on(start: Start, tmp_path: Path) -> None:
 def test_no_file_of_the_environment_is_in_a_cache_too(start: Start) -> None:
     """R50: builds may write to uv's cache, and a hard link would be one file with two names."""
     start.probe()
-    files = [path for path in start.state.rglob("site-packages/httpx/*.py") if path.is_file()]
+    files = [path for path in start.state.rglob("site-packages/idna/*.py") if path.is_file()]
     assert files
     assert {path.stat().st_nlink for path in files} == {1}
 
 
-def test_a_package_that_a_build_rewrote_in_uv_s_cache_is_not_installed(small: Start) -> None:
+def test_a_package_that_a_build_rewrote_in_uv_s_cache_is_not_installed(start: Start) -> None:
     """uv compares what it has unpacked there with no digest again."""
-    home = small.state.parent / "home"
-    cache, other, lock = home / ".cache/uv", home / "other", small.action / "requirements.lock"
+    home = start.state.parent / "home"
+    cache, other, lock = home / ".cache/uv", home / "other", start.action / "requirements.lock"
     with_cache = {**os.environ, "UV_CACHE_DIR": str(cache)}
     make: list[Path | str] = [UV, "venv", "--quiet", "--no-project", other]
     install: list[Path | str] = [UV, "pip", "sync", "--quiet", "--python", other, lock]
@@ -496,49 +487,48 @@ def test_a_package_that_a_build_rewrote_in_uv_s_cache_is_not_installed(small: St
         subprocess.run(command, env=with_cache, check=True)
     (unpacked,) = cache.rglob("idna/__init__.py")
     unpacked.unlink()
-    unpacked.write_text(poison(small))
+    unpacked.write_text(poison(start))
     for variables in ({"HOME": str(home)}, {"UV_CACHE_DIR": str(cache)}):
-        started = small.having(XDG_STATE_HOME=str(home / next(iter(variables))), **variables)
+        started = start.having(XDG_STATE_HOME=str(home / next(iter(variables))), **variables)
         assert Path(started.probe()["idna"]).is_relative_to(home)
-    assert not mark(small).exists()
+    assert not mark(start).exists()
 
 
-@pytest.mark.parametrize("name", HARMS)
-def test_an_environment_that_was_changed_is_made_again(small: Start, name: str) -> None:
+def test_an_environment_that_was_changed_is_made_again(start: Start) -> None:
     """R50: also where a build sets all times as they were, or those of the record into the future,
     which no sandbox forbids.
     """
-    environment = Path(small.probe()["prefix"])
-    before = {path: path.lstat() for path in environment.rglob("*")}
-    HARMS[name](environment, poison(small))
-    for path, status in before.items():
-        if path.exists():
-            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    for record in small.state.glob("releasekit/made.*"):
-        os.utime(record, (2**32, 2**32))
-    second = small.run()
-    assert not mark(small).exists()
-    assert json.loads(second.stdout)["prefix"] == str(environment)
-    (line,) = second.stderr.splitlines()
-    assert line.endswith(f"not as it was made; making it again, {environment}")
-    third = small.run()
-    assert (third.returncode, third.stderr) == (0, "")
-    assert small.environments == [environment.name]
+    environment = Path(start.probe()["prefix"])
+    for name, harm in HARMS.items():
+        before = {path: path.lstat() for path in environment.rglob("*")}
+        harm(environment, poison(start))
+        for path, status in before.items():
+            if path.exists():
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        for record in start.state.glob("releasekit/made.*"):
+            os.utime(record, (2**32, 2**32))
+        second = start.run()
+        assert not mark(start).exists(), name
+        assert json.loads(second.stdout)["prefix"] == str(environment), name
+        (line,) = second.stderr.splitlines()
+        assert line.endswith(f"not as it was made; making it again, {environment}"), name
+        third = start.run()
+        assert (third.returncode, third.stderr) == (0, ""), name
+        assert start.environments == [environment.name], name
 
 
 @pytest.mark.parametrize("place", ["under a file", "a link", "unset"])
-def test_an_environment_without_a_record_is_not_used_again(small: Start, place: str) -> None:
+def test_an_environment_without_a_record_is_not_used_again(start: Start, place: str) -> None:
     """A build could have made it, or the record where the link leads."""
-    runner = small.having(GITHUB_ACTIONS="true", RUNNER_TEMP=str(small.cwd.parent / "_temp"))
+    runner = start.having(GITHUB_ACTIONS="true", RUNNER_TEMP=str(start.cwd.parent / "_temp"))
     if place == "under a file":
-        small.state.write_text("")
+        start.state.write_text("")
     elif place == "unset":
         runner = runner.having(XDG_STATE_HOME="")
-    else:
-        runner.probe()
-        (small.state / "releasekit").rename(small.state / "kept")
-        (small.state / "releasekit").symlink_to("kept")
     runner.run()
+    if place == "a link":
+        (start.state / "releasekit").rename(start.state / "kept")
+        (start.state / "releasekit").symlink_to("kept")
     done = runner.run()
     assert json.loads(done.stdout)["isolated"] == 1
     again, record = done.stderr.splitlines()
@@ -548,61 +538,57 @@ def test_an_environment_without_a_record_is_not_used_again(small: Start, place: 
 
 
 @pytest.mark.parametrize("with_uv", [True, False])
-def test_no_start_writes_into_an_environment(small: Start, *, with_uv: bool) -> None:
-    """What it would write is bytecode."""
-    found = (small if with_uv else without_uv(small)).probe()
-    modules = [*_site(Path(found["prefix"])).rglob("*.py")]
-    assert modules
-    assert [it for it in modules if not Path(cache_from_source(str(it))).exists()] == []
-
-
-@pytest.mark.parametrize("with_uv", [True, False])
-def test_what_is_made_lies_in_no_place_of_builds_meanwhile(small: Start, *, with_uv: bool) -> None:
-    """Neither packages, nor where they are unpacked to."""
-    beside = small.cwd.parent
+def test_what_is_made_has_its_bytecode_and_lies_in_no_place_of_builds_meanwhile(
+    start: Start, *, with_uv: bool
+) -> None:
+    """Neither packages, nor where they are unpacked to; and no start writes into it later."""
+    beside = start.cwd.parent
     given = {name: str(beside / name) for name in ("TMPDIR", "UV_CACHE_DIR", "PIP_CACHE_DIR")}
     for path in given.values():
         Path(path).mkdir()
     if with_uv:
         log = beside / "seen"
-        small.program("uv", f'echo "$TMPDIR" >>"{log}"; exec "{UV}" "$@"')
+        start.program("uv", f'echo "$TMPDIR" >>"{log}"; exec "{UV}" "$@"')
     else:
         log = beside / "pip.log"
-        small = without_uv(small)
-    found = small.having(PIP_LOG=str(log), **given).probe()
+        start = without_uv(start)
+    found = start.having(PIP_LOG=str(log), **given).probe()
     seen = [line.rpartition("directory: ")[2] for line in log.read_text().splitlines()]
     places = [line for line in seen if line.startswith("/")]
     assert places
-    assert all(line.startswith(f"{small.state}/releasekit/building.") for line in places)
+    assert all(line.startswith(f"{start.state}/releasekit/building.") for line in places)
     assert [path for each in given.values() for path in Path(each).iterdir()] == []
     assert found["environment"] == found["environment"] | given
+    modules = [*_site(Path(found["prefix"])).rglob("*.py")]
+    assert modules
+    assert [it for it in modules if not Path(cache_from_source(str(it))).exists()] == []
 
 
-def test_the_system_s_programs_come_before_those_of_path(small: Start) -> None:
+def test_the_system_s_programs_come_before_those_of_path(start: Start) -> None:
     """A build may write to a directory of it."""
     for name in ("find", "sort", "sha256sum", "mkdir", "mktemp", "rm", "mv"):
-        small.program(name, f'echo {name} >>"{mark(small)}"; exec /usr/bin/{name} "$@"')
-    environment = Path(small.probe()["prefix"])
-    mark(small).unlink(missing_ok=True)  # uv's and Python's children have PATH as it is
-    assert small.probe()["environment"]["PATH"] == str(small.programs)
+        start.program(name, f'echo {name} >>"{mark(start)}"; exec /usr/bin/{name} "$@"')
+    environment = Path(start.probe()["prefix"])
+    mark(start).unlink(missing_ok=True)  # uv's and Python's children have PATH as it is
+    assert start.probe()["environment"]["PATH"] == str(start.programs)
     (environment / "lib/added").touch()
-    small.run()
-    assert not mark(small).exists()
+    start.run()
+    assert not mark(start).exists()
 
 
 @pytest.mark.parametrize("system", ["", "msys", "cygwin"])
 def test_no_program_of_path_stands_in_for_one_that_the_system_lacks(
-    small: Start, system: str
+    start: Start, system: str
 ) -> None:
     """Elsewhere than on Windows nothing is called cygpath, unless a build has left it there."""
-    small.program("cygpath", f'echo cygpath >>"{mark(small)}"; echo "$2"')
-    temporary = small.cwd.parent / "_temp"
-    runner = small.having(GITHUB_ACTIONS="true", RUNNER_TEMP=str(temporary))
+    start.program("cygpath", f'echo cygpath >>"{mark(start)}"; echo "$2"')
+    temporary = start.cwd.parent / "_temp"
+    runner = start.having(GITHUB_ACTIONS="true", RUNNER_TEMP=str(temporary))
     if system:
         assert runner.having(OSTYPE=system).run().returncode == 127
     else:
         assert Path(runner.probe()["prefix"]).is_relative_to(temporary)
-    assert not mark(small).exists()
+    assert not mark(start).exists()
 
 
 def fake(start: Start, directory: Path, name: str = "python3") -> None:
@@ -614,134 +600,113 @@ def fake(start: Start, directory: Path, name: str = "python3") -> None:
     program.chmod(0o755)
 
 
-# A directory that builds may write, below that of a start; and what says so.
-OPEN: Mapping[str, tuple[str, Callable[[Path], dict[str, str]]]] = {
-    "the current directory": ("user repo/.venv/bin", lambda _: {}),
-    "itself": ("user repo", lambda _: {}),
-    "the workspace": ("w/bin", lambda at: {"GITHUB_WORKSPACE": f"{at}/w"}),
-    "a GitLab project": ("w/bin", lambda at: {"CI_PROJECT_DIR": f"{at}/w"}),
-    "a working directory": ("w/bin", lambda _: {"RELEASEKIT_WORKING_DIRECTORY": "../w"}),
-    "TMPDIR": ("t/bin", lambda at: {"TMPDIR": f"{at}/t"}),
-    "TEMP": ("t/bin", lambda at: {"TEMP": f"{at}/t/"}),
-    "TMP": ("t/bin", lambda at: {"TMP": f"{at}/t"}),
-    "a cache": ("home/.cache/uv/archive-v0/x/bin", lambda at: {"HOME": f"{at}/home"}),
-    "a moved cache": ("c/bin", lambda at: {"XDG_CACHE_HOME": f"{at}/c"}),
-    "uv's moved cache": ("c/bin", lambda at: {"UV_CACHE_DIR": f"{at}/c"}),
-    "npx's cache": ("home/.npm/_npx/x/node_modules/.bin", lambda at: {"HOME": f"{at}/home"}),
-    "work of a state": ("s/work/bin", lambda at: {"RELEASEKIT_STATE_DIRECTORY": f"{at}/s"}),
-    "a named place": (
-        "home/p/bin",
-        lambda at: {"HOME": f"{at}/home", "RELEASEKIT_BUILD_SANDBOX_PATHS": "/no\n~/p"},
-    ),
+# Directories that builds may write, below that of a start, and what says of them that they are.
+OPEN: Mapping[str, str] = {
+    "user repo/.venv/bin": "",
+    "user repo": "",
+    "w/bin": "GITHUB_WORKSPACE={}/w",
+    "project/bin": "CI_PROJECT_DIR={}/project",
+    "directory/bin": "RELEASEKIT_WORKING_DIRECTORY=../directory",
+    "t1/bin": "TMPDIR={}/t1",
+    "t2/bin": "TEMP={}/t2/",
+    "t3/bin": "TMP={}/t3",
+    "home/.cache/uv/archive-v0/x/bin": "HOME={}/home",
+    "home/.npm/_npx/x/node_modules/.bin": "HOME={}/home",
+    "moved cache/bin": "XDG_CACHE_HOME={}/moved cache",
+    "moved cache of uv/bin": "UV_CACHE_DIR={}/moved cache of uv",
+    "s/work/bin": "RELEASEKIT_STATE_DIRECTORY={}/s",
+    "home/p/bin": "RELEASEKIT_BUILD_SANDBOX_PATHS=/no\n~/p",
+    "argument/bin": "",
+    "option/bin": "",
 }
 
 
-@pytest.mark.parametrize("name", OPEN)
-def test_no_python_and_uv_of_an_open_place_is_started(
-    small: Start, closed: Path, name: str
-) -> None:
+def test_no_python_and_uv_of_an_open_place_is_started(start: Start, closed: Path) -> None:
     """Outside of the sandbox they could read the secrets of the shell that started them. A build
     can change a time of the environment's files, so that another one is made.
     """
-    place, says = OPEN[name]
-    start = replace(small, cwd=closed / "user repo")
+    start = replace(start, cwd=closed / "user repo")
     start.cwd.mkdir()
-    start = start.having(
-        **says(closed), PATH=f"{closed / place}:{start.programs}", RELEASEKIT_PYPI_TOKEN="5ecret"
-    )
-    for program in ("python3", "uv"):
-        fake(start, closed / place, program)
-    environment = Path(start.probe()["prefix"])
+    said = dict(each.format(closed).split("=") for each in OPEN.values() if each)
+    path = ":".join(str(closed / place) for place in OPEN)
+    start = start.having(**said, PATH=f"{path}:{start.programs}", RELEASEKIT_PYPI_TOKEN="5ecret")
+    for place in OPEN:
+        for program in ("python3", "uv"):
+            fake(start, closed / place, program)
+    arguments = (f"{closed}/argument", f"--working-directory={closed}/option")
+    environment = Path(start.probe("publish", *arguments)["prefix"])
     os.utime(_site(environment) / "idna/__init__.py", (1, 1))
-    again = start.run()
+    again = start.run("publish", *arguments)
     assert "making it again" in again.stderr, again.stderr
-    assert json.loads(again.stdout)["environment"]["PATH"].startswith(str(closed / place))
-    assert not mark(start).exists()
+    assert json.loads(again.stdout)["environment"]["PATH"].startswith(path)
+    assert not mark(start).exists(), mark(start).read_text()
 
 
 @pytest.mark.parametrize("git", ["beside", "further up", "taken away"])
 def test_a_start_in_a_subdirectory_takes_no_python_of_the_workspace(
-    small: Start, closed: Path, git: str
+    start: Start, closed: Path, git: str
 ) -> None:
     """A build can take away a `.git`, but not the user's home."""
-    fake(small, closed / "home/w/.venv/bin")
+    fake(start, closed / "home/w/.venv/bin")
     below = closed / "home/w/packages/a"
     below.mkdir(parents=True)
-    variables = {"PATH": f"{closed / 'home/w/.venv/bin'}:{small.programs}"}
+    variables = {"PATH": f"{closed / 'home/w/.venv/bin'}:{start.programs}"}
     if git == "taken away":
         variables["HOME"] = str(closed / "home")
     else:
         (closed / ("home/.git" if git == "further up" else "home/w/.git")).mkdir()
         (below / ".git").write_text("gitdir: ../../.git/modules/a\n")
-    replace(small, cwd=below).having(**variables).probe()
-    assert not mark(small).exists()
+    replace(start, cwd=below).having(**variables).probe()
+    assert not mark(start).exists()
 
 
-def test_a_python_beside_the_workspace_is_taken(small: Start, closed: Path) -> None:
+def test_a_python_beside_the_workspace_is_taken(start: Start, closed: Path) -> None:
     """Also of the home that both lie in."""
-    fake(small, closed / "home/bin")
-    (closed / "home/w/.git").mkdir(parents=True)
-    start = replace(small, cwd=closed / "home/w")
-    start.having(PATH=f"{closed}/home/bin:{small.programs}", HOME=str(closed / "home")).probe()
-    assert mark(small).exists()
+    start = replace(start, cwd=closed / "home/w")
+    fake(start, closed / "home/bin")
+    (start.cwd / ".git").mkdir(parents=True)
+    start.having(PATH=f"{closed}/home/bin:{start.programs}", HOME=str(closed / "home")).probe()
+    assert mark(start).exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /dev/shm")
-def test_no_python_in_shared_memory_is_started(small: Start) -> None:
+def test_no_python_in_shared_memory_is_started(start: Start) -> None:
     with tempfile.TemporaryDirectory(prefix="releasekit-", dir="/dev/shm") as shared:
-        fake(small, Path(shared))
-        small.having(PATH=f"{shared}:{small.programs}").probe()
-    assert not mark(small).exists()
+        fake(start, Path(shared))
+        start.having(PATH=f"{shared}:{start.programs}").probe()
+    assert not mark(start).exists()
 
 
-@pytest.mark.parametrize("arguments", [("publish", "{}"), ("plan", "--working-directory={}")])
-def test_a_workspace_that_an_argument_names_is_open(
-    small: Start, closed: Path, arguments: tuple[str, str]
-) -> None:
-    fake(small, closed / "w/bin")
-    small.having(PATH=f"{closed / 'w/bin'}:{small.programs}").probe(
-        *(each.format(closed / "w") for each in arguments)
-    )
-    assert not mark(small).exists()
+def test_no_spelling_of_path_leads_to_an_open_place(start: Start) -> None:
+    fake(start, start.cwd)
+    fake(start, start.cwd / "bin")
+    path = f":.:bin:{start.cwd}/../user repo/bin:/tmp/../{start.cwd}/bin:{start.programs}"
+    start.having(PATH=path).probe()
+    assert not mark(start).exists()
 
 
-@pytest.mark.parametrize("path", ["", ".", "bin", "{cwd}/../user repo/bin", "/tmp/../{cwd}/bin"])
-def test_no_spelling_of_path_leads_to_an_open_place(small: Start, path: str) -> None:
-    fake(small, small.cwd)
-    fake(small, small.cwd / "bin")
-    small.having(PATH=f"{path.format(cwd=small.cwd)}:{small.programs}").probe()
-    assert not mark(small).exists()
-
-
-@pytest.mark.parametrize(
-    "link", ["of a program", "of a directory", "on the way", "relative", "to itself"]
-)
-def test_no_link_leads_to_an_open_place(small: Start, closed: Path, link: str) -> None:
+def test_no_link_leads_to_an_open_place(start: Start, closed: Path) -> None:
     """Neither by its end nor through one, which a build could replace."""
-    fake(small, small.cwd / "bin")
-    ahead = closed / "ahead"
-    if link == "of a directory":
-        ahead.symlink_to(small.cwd / "bin")
-    else:
-        ahead.mkdir()
-        program = ahead / "python3"
-        if link == "of a program":
-            (ahead / "another").symlink_to(small.cwd / "bin/python3")
-            program.symlink_to("another")
-        elif link == "on the way":
-            fake(small, closed / "elsewhere")
-            (small.cwd / "current").symlink_to(closed / "elsewhere")
-            program.symlink_to(small.cwd / "current/python3")
-        elif link == "relative":
-            program.symlink_to(os.path.relpath(small.cwd / "bin/python3", ahead.resolve()))
-        else:
-            program.symlink_to("python3")
-    small.having(PATH=f"{ahead}:{small.programs}").probe()
-    assert not mark(small).exists()
+    fake(start, start.cwd / "bin")
+    (closed / "directory").symlink_to(start.cwd / "bin")
+    fake(start, closed / "elsewhere")
+    (start.cwd / "current").symlink_to(closed / "elsewhere")
+    ahead = [closed / each for each in ("program", "on the way", "relative", "to itself")]
+    for each in ahead:
+        each.mkdir()
+    program, on_the_way, relative, to_itself = (each / "python3" for each in ahead)
+    program.with_name("another").symlink_to(start.cwd / "bin/python3")
+    program.symlink_to("another")
+    on_the_way.symlink_to(start.cwd / "current/python3")
+    relative.symlink_to(os.path.relpath(start.cwd / "bin/python3", relative.parent.resolve()))
+    to_itself.symlink_to("python3")
+    path = ":".join(map(str, (closed / "directory", *ahead, start.programs)))
+    start.having(PATH=path).probe()
+    assert not mark(start).exists()
 
 
-def test_the_root_as_the_current_directory_leaves_pythons(small: Start) -> None:
-    assert replace(small, cwd=Path("/")).probe()["isolated"] == 1
+def test_the_root_as_the_current_directory_leaves_pythons(start: Start) -> None:
+    assert replace(start, cwd=Path("/")).probe()["isolated"] == 1
 
 
 def test_no_python_but_one_in_an_open_place(start: Start) -> None:

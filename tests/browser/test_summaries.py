@@ -13,8 +13,10 @@ from make_pictures.releases import SIZES, release
 from releasekit.report.summary import summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")
@@ -24,15 +26,18 @@ def files() -> Path:
     return npm_files()
 
 
+@pytest.fixture(scope="module")
+def browser(files: Path) -> Iterator[Browser]:
+    with chromium.browser() as started:
+        yield started
+
+
 @pytest.fixture
-def drawn(files: Path, tmp_path: Path) -> Callable[[str], summaries.Drawn]:
+def drawn(files: Path, browser: Browser, tmp_path: Path) -> Callable[[str], summaries.Drawn]:
     def draw(markdown: str) -> summaries.Drawn:
         file = tmp_path / "summary.html"
         file.write_text(summaries.page(markdown, files, theme="light"))
-        with (
-            chromium.browser() as browser,
-            chromium.shown(browser, file, (summaries.WIDTH, 800), "light") as page,
-        ):
+        with chromium.shown(browser, file, (summaries.WIDTH, 800), "light") as page:
             return summaries.drawn(page)
 
     return draw
@@ -53,14 +58,11 @@ LABELS = """() => [...document.querySelectorAll(".taskTextOutsideRight, .taskTex
 
 @pytest.mark.parametrize("theme", chromium.THEMES)
 def test_labels_beside_bars_can_be_read_in_both_themes(
-    files: Path, tmp_path: Path, theme: chromium.Theme
+    files: Path, browser: Browser, tmp_path: Path, theme: chromium.Theme
 ) -> None:
     file = tmp_path / "summary.html"
     file.write_text(summaries.page(summary(release(60)), files, theme=theme))
-    with (
-        chromium.browser() as browser,
-        chromium.shown(browser, file, (summaries.WIDTH, 800), theme) as page,
-    ):
+    with chromium.shown(browser, file, (summaries.WIDTH, 800), theme) as page:
         assert summaries.drawn(page).troubles == []
         labels = page.evaluate(LABELS)
     bright = {text: sum(colour[:3]) / 3 for text, colour in labels}

@@ -1,17 +1,20 @@
-"""Twenty packages in three ecosystems, in a repository without tags, whose remote is a forge."""
+"""Packages of three ecosystems, in a repository without tags, whose remote is a forge."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from effort import SEARCHING
 from workspaces import git, write_json, write_member
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PYTHON = {f"acme-p{n}": ((f"acme-p{n - 1}",) if n else ()) for n in range(8)}
-NODE = {f"n{n}": ((f"n{n - 1}",) if n else ()) for n in range(6)}
-GO = tuple(f"g{n}" for n in range(6))
+# Twenty in a search.
+SIZE = 6 if SEARCHING else 2
+PYTHON = {f"acme-p{n}": ((f"acme-p{n - 1}",) if n else ()) for n in range(8 if SEARCHING else 3)}
+NODE = {f"n{n}": ((f"n{n - 1}",) if n else ()) for n in range(SIZE)}
+GO = tuple(f"g{n}" for n in range(SIZE))
 MODULES = "example.com/acme/mono"
 PACKAGES = len(PYTHON) + len(NODE) + len(GO)
 TAGS = frozenset(

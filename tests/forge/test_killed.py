@@ -1,4 +1,4 @@
-"""A release of twenty packages, killed at everything that it asks of the forge, and finished."""
+"""A release of three ecosystems, killed at all that it asks of the forge, and finished."""
 
 from __future__ import annotations
 

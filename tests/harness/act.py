@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from releasekit.problems import OWN_REPOSITORY
+from workspaces import STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,10 +30,14 @@ OWN_NAME: Final = f"{OWN_REPOSITORY}@v1"
 # How a machine reaches its package indexes; a runner's steps see nothing else of this environment.
 NETWORK: Final = re.compile(r"(PIP|UV|SSL)_\w+|\w+_PROXY|\w+_proxy|REQUESTS_CA_BUNDLE")
 
+# Of a machine that is no new one for each job.
+PREPARE: Final = f'mkdir -p "$RUNNER_TEMP"; ln -sfn "{STATE}/releasekit" "$RUNNER_TEMP/releasekit"'
+
 # act reads what a step says in a thread, and does not wait for that when the step fails.
 # https://github.com/nektos/act/blob/v0.2.87/pkg/container/host_environment.go#L337
 PATIENT_BASH: Final = """\
 #!{bash}
+{prepare}
 "{bash}" "$@" && exit
 status=$?
 echo "the end of what $$ said"
@@ -94,12 +99,14 @@ class Run:
 class Repository:
     """A git repository, and a directory beside it for what the runner needs.
 
-    `with_uv` decides whether a uv is on the steps' PATH.
+    `with_uv` decides whether a uv is on the steps' PATH, `is_new` whether the action has to make
+    its environment in each job.
     """
 
     root: Path
     beside: Path
     with_uv: bool = True
+    is_new: bool = False
 
     def run(
         self, *arguments: str, commit: bool = True, environment: Mapping[str, str] | None = None
@@ -114,6 +121,8 @@ class Repository:
             argv += ["--local-repository", f"{name}={stub}"]
         passed = {name: value for name, value in os.environ.items() if NETWORK.fullmatch(name)}
         passed.setdefault("UV_CACHE_DIR", uv_cache())
+        if not self.is_new:
+            passed["XDG_STATE_HOME"] = str(STATE)
         for name, value in {**passed, **(environment or {})}.items():
             argv += ["--env", f"{name}={value}"]
         home = self.beside / "home"
@@ -156,7 +165,9 @@ class Repository:
         for name in ("git", "python3"):
             (programs / name).symlink_to(real_program(name))
         bash = programs / "bash"
-        bash.write_text(PATIENT_BASH.format(bash=real_program("bash"), log=self._log))
+        prepare = "" if self.is_new else PREPARE
+        text = PATIENT_BASH.format(bash=real_program("bash"), log=self._log, prepare=prepare)
+        bash.write_text(text)
         bash.chmod(0o755)
         if self.with_uv:
             (programs / "uv").symlink_to(UV)

@@ -28,7 +28,7 @@ def subjects(payload: bytes) -> tuple[str, ...]:
 
 
 def test_killed_around_everything_it_is_finished_with_every_file_attested(tmp_path: Path) -> None:
-    """R14, R15, R18: six packages; before each signature, each upload, each token and each
+    """R14, R15, R18: four packages; before each signature, each upload, each token and each
     certificate, and after it with its answer lost; in a test run, once for each kind of them.
     """
     require_tool("npm")

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from provenance.sigstore_double import Request, Sigstore
     from trusted_index import Answer
 
-PYTHON = {"acme-core": (), "acme-http": ("acme-core",), "acme-cli": ("acme-http",)}
-NODE = {"tokens": (), "format": ("tokens",), "view": ("format",)}
+PYTHON = {"acme-core": (), "acme-cli": ("acme-core",)}
+NODE = {"tokens": (), "view": ("tokens",)}
 FILES = 2 * len(PYTHON) + len(NODE)
 _REPOSITORY = {"type": "git", "url": "git+https://github.com/acme/widgets.git"}
 
@@ -181,7 +181,7 @@ def _named(request: Request) -> str:
 
 
 def workspace(root: Path) -> Path:
-    """Three Python packages and three of npm's, each of which needs the one before it."""
+    """Two Python packages and two of npm's, each of which needs the one before it."""
     root.mkdir(parents=True)
     (root / "pyproject.toml").write_text('[tool.uv.workspace]\nmembers = ["python/*"]\n')
     for name, needs in PYTHON.items():

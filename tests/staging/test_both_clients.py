@@ -11,7 +11,7 @@ import pytest
 from harness.npm.documents import pack
 from integration.tools import require_tool
 from staging.client import Client
-from workspaces import TWELVE, Program, npm_workspace
+from workspaces import Program, npm_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from integration.verdaccio import Verdaccio
 
 CODE = "123456"
+PACKAGES = {"demo-base": (), "demo-io": ("demo-base",), "demo-lone": ()}
 
 
 @pytest.fixture(params=["double", "verdaccio"])
@@ -29,7 +30,7 @@ def place(request: pytest.FixtureRequest) -> tuple[str, str]:
         server: Verdaccio = request.getfixturevalue("staging_verdaccio")
         return server.url, server.token
     registry: Registry = request.getfixturevalue("registry")
-    for name in TWELVE:
+    for name in PACKAGES:
         registry.npm.publish(pack({"name": f"@acme/{name}", "version": "0.0.1"}))
     registry.npm.accounts.tokens["npm_ours"] = "session"
     return registry.url, "npm_ours"
@@ -42,7 +43,7 @@ def test_npm_sees_what_is_staged_as_we_report_it(place: tuple[str, str], tmp_pat
     home, other = tmp_path / "home", tmp_path / "npm"
     home.mkdir()
     other.mkdir()
-    workspace = npm_workspace(tmp_path / "workspace")
+    workspace = npm_workspace(tmp_path / "workspace", PACKAGES)
     program = Program(home, {"RELEASEKIT_NPM_TOKEN": token})
     npm = Client(home=other, url=url, token=token, environment={})
     command = ["--npm-registry", url, "--stage", "always", "--retry-base-delay", "0.05s"]
@@ -60,7 +61,7 @@ def test_npm_sees_what_is_staged_as_we_report_it(place: tuple[str, str], tmp_pat
             (row["name"], row["version"], row["staged"]["id"]) for row in run.results["packages"]
         }
         assert ours == listings[-1]
-    assert len(listings[0]) == len(TWELVE)
+    assert len(listings[0]) == len(PACKAGES)
     assert listings[0] == listings[1] == listings[2]
 
     for _, _, stage_id in sorted(listings[0]):
