@@ -27,10 +27,13 @@ DIRECTORY: Final = "directory"
 @dataclass(frozen=True)
 class Builds:
     """All publishable packages in publish order and what they were built into, once and then from
-    other sources of the same version.
+    other sources of the same version, after a later discovery of the first.
+
+    `before` are the files of the root, before it was built.
     """
 
     root: Path
+    before: Mapping[Path, bytes]
     packages: tuple[Package, ...]
     artifacts: Mapping[str, tuple[Artifact, ...]]
     others: Mapping[str, tuple[Artifact, ...]]
@@ -84,16 +87,20 @@ def builds(ecosystem: str, case: Case, tmp_path_factory: pytest.TempPathFactory)
         require_tool(tool)
     roots = [tmp_path_factory.mktemp(f"{ecosystem}-{text}") for text in ("one", "two")]
 
-    async def build(root: Path, text: str) -> tuple[list[Package], dict[str, tuple[Artifact, ...]]]:
+    for root, text in zip(roots, ("one", "two"), strict=True):
         case.write(root, [replace(member, text=text) for member in WORKSPACE])
+    before = workbench.files(roots[0])
+
+    async def build(root: Path) -> tuple[list[Package], dict[str, tuple[Artifact, ...]]]:
         async with workbench.opened(ecosystem, case, root) as bench:
             packages = bench.publishable
+            await bench.discovery.discover(roots[0].resolve())
             built: dict[str, tuple[Artifact, ...]] = {}
             for package, result in (await bench.build(packages)).items():
                 assert not isinstance(result, BuildFailed), (str(result), result.log)
                 built[package.name] = result
             return packages, built
 
-    packages, artifacts = asyncio.run(build(roots[0], "one"))
-    _, others = asyncio.run(build(roots[1], "two"))
-    return Builds(roots[0], tuple(packages), artifacts, others)
+    packages, artifacts = asyncio.run(build(roots[0]))
+    _, others = asyncio.run(build(roots[1]))
+    return Builds(roots[0], before, tuple(packages), artifacts, others)

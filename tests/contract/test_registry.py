@@ -68,10 +68,18 @@ def assert_ours(artifacts: Sequence[Artifact], published: Published | None) -> N
     assert published.complete
 
 
-def test_absent_and_then_there_with_every_file(
+def test_absent_then_partly_there_and_complete_however_often_it_is_uploaded(
     publisher: Publisher, place: Place, package: Package, artifacts: tuple[Artifact, ...]
 ) -> None:
+    """R17, R21"""
     assert publisher.lookup(place, package) is None
+    for number, artifact in enumerate(artifacts, start=1):
+        publisher.upload(place, package, [artifact])
+        published = publisher.lookup(place, package)
+        assert published is not None
+        missing = compare(artifacts, published).missing
+        assert missing == tuple(it.filename for it in artifacts[number:])
+        assert published.complete is not bool(missing)
     publisher.upload(place, package, artifacts)
     published = publisher.lookup(place, package)
     assert_ours(artifacts, published)
@@ -79,15 +87,6 @@ def test_absent_and_then_there_with_every_file(
     assert published.files.keys() == {artifact.filename for artifact in artifacts}
     later = replace(package, version="1.0.1" if package.version[0] != "v" else "v1.0.1")
     assert publisher.lookup(place, later) is None
-
-
-def test_the_same_bytes_twice_are_accepted_twice(
-    publisher: Publisher, place: Place, package: Package, artifacts: tuple[Artifact, ...]
-) -> None:
-    """R17"""
-    publisher.upload(place, package, artifacts)
-    publisher.upload(place, package, artifacts)
-    assert_ours(artifacts, publisher.lookup(place, package))
 
 
 def test_other_bytes_never_replace_what_is_there(
@@ -105,20 +104,11 @@ def test_other_bytes_never_replace_what_is_there(
     assert compare(ours, published).differing
 
 
-def test_a_partly_uploaded_version_is_completed(
-    publisher: Publisher, place: Place, package: Package, artifacts: tuple[Artifact, ...]
+def test_several_at_once_all_arrive_and_are_kept_by_the_next_plan(
+    publisher: Publisher, place: Place, builds: Builds
 ) -> None:
-    """R21"""
-    for number, artifact in enumerate(artifacts, start=1):
-        publisher.upload(place, package, [artifact])
-        published = publisher.lookup(place, package)
-        assert published is not None
-        missing = compare(artifacts, published).missing
-        assert missing == tuple(it.filename for it in artifacts[number:])
-        assert published.complete is not bool(missing)
+    """R19: with the registry alone, without a journal."""
 
-
-def test_several_at_once_all_arrive(publisher: Publisher, place: Place, builds: Builds) -> None:
     async def upload_all(bench: workbench.Workbench) -> list[Published | None]:
         async with asyncio.TaskGroup() as group:
             for package in builds.packages:
@@ -127,20 +117,12 @@ def test_several_at_once_all_arrive(publisher: Publisher, place: Place, builds: 
         looks = [bench.registry.lookup(package) for package in builds.packages]
         return list(await asyncio.gather(*looks))
 
-    found = publisher.run(place, upload_all)
-    for package, published in zip(builds.packages, found, strict=True):
-        assert_ours(builds.artifacts[package.id.name], published)
-
-
-def test_a_finished_release_is_kept_by_the_next_plan(
-    publisher: Publisher, place: Place, builds: Builds
-) -> None:
-    """R19: with the registry alone, without a journal."""
     first = publisher.run(place, lambda bench: bench.plan())
     assert [step.action for step in first.packages] == [Action.PUBLISH] * len(builds.packages)
     assert [step.package.id for step in first.packages] == [it.id for it in builds.packages]
-    for step in first.packages:
-        publisher.upload(place, step.package, builds.artifacts[step.package.id.name])
+    found = publisher.run(place, upload_all)
+    for package, published in zip(builds.packages, found, strict=True):
+        assert_ours(builds.artifacts[package.id.name], published)
     second = publisher.run(place, lambda bench: bench.plan())
     assert [step.action for step in second.packages] == [Action.KEEP] * len(builds.packages)
 
@@ -218,8 +200,6 @@ def test_an_answer_that_is_lost_is_ambiguous_and_the_registry_knows(
     with pytest.raises(Transient) as caught:
         publisher.upload(server, package, artifacts)
     assert caught.value.ambiguous
-    assert_ours(artifacts, publisher.lookup(server, package))
-    publisher.upload(server, package, artifacts)
     assert_ours(artifacts, publisher.lookup(server, package))
 
 

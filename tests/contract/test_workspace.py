@@ -58,14 +58,6 @@ def manifests(packages: Sequence[Package]) -> list[str]:
     return [read_manifest(package.manifest) for package in packages]
 
 
-def files(root: Path) -> dict[Path, bytes]:
-    return {
-        path.relative_to(root): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file() and path.relative_to(root).parts[0] != ".releasekit"
-    }
-
-
 def test_every_package_is_found_with_its_version_and_edges(
     ecosystem: str, case: Case, root: Path
 ) -> None:
@@ -103,8 +95,7 @@ def test_nothing_can_be_asked_of_an_ecosystem_before_its_discovery(
 def test_a_later_discovery_changes_nothing_of_an_earlier_one(
     ecosystem: str, case: Case, root: Path
 ) -> None:
-    for tool in case.tools:
-        require_tool(tool)
+    """Nor of what it builds: see `builds`."""
     elsewhere = root.with_name("elsewhere")
     elsewhere.mkdir()
     core, web = Member(key="core"), Member(key="web", needs={"core": "open"})
@@ -121,9 +112,6 @@ def test_a_later_discovery_changes_nothing_of_an_earlier_one(
             assert bench.packages == packages
             assert bench.pinned(texts) == pinned
             assert bench.workspace.batches(bench.publishable) == batches
-            results = await bench.build(bench.publishable)
-            assert {package.name for package in results} == {case.name("core"), case.name("web")}
-            assert not any(isinstance(result, BuildFailed) for result in results.values())
 
     asyncio.run(main())
 
@@ -156,10 +144,10 @@ def test_discovery_is_the_same_every_time_and_writes_nothing(
 ) -> None:
     """R13, R25: also when the directories were made in another order."""
     case.write(root, WORKSPACE)
-    before = files(root)
+    before = workbench.files(root)
     first = discovered(ecosystem, case, root)
     assert discovered(ecosystem, case, root) == first
-    assert files(root) == before
+    assert workbench.files(root) == before
     elsewhere = root.parent / "elsewhere"
     elsewhere.mkdir()
     case.write(elsewhere, WORKSPACE[::-1])
@@ -180,7 +168,7 @@ def test_discovery_is_the_same_every_time_and_writes_nothing(
 def test_two_packages_of_one_name_are_refused(ecosystem: str, case: Case, root: Path) -> None:
     """By discovery, or by the plan that follows."""
     case.write(root, WORKSPACE[:1])
-    before = set(files(root))
+    before = set(workbench.files(root))
     (member,) = [p for p in discovered(ecosystem, case, root) if not p.unpublishable]
     assert member.directory != root.resolve(), "a twin beside the root would be outside"
     twin = member.directory.with_name("twin")
@@ -273,14 +261,9 @@ def test_other_sources_make_other_bytes(builds: Builds) -> None:
         assert any(others[artifact.filename] != artifact.sha256 for artifact in artifacts)
 
 
-def test_a_build_leaves_the_tree_as_it_was(ecosystem: str, case: Case, root: Path) -> None:
+def test_a_build_leaves_the_tree_as_it_was(builds: Builds) -> None:
     """R22, R25"""
-    for tool in case.tools:
-        require_tool(tool)
-    case.write(root, WORKSPACE)
-    before = files(root)
-    built(ecosystem, case, root)
-    assert files(root) == before
+    assert workbench.files(builds.root) == builds.before
 
 
 def test_a_package_that_cannot_be_built_fails_alone(ecosystem: str, case: Case, root: Path) -> None:

@@ -85,6 +85,15 @@ class Workbench:
         return await make_plan(self.config, {self.name: self.target}, History(), commit="")
 
 
+def files(root: Path) -> dict[Path, bytes]:
+    """All but what the program keeps for itself."""
+    return {
+        path.relative_to(root): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and path.relative_to(root).parts[0] != ".releasekit"
+    }
+
+
 @contextlib.asynccontextmanager
 async def opened(
     name: str, case: Case, root: Path, place: Place | None = None, **changes: object

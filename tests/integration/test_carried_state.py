@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import SEARCHING
 from integration.tools import require_tool
 from processes import wait_until
 from releasekit.ecosystems.shared.artifacts import digests
@@ -100,7 +101,13 @@ def forge(site: Site) -> str:
     return forged
 
 
-@pytest.mark.parametrize(("machine", "key"), [("here", ""), ("there", KEY)])
+# What believes a journal is the same for all of them.
+@pytest.mark.parametrize(
+    ("site", "machine", "key"),
+    [("uv", "there", KEY), ("npm", "here", "")]
+    + ([("uv", "here", ""), ("npm", "there", KEY)] if SEARCHING else []),
+    indirect=["site"],
+)
 def test_a_forged_build_is_not_published(site: Site, machine: str, key: str) -> None:
     """R52: its journal is sound, and names the bytes that lie there."""
     assert site.publish("here", "--dry-run", key=key).code == 0
@@ -113,7 +120,6 @@ def test_a_forged_build_is_not_published(site: Site, machine: str, key: str) -> 
     assert forged not in site.shown().values()
     assert len(site.shown()) in {2, 4}
     assert all(BACKDOOR not in content for content in honest.values())
-    assert site.publish(machine, key=key).code == 0
     assert git(site.workspace, "status", "--porcelain") == ""
 
 
@@ -136,6 +142,7 @@ def test_another_machine_without_the_key_builds_again(site: Site) -> None:
             assert site.shown()[artifact["filename"]] == artifact["sha256"]
 
 
+@pytest.mark.parametrize("site", ["uv", *(["npm"] if SEARCHING else [])], indirect=True)
 def test_with_one_key_the_stored_files_are_sent(site: Site) -> None:
     """R18"""
     assert site.publish("here", "--dry-run", key=KEY).code == 0
@@ -203,15 +210,6 @@ def test_a_build_that_is_not_the_one_begun_is_refused(tmp_path: Path) -> None:
     assert finished.code == 0, finished.out + finished.err
     assert len(site.shown()) == 2
     assert finished.row("demo-a")["outcome"] == "published"
-
-
-def test_a_key_that_can_be_guessed_is_refused(tmp_path: Path) -> None:
-    site = Site(tmp_path, uv_workspace)
-    run = site.publish("here", key="secret" * 5)
-    assert run.code == 2
-    assert "state-key: it has 30 characters, and needs 32 at least" in run.err
-    assert "secretsecret" not in run.out + run.err
-    assert site.shown() == {}
 
 
 CANCELLED = """

@@ -43,30 +43,21 @@ def registry(tmp_path: Path) -> str:
     return f"--registry=dir:{tmp_path / 'r'}"
 
 
-def test_a_plan_changes_nothing(
+def test_a_plan_changes_nothing_in_whatever_format(
     workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """As JSON it is nothing but that."""
     assert main(["plan", str(workspace), registry]) == 0
     assert "3 packages" in capsys.readouterr().out
-    assert not (workspace / ".releasekit").exists()
-    assert not (workspace.parent / "r").exists()
-
-
-def test_a_plan_as_json_is_nothing_but_json(
-    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert main(["plan", str(workspace), registry, "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in document["packages"]] == ["demo-a", "demo-b", "demo-c"]
-
-
-def test_a_plan_as_a_graph(
-    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert main(["plan", str(workspace), registry, "--format", "mermaid"]) == 0
     out = capsys.readouterr().out
     assert "flowchart" in out
     assert "demo-b" in out
+    assert not (workspace / ".releasekit").exists()
+    assert not (workspace.parent / "r").exists()
 
 
 def test_on_a_runner_everything_is_told(
@@ -315,7 +306,8 @@ def test_summary_and_annotations_can_be_turned_off(
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary"))
     (workspace / "packages" / "demo-a" / "src" / "demo_a" / "__init__.py").unlink()
-    main(["publish", str(workspace), registry, "--summary=false", "--annotations=false"])
+    flags = ["--packages=demo-a", "--summary=false", "--annotations=false"]
+    assert main(["publish", str(workspace), registry, *flags]) == 1
     assert not (tmp_path / "summary").exists()
     assert "::error" not in capsys.readouterr().out
 
@@ -342,24 +334,19 @@ def test_the_parts_of_a_release_are_joined(
     assert "demo-b" in capsys.readouterr().out
 
 
-def test_results_are_written_where_they_are_asked_for(
-    workspace: Path, registry: str, tmp_path: Path
-) -> None:
-    wanted = tmp_path / "some where" / "results.json"
-    assert main(["publish", str(workspace), registry, f"--results-file={wanted}"]) == 0
-    kept = workspace / ".releasekit" / "results.json"
-    assert json.loads(wanted.read_text()) == json.loads(kept.read_text())
-
-
-def test_the_report_page_is_beside_the_results(
+def test_results_are_where_they_are_asked_for_too_and_the_report_page_beside_them(
     workspace: Path, registry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And one of an earlier run, or of somebody else, is never taken for this run's."""
+    """And a page of an earlier run, or of somebody else, is never taken for this run's."""
     page = workspace / ".releasekit" / "report.html"
-    assert main(["publish", str(workspace), registry]) == 0
-    assert "All 3 packages are published" in page.read_text()
-    assert main(["publish", str(workspace), registry]) == 0
+    publish = ["publish", str(workspace), registry, "--packages=demo-a"]
+    assert main(publish) == 0
+    assert "The package is published" in page.read_text()
+    assert main(publish) == 0
     assert "already published, nothing to do" in page.read_text()
+    wanted = tmp_path / "some where" / "results.json"
+    assert main([*publish, f"--results-file={wanted}"]) == 0
+    assert json.loads(wanted.read_text()) == json.loads(page.with_name("results.json").read_text())
     joined = tmp_path / "joined" / "results.json"
     assert main(["report", str(workspace), f"--results-file={joined}"]) == 0
     assert "already published, nothing to do" in joined.with_name("report.html").read_text()
@@ -408,36 +395,6 @@ def test_results_that_cannot_be_removed_are_a_clear_error(
     assert f"{kept}: cannot be removed: " in capsys.readouterr().err
 
 
-def test_doctor_finds_nothing_after_a_good_run(
-    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """R30"""
-    assert main(["publish", str(workspace), registry]) == 0
-    assert main(["doctor", str(workspace)]) == 0
-    *_, found, last = capsys.readouterr().out.splitlines()
-    assert found.endswith("nothing was left behind")
-    assert last.startswith("last run: started 20")
-    assert last.endswith(": success")
-
-
-def test_doctor_tells_how_far_a_run_came_that_was_cut_off(
-    workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """R30"""
-    one_by_one = ["--concurrency", "1", "--build-concurrency", "1"]
-    assert main(["publish", str(workspace), registry, *one_by_one]) == 0
-    journal = workspace / ".releasekit" / "journal.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    confirmed = next(i for i, line in enumerate(lines) if b'ended","node":"confirm' in line)
-    journal.write_bytes(b"".join(lines[: confirmed + 1]))
-    capsys.readouterr()
-    assert main(["doctor", str(workspace)]) == 1
-    out = capsys.readouterr().out
-    assert "cut off, last heard of after" in out
-    assert "  last finished: confirm pypi:" in out
-    assert "(needs pypi:" in out
-
-
 def test_a_run_names_a_dead_holder_before_it_takes_the_lock(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -452,14 +409,20 @@ def test_a_run_names_a_dead_holder_before_it_takes_the_lock(
     )
 
 
-def test_doctor_finds_and_fixes(
+def test_doctor_finds_and_fixes_what_there_is_and_tells_how_far_a_run_came(
     workspace: Path, registry: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R30"""
-    assert main(["publish", str(workspace), registry]) == 0
+    """R30: nothing after a good run, and where one was cut off."""
+    one_by_one = ["--concurrency", "1", "--build-concurrency", "1"]
+    assert main(["publish", str(workspace), registry, *one_by_one]) == 0
     capsys.readouterr()
     assert main(["doctor", str(workspace)]) == 0
-    assert "locks" not in capsys.readouterr().out
+    out = capsys.readouterr().out
+    *_, found, last = out.splitlines()
+    assert found.endswith("nothing was left behind")
+    assert last.startswith("last run: started 20")
+    assert last.endswith(": success")
+    assert "locks" not in out
     assert main(["doctor", str(workspace), "--verbose"]) == 0
     verdict, _, rest = capsys.readouterr().out.partition("\n")
     assert verdict.endswith("nothing was left behind")
@@ -470,6 +433,14 @@ def test_doctor_finds_and_fixes(
     assert "journal" in capsys.readouterr().out
     assert main(["doctor", str(workspace), "--fix"]) == 0
     assert "fixed:" in capsys.readouterr().out
+    lines = journal.read_bytes().splitlines(keepends=True)
+    confirmed = next(i for i, line in enumerate(lines) if b'ended","node":"confirm' in line)
+    journal.write_bytes(b"".join(lines[: confirmed + 1]))
+    assert main(["doctor", str(workspace)]) == 1
+    out = capsys.readouterr().out
+    assert "cut off, last heard of after" in out
+    assert "  last finished: confirm pypi:" in out
+    assert "(needs pypi:" in out
 
 
 HOOK = """
@@ -482,22 +453,22 @@ class CustomBuildHook(BuildHookInterface):
 """
 
 
-@pytest.mark.parametrize("file", ["src/demo_b/__init__.py", "left-behind.txt"])
 def test_what_a_build_writes_beside_its_manifest_is_its_own(
-    workspace: Path, registry: str, tmp_path: Path, file: str
+    workspace: Path, registry: str, tmp_path: Path
 ) -> None:
-    """R45: a tracked file, or a new one; the tree is dirty from the start."""
-    member = workspace / "packages" / "demo-b"
+    """R45: a tracked file, and a new one; the tree is dirty from the start."""
+    member = workspace / "packages" / "demo-a"
+    files = [member / "src" / "demo_a" / "__init__.py", member / "left-behind.txt"]
     with (member / "pyproject.toml").open("a") as manifest:
         manifest.write('\n[tool.hatch.build.targets.sdist.hooks.custom]\npath = "hook.py"\n')
-    script = f"Path({str(member / file)!r}).write_text('# written')"
+    script = "; ".join(f"Path({str(file)!r}).write_text('# written')" for file in files)
     (member / "hook.py").write_text(HOOK.format(script))
     git(workspace, "add", "--all")
     git(workspace, "commit", "--quiet", "--message", "A build script")
     (member / "README.md").write_text("not committed\n")
-    assert main(["publish", str(workspace), registry]) == 0
-    assert (member / file).read_text() == "# written"
-    assert (tmp_path / "r" / "pypi" / "files" / "demo-b").exists()
+    assert main(["publish", str(workspace), registry, "--packages=demo-a"]) == 0
+    assert [file.read_text() for file in files] == ["# written"] * 2
+    assert (tmp_path / "r" / "pypi" / "files" / "demo-a").exists()
 
 
 def test_a_commit_between_build_and_upload_is_a_change(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import SEARCHING
 from integration.servers import pypiserver
 from integration.test_publish import assert_in_order
 from integration.tools import require_tool
@@ -120,26 +121,15 @@ def assert_published(release: Release) -> None:
     assert sorted(accounted) == sorted(TWELVE)
 
 
-def test_four_jobs_publish_every_package_once_and_in_order(release: Release) -> None:
-    """R1, R4"""
-    for process in [job.start() for job in release.jobs]:
-        process.wait()
-    assert [job.process.returncode for job in release.jobs if job.process] == [0] * ROWS, (
-        release.said()
-    )
-    assert_published(release)
-    outcomes = {outcome for job in release.jobs for outcome in job.outcomes().values()}
-    assert outcomes == {"published"}
-    assert "another job publishes it" in release.said()
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_jobs_that_are_killed_and_run_again_finish_it(release: Release, seed: int) -> None:
-    """R1, R16, R18: those that wait for them notice nothing."""
+@pytest.mark.parametrize("seed", [1, 2] if SEARCHING else [1])
+def test_four_jobs_publish_all_once_and_in_order_whoever_is_killed_and_run_again(
+    release: Release, seed: int
+) -> None:
+    """R1, R4, R16, R18: those that wait for them notice nothing."""
     rng = random.Random(seed)
     for job in release.jobs:
         job.start()
-    for uploads in sorted(rng.sample(range(1, 2 * len(TWELVE) - 2), 4)):
+    for uploads in sorted(rng.sample(range(1, 2 * len(TWELVE) - 2), 4 if SEARCHING else 2)):
         release.until_uploads(uploads)
         victim = rng.choice(release.jobs)
         victim.kill()
@@ -148,6 +138,7 @@ def test_jobs_that_are_killed_and_run_again_finish_it(release: Release, seed: in
         assert job.process is not None
         assert job.process.wait() == 0, release.said()
     assert_published(release)
+    assert "another job publishes it" in release.said()
 
 
 def test_one_job_that_failed_is_run_again_alone(release: Release) -> None:

@@ -68,9 +68,7 @@ class Verdaccio:
         for path in self.storage.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
-        self.recorder.forget()
-        self.recorder.faults.clear()
-        self.recorder.lag_s = 0.0
+        self.recorder.start_over()
 
 
 def tools() -> Path:
