@@ -87,13 +87,13 @@ act: .venv ## run the action in a real workflow, and show its outputs and summar
 proofs: ## check the proofs of the lock protocol; needs coq
 	proofs/check.sh
 
-# Of the broken programs, `make test` tries one of each module.
+# Of what these try, `make test` tries a part.
 SECONDS := 600
 search: .venv ## every broken program and seeded run, then ever new seeds, for SECONDS=600
 	SEARCH=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal \
 		tests/simulation tests/crash/test_mutants.py tests/crash/test_real_runs.py \
 		tests/crash/test_kill_points.py tests/forge/test_killed.py tests/provenance/test_killed.py \
-		tests/hostile tests/world
+		tests/crash/test_power_loss.py tests/hostile tests/world
 	$(BIN)/python tests/search.py $(SECONDS)
 
 # The parts: what each prints stands in docs/performance.md. Releases beside their peers are written
