@@ -87,15 +87,17 @@ act: .venv ## run the action in a real workflow, and show its outputs and summar
 proofs: ## check the proofs of the lock protocol; needs coq
 	proofs/check.sh
 
-# Of the broken programs, `make test` tries one of each module.
+# Of what these try, `make test` tries a part.
 SECONDS := 600
+# Wherever tests try more in a search than else.
+SEARCHED := hostile simulation world
+SEARCHED += $(addprefix crash/test_,kill_points.py mutants.py power_loss.py real_runs.py)
+SEARCHED += $(addprefix forge/test_,hostile.py killed.py) provenance/test_killed.py
+SEARCHED += $(addprefix integration/test_,cargo_bytes.py carried_state.py go_publish.py \
+	hostile_answers.py npm.py planted_links.py polyglot.py pypi_build.py shards.py spying_builds.py)
+SEARCHED += $(addprefix staging/test_,act.py approve.py killed.py)
 search: .venv ## every broken program and seeded run, then ever new seeds, for SECONDS=600
-	SEARCH=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal \
-		tests/simulation tests/crash/test_mutants.py tests/crash/test_real_runs.py \
-		tests/crash/test_kill_points.py tests/forge/test_killed.py tests/provenance/test_killed.py \
-		tests/hostile tests/world \
-		tests/integration/test_go_publish.py tests/integration/test_planted_links.py \
-		tests/integration/test_hostile_answers.py tests/integration/test_spying_builds.py
+	SEARCH=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(addprefix tests/,$(SEARCHED))
 	$(BIN)/python tests/search.py $(SECONDS)
 
 # The parts: what each prints stands in docs/performance.md. Releases beside their peers are written

@@ -192,3 +192,18 @@ def test_each_example_says_why_it_needs_its_permissions() -> None:
 def test_the_schema_of_results_is_a_schema() -> None:
     document = json.loads((PROJECT / "docs/results.schema.json").read_text(encoding="utf-8"))
     assert document["$schema"].startswith("https://json-schema.org/")
+
+
+def test_a_search_has_all_that_other_runs_leave_to_it() -> None:
+    told = subprocess.run(
+        ["make", "--dry-run", "search"], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    searched = [PROJECT / word for word in told.stdout.split() if word.startswith("tests/")]
+    left = [
+        path
+        for path in (PROJECT / "tests").rglob("test_*.py")
+        if "\nfrom effort import" in (text := path.read_text(encoding="utf-8"))
+        or "\nfrom mutation import sample" in text
+    ]
+    assert left
+    assert [path for path in left if not {path, *path.parents} & {*searched}] == []

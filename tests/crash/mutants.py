@@ -14,6 +14,7 @@ if __name__ == "__main__":
 from crash.group_mutations import MUTANTS as GROUP_MUTANTS
 from crash.mutations import MUTANTS as STATE_MUTANTS
 from crash.release_mutations import MUTANTS as RELEASE_MUTANTS
+from effort import SEARCHING
 from trials import report, try_out
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ JUDGES = {
         RELEASE,
     ),
 }
+# One for each set of judges, unless all is wanted.
+CHOSEN = MUTANTS if SEARCHING else {JUDGES[m.module]: m for m in reversed(MUTANTS)}.values()
 PYTEST = (
     *("-m", "pytest", "-xq", "-p", "no:cacheprovider", "-p", "no:cov"),
     *("-o", "pythonpath=", "-k", "not 50_ms", "--tb=no"),

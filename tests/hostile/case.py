@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -155,9 +154,9 @@ def environment_of(case: Case, root: Path) -> dict[str, str]:
     return usual
 
 
-def sampled(cases: Sequence[Case]) -> list[Case]:
-    """A sixth of them, the same ones each time; in a long search, all."""
-    return [case for case in cases if SEARCHING or zlib.crc32(case.name.encode()) % 6 == 0]
+def sampled(cases: Sequence[Case]) -> Sequence[Case]:
+    """Every twelfth of them; in a long search, all."""
+    return cases if SEARCHING else cases[::12]
 
 
 def cases(*tables: Callable[[], Iterator[Case]]) -> tuple[Case, ...]:

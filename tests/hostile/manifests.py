@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from effort import SEARCHING
-from hostile.case import Case, Content, Fifo, Folder, Link, Sparse
+from hostile.case import Case, Content, Fifo, Folder, Link, Sparse, cases
 from hostile.workspaces_of import (
     BACKEND,
     CARGO,
@@ -720,22 +720,7 @@ def _hostile_git(root: Path) -> None:
         changed.write("# changed\n")
 
 
-CASES: Final = tuple(
-    case
-    for table in (
-        *(
-            _any,
-            _wrong_types_of_toml,
-            _toml,
-            _pypi,
-            _globs,
-            _npm,
-            _yaml,
-            _go,
-            _maven,
-            _trees,
-            _change_logs,
-        ),
-    )
-    for case in table()
+CASES: Final = cases(
+    *(_any, _wrong_types_of_toml, _toml, _pypi, _globs, _npm, _yaml, _go, _maven),
+    *(_trees, _change_logs),
 )

@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from effort import SEARCHING
 from hostile.builds import TOOLS
-from hostile.case import Case, Content, Fifo, Link, Sparse
+from hostile.case import Case, Content, Fifo, Link, Sparse, cases
 from hostile.workspaces_of import CARGO, commit
 
 if TYPE_CHECKING:
@@ -63,7 +64,21 @@ def each_until(ready):
             return found
 
 """
-TRICKS: Final = ("a_fifo", "a_sparse_file", "a_link_without_end", "a_link_outside")
+# What each leaves there.
+_CONTENTS: Final[Mapping[str, Content]] = {
+    "a_fifo": Fifo(),
+    "a_sparse_file": Sparse(HUGE),
+    "a_link_without_end": Link("/dev/zero"),
+    "a_link_outside": Link("{root}/canary/precious"),
+}
+TRICKS: Final = (*_CONTENTS,)
+
+
+def _some(at: int) -> tuple[str, ...]:
+    """What lies at a place is opened by one function: one trick at each, unless all is wanted."""
+    return TRICKS if SEARCHING else (TRICKS[at % len(TRICKS)],)
+
+
 _AT_CORE: Final = 'Path("{root}/w/packages/core/pyproject.toml")'
 
 
@@ -161,7 +176,7 @@ def _requirements() -> Iterator[Case]:
 def _wheels() -> Iterator[Case]:
     """`app` needs the wheel of `core` for its build, and `evil` is built in between."""
     wheel = 'Path("{root}/w/.releasekit/dist/pypi/core/1.0.0/core-1.0.0-py3-none-any.whl")'
-    for trick in TRICKS:
+    for trick in _some(0):
         evil = _building(f"{trick}({wheel})")
         yield _case(
             f"a wheel that another build needs as {trick}",
@@ -175,7 +190,7 @@ def _wheels() -> Iterator[Case]:
 
 def _manifests() -> Iterator[Case]:
     """Manifests are read again after the build, after the plan, and where they were pinned."""
-    for trick in TRICKS:
+    for trick in _some(3):
         own = _building(f"{trick}({_AT_CORE})")
         yield _case(f"the manifest of a built package as {trick}", _package("core", own))
         at_app = _AT_CORE.replace("core", "app")
@@ -217,20 +232,14 @@ _LOCK: Final = 'Path("{root}/w/Cargo.lock")'
 
 def _crates() -> Iterator[Case]:
     """Cargo.lock is read before cargo packages, and restored after it."""
-    kinds: Mapping[str, Content] = {
-        "a_fifo": Fifo(),
-        "a_sparse_file": Sparse(HUGE),
-        "a_link_without_end": Link("/dev/zero"),
-        "a_link_outside": Link("{root}/canary/precious"),
-    }
-    for what, content in kinds.items():
-        for command in ("plan", "publish"):
+    for at, command in enumerate(("plan", "publish")):
+        for what in _some(at):
             yield _case(
                 f"{command}: Cargo.lock is {what}",
-                {**CRATE, "w/Cargo.lock": content, "w/pyproject.toml": None},
+                {**CRATE, "w/Cargo.lock": _CONTENTS[what], "w/pyproject.toml": None},
                 *(command, "--registry", "dir:{root}/registry", "--ecosystem", "cargo"),
             )
-    for trick in TRICKS:
+    for trick in _some(2):
         yield _case(
             f"a Cargo.lock as {trick}, made as the plan was",
             {**CRATE, **_package("core", _planning(f"{trick}({_LOCK})"), dynamic=True)},
@@ -444,12 +453,6 @@ left_behind(planted)"""
 
 def _first_run() -> Iterator[Case]:
     """Files that an earlier build left where this run looks for its own."""
-    contents: Mapping[str, Content] = {
-        "a_fifo": Fifo(),
-        "a_sparse_file": Sparse(HUGE),
-        "a_link_without_end": Link("/dev/zero"),
-        "a_link_outside": Link("{root}/canary/precious"),
-    }
     places = (
         *("w/.releasekit/journal.jsonl", "w/.releasekit/results.json"),
         *("w/.releasekit/backup/pypi/0000000000000000.json", "w/.releasekit/lock.pypi"),
@@ -458,20 +461,16 @@ def _first_run() -> Iterator[Case]:
         *("w/packages/core/.pyproject.toml.releasekit", "w/packages/core/CHANGELOG.md"),
     )
     for at, place in enumerate(places):
-        for step, (what, content) in enumerate(contents.items()):
-            command = ("plan", "publish")[(at + step) % 2]
+        for what in _some(at):
+            command = ("plan", "publish")[(at // 2 + TRICKS.index(what)) % 2]
             yield _case(
                 f"{command}: {place.removeprefix('w/')} is {what}",
-                {**_package("core"), place: content},
+                {**_package("core"), place: _CONTENTS[what]},
                 *(command, "--registry", "dir:{root}/registry"),
             )
 
 
-CASES: Final = tuple(
-    case
-    for table in (
-        *(_requirements, _wheels, _manifests, _built, _crates, _reactors, _packed, _modules, _logs),
-        _first_run,
-    )
-    for case in table()
+CASES: Final = cases(
+    *(_requirements, _wheels, _manifests, _built, _crates, _reactors, _packed, _modules, _logs),
+    _first_run,
 )

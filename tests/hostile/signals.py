@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Final
 
+from effort import SEARCHING
 from hostile.case import Case, SignalAt, cases
 from hostile.workspaces_of import BUILT, PUBLISH, PYPI
 
@@ -50,9 +51,10 @@ def _plans() -> Iterator[Case]:
 
 
 def _publishes() -> Iterator[Case]:
-    for when, place in {**_PLANNING, **_RELEASING}.items():
+    for at, (when, place) in enumerate({**_PLANNING, **_RELEASING}.items()):
         where = place.format(command="publish")
-        for number in _ENDED_BY:
+        # One handler serves both.
+        for number in _ENDED_BY if SEARCHING else [*_ENDED_BY][at % 2 :][:1]:
             late = where.endswith((".run_ended", ":tell"))
             yield Case(
                 name=f"publish, {number.name} {when}",

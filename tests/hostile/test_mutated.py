@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from effort import tries
 from hostile.case import Case
 from hostile.manifests import SAID
 from hostile.workspaces_of import MANIFESTS
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from hostile.conftest import Judge
 
 FIRST: Final = int(os.environ.get("FIRST_MUTANT", "0"))
-COUNT: Final = int(os.environ.get("MUTANTS", "30"))
+COUNT: Final = tries("MUTANTS", sample=12, all_of_them=30)
 _SPLICED: Final = (
     *(
         b"\0",

@@ -70,10 +70,10 @@ FRONTIER = mutants(
 PRIORITY = mutants(
     "graph",
     {
+        "a queue sorts upside down": without("PriorityQueue.pop", "reverse=True"),
         "a queue forgets who is in its list": change(
             "PriorityQueue.pop", "many += few", "many[:] = few"
         ),
-        "a queue sorts upside down": without("PriorityQueue.pop", "reverse=True"),
         "a queue repeats itself": without("PriorityQueue.pop", "few.clear()"),
         "the latest go first": never("PriorityQueue.pop", "many[-1] < few[0]"),
         "the latest go last": without("PriorityQueue.pop", "many[-1] < few[0]"),

@@ -46,7 +46,7 @@ def test_retries_removals_and_pauses_at_every_moment(size: int, moves: Moves) ->
 
 
 @pytest.mark.parametrize("sequential", [False, True])
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, 2, *([3] if SEARCHING else [])])
 def test_what_others_do_and_what_is_completed_after_a_cancel(size: int, sequential: bool) -> None:
     """R41, R42: with anything that waits for something in a lane that completes."""
     for graph in graphs(size):

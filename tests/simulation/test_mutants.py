@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from effort import SEARCHING
 from mutation import sample
 from simulation.mutants import trial
 from simulation.mutations import MUTANTS
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from mutation import Mutant
 
 
-def test_the_unchanged_code_passes() -> None:
-    assert trial(None) == ""
+if SEARCHING:  # each test run has the judges themselves
+
+    def test_the_unchanged_code_passes() -> None:
+        assert trial(None) == ""
 
 
 @pytest.mark.parametrize("mutant", sample(MUTANTS), ids=lambda mutant: mutant.name)

@@ -39,8 +39,8 @@ def test_no_run_breaks_a_rule(first: int) -> None:
 
 def test_outcomes_do_not_depend_on_the_order_of_wake_ups() -> None:
     """R5: what was drawn to happen to each package is the same, all that differs is the order."""
-    calm = [s for s in range(2_000) if not draw(s).events and draw(s).outer_timeout_s is None]
-    assert len(calm) > 300
+    calm = [s for s in range(RUNS // 2) if not draw(s).events and draw(s).outer_timeout_s is None]
+    assert len(calm) > RUNS / 8
     for seed in calm:
         (_, first), (_, second) = simulate(seed), simulate(seed, order=seed + 1)
         assert first is not None

@@ -7,8 +7,6 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +19,7 @@ from simulation import staged_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RUNS = tries("RELEASES", sample=750, all_of_them=10_000) // 5
+RUNS = tries("RELEASES", sample=300, all_of_them=10_000) // 5
 FIRST = int(os.environ.get("FIRST_RELEASE", "0"))
 CHUNKS = 5
 
@@ -59,16 +57,9 @@ def test_no_staged_release_breaks_a_promise(chunk: int, root: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_they_see_what_may_happen_to_what_waits(root: Path) -> None:
-    worlds = [simulated(root, seed) for seed in range(40)]
+    worlds = [simulated(root, seed) for seed in range(20)]
     assert any(world.rejected for world in worlds)
     assert sum(map(bool, (world.staged for world in worlds))) > len(worlds) // 2
     assert {(world.mode, world.blind) for world in worlds} == {
         (mode, blind) for mode in ("auto", "always") for blind in (True, False)
     }
-
-
-def test_a_seed_is_replayed_by_a_command(tmp_path: Path) -> None:
-    argv = [sys.executable, str(staged_line.__file__), "7"]
-    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stdout) == (0, False), done.stderr
-    assert "seed 7: every promise kept" in done.stdout

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.announce.changelog import MAX_HEADINGS, MAX_LINES, find_section
+from releasekit.announce import changelog
+from releasekit.announce.changelog import find_section
 from watchdog import assert_no_worse_than_linear
 
 KEEP = """\
@@ -158,8 +159,8 @@ def test_a_section_without_text_is_none() -> None:
         ("## ", "a", "", 400_000),
         ("## ", "<", "", 400_000),
         ("", " ", "x", 400_000),
-        ("", "<!---->", "", 400_000),
-        ("", "# 1.2.3\n", "", 20_000),
+        ("", "<!---->", "", 100_000),
+        ("", "# 1.2.3\n", "", 8_000),
         ("# # ", "[" * 1_000 + "\n# ", "", 400),
     ],
 )
@@ -187,19 +188,21 @@ def test_nobody_keeps_it_busy_with_restructured_text(first: str, hostile: str, t
 @pytest.mark.parametrize(
     ("line", "most"),
     [
-        ("# 1.0.0\n", MAX_HEADINGS),
-        ("# 1.0.0\r", MAX_HEADINGS),
-        (" # 1.0.0\n", MAX_HEADINGS),
-        ("1.0.0\n=====\n", MAX_HEADINGS),
-        ("=====\n1.0.0\n=====\n", MAX_HEADINGS),
-        ("\n", MAX_LINES - 4),
-        ("\r", MAX_LINES - 4),
+        ("# 1.0.0\n", 200),
+        ("# 1.0.0\r", 200),
+        (" # 1.0.0\n", 200),
+        ("1.0.0\n=====\n", 200),
+        ("=====\n1.0.0\n=====\n", 200),
+        ("\n", 1_996),
+        ("\r", 1_996),
     ],
 )
 def test_one_with_more_lines_or_headings_than_anybody_reads_says_nothing(
-    line: str, most: int
+    line: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each heading costs, however it is written: four megabytes of them took 20 s and 700 MB."""
+    monkeypatch.setattr(changelog, "MAX_HEADINGS", 200)
+    monkeypatch.setattr(changelog, "MAX_LINES", 2_000)
     log = "# 1.2.3\n\n- three\n\n" if "=" not in line else "1.2.3\n=====\n\n- three\n\n"
     assert find_section(log + line * (most - 1), "1.2.3") == "- three"
     assert not find_section(log + line * (most + 1), "1.2.3")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from releasekit.model import Outcome, PackageId, Span
@@ -121,6 +121,7 @@ def test_nothing_is_drawn_where_even_groups_are_too_many() -> None:
     assert draw_graph(packages, edges, ORDER) == ""
 
 
+@settings(max_examples=20)  # each of more than fifty texts
 @given(st.lists(hostile_text, min_size=MAX_PACKAGES + 1, max_size=MAX_PACKAGES + 5))
 def test_no_text_breaks_out_of_a_group(texts: list[str]) -> None:
     """R35"""

@@ -134,9 +134,9 @@ def test_nobody_waits_for_what_is_there() -> None:
 
 
 def test_a_long_chain_and_dependencies_of_other_plans_do_no_harm() -> None:
-    names = [f"p{number:05}" for number in range(5_000)]
+    names = [f"p{number:05}" for number in range(1_500)]
     needs = dict(zip(names, ["elsewhere", *names], strict=False))
-    assert counts(needs, p00000=FAILED) == {"p00000": 4_999}
+    assert counts(needs, p00000=FAILED) == {"p00000": 1_499}
 
 
 @pytest.mark.parametrize(
