@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar, cast
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator, Sequence
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -26,8 +26,8 @@ async def uncancellable(awaitable: Awaitable[T]) -> T:
     """Wait for `awaitable` to its end, however often the caller is cancelled meanwhile.
 
     Its result is returned, or its error raised, and the cancellation reaches the caller at its next
-    `await` (or when its task ends). Before Python 3.13, a time-out that strikes here is delivered
-    after its block if the block ends without another `await`: leave one in between.
+    `await` (or when its task ends). Before Python 3.13, that may be behind the block of a time-out
+    that struck here: see `in_time`.
     """
     inner = asyncio.ensure_future(awaitable)
     interrupted = False
@@ -41,6 +41,17 @@ async def uncancellable(awaitable: Awaitable[T]) -> T:
     if interrupted:
         _cancel_later()
     return inner.result()
+
+
+@contextlib.asynccontextmanager
+async def in_time(limit: asyncio.Timeout) -> AsyncIterator[asyncio.Timeout]:
+    """`limit`, which does not strike behind its own block, as a cancellation of the whole task,
+    where `uncancellable` has put it off. What has ended too late has not ended in time.
+    """
+    async with limit:
+        yield limit
+        if limit.expired():
+            await asyncio.sleep(0)
 
 
 def _cancel_later() -> None:

@@ -17,6 +17,7 @@ from releasekit.aio import (
     Resource,
     backoff,
     gather_all,
+    in_time,
     uncancellable,
 )
 from simulation.virtual_loop import run
@@ -78,9 +79,8 @@ def test_a_time_out_around_uncancellable_still_times_out() -> None:
     seen: list[str] = []
 
     async def limited() -> None:
-        async with asyncio.timeout(0):
+        async with in_time(asyncio.timeout(0)):
             seen.append(await uncancellable(slow(5, "closed")))
-            await asyncio.sleep(0)
 
     async def main() -> None:
         with pytest.raises(TimeoutError):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 from urllib.parse import urlsplit
 
-from releasekit.aio import Group
+from releasekit.aio import Group, in_time
 from releasekit.announce.post_release import plan_post_release
 from releasekit.cli.preload import load_everything
 from releasekit.cli.signing import plan_signing
@@ -168,7 +168,7 @@ async def _explain_delays(
     """Ends planning with the deadline, and says of a server that does not answer what to do."""
     limit = asyncio.timeout_at(None if config.deadline is None else patience.until)
     try:
-        async with limit:
+        async with in_time(limit):
             yield
     except Transient as error:
         error.hint = error.hint or _nothing_done(str(error), config.registries, session)

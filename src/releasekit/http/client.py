@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import httpx
 
 from releasekit import __version__
-from releasekit.aio import backoff
+from releasekit.aio import backoff, in_time
 from releasekit.errors import CircuitOpen, ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.host import durable
 from releasekit.http import traffic
@@ -183,7 +183,7 @@ async def retry(attempt: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
     while True:
         limit = asyncio.timeout_at(deadline)
         try:
-            async with limit:
+            async with in_time(limit):
                 return await attempt()
         except TimeoutError as error:
             if not limit.expired():

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from releasekit.aio import gather_all, uncancellable
+from releasekit.aio import gather_all, in_time, uncancellable
 from releasekit.attested import bundle_name, unfinished_name
 from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import PackageError, Transient
@@ -101,7 +101,7 @@ class Attestations:
                 signed[place] = await self._signed(run, artifact, attesting, signing)
 
         try:
-            async with asyncio.timeout(self._limit_s):
+            async with in_time(asyncio.timeout(self._limit_s)):
                 await gather_all(
                     sign(place, artifact, self._signing) for place, artifact in enumerate(before)
                 )

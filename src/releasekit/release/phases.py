@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from releasekit.aio import gather_all
+from releasekit.aio import gather_all, in_time
 from releasekit.ecosystems.shared.archives import member_names
 from releasekit.ecosystems.shared.artifacts import no_place
 from releasekit.errors import (
@@ -179,7 +179,10 @@ class Phases:
         into = partial(built_directory, state_directory=self._config.state_directory)
         limit_s = self._config.task_timeout
         try:
-            async with wait_for_turn(self._building, "build-slot"), asyncio.timeout(limit_s):
+            async with (
+                wait_for_turn(self._building, "build-slot"),
+                in_time(asyncio.timeout(limit_s)),
+            ):
                 return await workspace.build(packages, into)
         except TimeoutError:
             error = BuildFailed(
@@ -344,7 +347,7 @@ class Phases:
     ) -> Mapping[PackageId, Staged]:
         limit_s = self._config.task_timeout
         try:
-            async with asyncio.timeout(limit_s):
+            async with in_time(asyncio.timeout(limit_s)):
                 return await deliver(target, release, sending)
         except TimeoutError as error:
             names = ", ".join(str(package.id) for package in release)
@@ -362,7 +365,7 @@ class Phases:
         limit_s = self._config.task_timeout
         try:
             with self._events.span("follow-up", run):
-                async with asyncio.timeout(limit_s):
+                async with in_time(asyncio.timeout(limit_s)):
                     await target.follow_up(run.planned.package)
         except TimeoutError:
             due = target.due(run.planned.package)

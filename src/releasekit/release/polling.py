@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import growing_pauses
+from releasekit.aio import growing_pauses, in_time
 from releasekit.errors import BuildFailed, DigestMismatch, PackageError, Transient, Undecided
 from releasekit.http.traffic import attribute_to
 from releasekit.plan.decision import compare, mismatch
@@ -150,7 +150,7 @@ class Lookups:
     async def last_poll(self, run: PackageRun) -> None:
         """For a package whose run is being ended before it could be confirmed."""
         with contextlib.suppress(TimeoutError, PackageError):
-            async with asyncio.timeout(self._polling.last_poll_s):
+            async with in_time(asyncio.timeout(self._polling.last_poll_s)):
                 await self.poll_once(run)
 
     async def is_published(self, run: PackageRun) -> bool:

@@ -20,6 +20,7 @@ from fakes import (
     package_id,
     plan,
 )
+from releasekit.aio import uncancellable
 from releasekit.errors import CircuitOpen, Denied, Transient
 from releasekit.model import (
     Action,
@@ -68,6 +69,17 @@ class Rereading(FakeWorkspace):
         self.read.append(self.shared.read_text())
         built = await super().build(packages, into)
         self.read.append(self.shared.read_text())
+        return built
+
+
+class Tidying(FakeWorkspace):
+    """Takes two minutes to remove what its builds have left, and then has nothing more to do."""
+
+    async def build(
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        built = await super().build(packages, into)
+        await uncancellable(asyncio.sleep(120))
         return built
 
 
@@ -687,6 +699,18 @@ def test_a_build_without_an_end_times_out(line: Line) -> None:
     result = line.run(plan(CORE), task_timeout=60.0)["core"]
     assert result.outcome is Outcome.FAILED
     assert "task-timeout" in result.hint
+
+
+def test_a_build_that_ends_too_late_cancels_nothing_else(line: Line) -> None:
+    """R6: its time was over while it could not be interrupted."""
+    line.workspace = Tidying()
+    results = line.run(plan(CORE, LONE, APP), task_timeout=60.0)
+    assert results["core"].reason == "the build did not end within 60 s"
+    assert [results[name].outcome for name in ("core", "lone", "app")] == [
+        Outcome.FAILED,
+        Outcome.FAILED,
+        Outcome.BLOCKED,
+    ]
 
 
 def test_the_deadline_ends_the_run(line: Line) -> None:

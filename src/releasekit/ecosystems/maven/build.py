@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import uncancellable
+from releasekit.aio import in_time, uncancellable
 from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
@@ -103,7 +103,7 @@ class ReactorBuilder:
         limit_s = self.config.task_timeout
         try:
             # Packages that are taken one by one have it together.
-            async with asyncio.timeout(limit_s):
+            async with in_time(asyncio.timeout(limit_s)):
                 await self._copy_sources(copy, log)
                 await processes.run(command, cwd=copy, env=env, log=log.path)
         except TimeoutError:
