@@ -1,5 +1,4 @@
 """Power is cut at any instant: of the writes that were not durable yet, any part may be missing.
-`make search` cuts more often.
 
 `SOAK` multiplies the number of cuts.
 """
@@ -15,13 +14,12 @@ import pytest
 
 from crash import strace, workspace
 from crash.disk import Disk
-from effort import SEARCHING
 from integration.tools import require_tool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CUTS = int(1_000 * float(os.environ.get("SOAK", "1" if SEARCHING else "0.3")))
+CUTS = int(1_000 * float(os.environ.get("SOAK", "1")))
 
 
 @pytest.fixture(autouse=True)
