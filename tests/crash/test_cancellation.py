@@ -171,3 +171,5 @@ def test_doctor_sees_a_run_that_was_killed_in_a_pinned_build(
     assert done.code == 0, done.out + done.err
     assert manifest.read_bytes() == original
     assert git(workspace, "status", "--porcelain") == ""
+    well = program.run("doctor", workspace)
+    assert well.code == 0, well.out

@@ -224,6 +224,9 @@ def test_a_terminal_that_hangs_up_ends_the_release_in_order(site: Site) -> None:
     assert site.outcomes["demo-b"] == "cancelled"
     assert site.manifest.read_bytes() == site.original
     assert site.program.run("doctor", site.workspace).code == 0
+    site.go.touch()
+    again = site.program.run(*site.arguments[1:])
+    assert again.code == 0, again.out + again.err
 
 
 def test_under_nohup_the_release_goes_on_without_its_terminal(site: Site) -> None:

@@ -75,7 +75,7 @@ TRICKS: Final = (*_CONTENTS,)
 
 
 def _some(at: int) -> tuple[str, ...]:
-    """What lies at a place is opened by one function: one trick at each, unless all is wanted."""
+    """One trick at each place, another one at the next; all at each in a long search."""
     return TRICKS if SEARCHING else (TRICKS[at % len(TRICKS)],)
 
 
