@@ -170,6 +170,12 @@ class _Sources:
             names = outside_others(names, package.directory, self.directories)
         return self.list_packed(package, names)
 
+    def list_edited(self, package: Package) -> list[str]:
+        """Those of them that git has."""
+        names = self.list_uncommitted(package)
+        own = {*self.list_own(package)} if names else set()
+        return [name for name in names if name in own]
+
     def list_taken_in(
         self,
         package: Package,
@@ -217,10 +223,11 @@ class _Sources:
 async def _find_edited(
     packages: Iterable[Package], sources: _Sources, processes: Processes
 ) -> dict[Package, list[str]]:
-    """What differs from the commit, of packages whose version does not: an earlier step of the job
-    that writes the version into a manifest may write it into other files too.
+    """Files of the commit that differ from it, of packages whose version does not: an earlier step
+    of the job that writes the version into a manifest may write it into other files too. Files that
+    git does not have may be what a build has left.
     """
-    names = {each: listed for each in packages if (listed := sources.list_uncommitted(each))}
+    names = {each: listed for each in packages if (listed := sources.list_edited(each))}
     top = repository_of(sources.root)
     if not names or top is None:
         return {}

@@ -325,6 +325,7 @@ def test_an_edit_of_what_is_published_is_said_before_it_is_committed(tmp_path: P
     head = git(root, "rev-parse", "HEAD")[:12]
     for name in ("core", "app", "cli"):
         (root / name / "a.py").write_text("2")
+        (root / name / "left-by-a-build").write_text("2")
     target = FakeTarget(
         FakeWorkspace([each.package for each in made.packages]),
         FakeRegistry(),
