@@ -132,6 +132,7 @@ class Problem(StrEnum):
     SAME_TAG = "RK-316", "Two packages would have one tag"
     TAG_NAME = "RK-317", "The name of a tag is not valid"
     PUBLISHES_ITSELF = "RK-318", "A napi package would be published without its platforms"
+    DIRECTORY_CLOSED = "RK-319", "A directory registry cannot be written"
     JOURNAL_DAMAGED = "RK-320", "The journal is damaged"
     JOURNAL_NEWER = "RK-321", "A newer version wrote the journal"
     STATE = "RK-322", "The state directory cannot be used"

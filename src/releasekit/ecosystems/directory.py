@@ -83,7 +83,7 @@ class DirectoryRegistry:
             raise MissingCredentials(
                 f"{self.url} cannot be written: this user may not write to {above}",
                 hint="Correct the permissions, or name another directory as `registry`.",
-                problem=Problem.DIRECTORY,
+                problem=Problem.DIRECTORY_CLOSED,
             )
 
     async def lookup(self, package: Package) -> Published | None:

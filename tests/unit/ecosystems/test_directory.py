@@ -65,7 +65,7 @@ def test_one_that_cannot_be_written_is_told_before_anything_is_built(
     with pytest.raises(MissingCredentials, match=f"may not write to {tmp_path}$") as caught:
         registry.check_credentials()
     assert str(caught.value).startswith(f"dir:{root} cannot be written")
-    assert caught.value.problem is Problem.DIRECTORY
+    assert caught.value.problem is Problem.DIRECTORY_CLOSED
     root.mkdir(parents=True)
     registry.check_credentials()
 
