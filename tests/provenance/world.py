@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trusted_index import Answer
 
 PYTHON = {"acme-core": (), "acme-cli": ("acme-core",)}
-NODE = {"tokens": (), "view": ("tokens",)}
+NODE = {"tokens": (), "format": ("tokens",)}
 FILES = 2 * len(PYTHON) + len(NODE)
 _REPOSITORY = {"type": "git", "url": "git+https://github.com/acme/widgets.git"}
 
