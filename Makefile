@@ -46,7 +46,7 @@ TOOLS := node npm cargo go mvn java gpg nginx strace
 
 # Thousands of processes of the tests would compile everything anew.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: expect lint types ## lint, types and all tests: about 40 minutes on 2 CPUs
+test: expect lint types ## lint, types and all tests: about 25 minutes on 2 CPUs
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 unit: .venv ## the tests that need neither network nor tools
@@ -54,7 +54,7 @@ unit: .venv ## the tests that need neither network nor tools
 
 expect: # what `make test` is about to fetch and to leave out, and how long it takes
 	@test -e $(BIN)/.complete || echo "make test: fetches 85 MB of Python packages from PyPI into .venv"
-	@echo "make test: lint, types and all tests take about 40 minutes on 2 CPUs; of tools that are" \
+	@echo "make test: lint, types and all tests take about 25 minutes on 2 CPUs; of tools that are" \
 		"missing, some less"
 	@echo "make test: the first time, tests fetch what they build and publish with into ~/.cache:" \
 		"build backends from PyPI, with npm 320 MB (verdaccio, a Node.js), with Maven 45 MB of" \
