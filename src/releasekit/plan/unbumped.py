@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Target
     from releasekit.git.versions import VersionAt
     from releasekit.host.process import Processes
-    from releasekit.model import Package, Plan
+    from releasekit.model import Package, Plan, PlannedPackage
     from releasekit.plan.changes import Since
     from releasekit.state.history import History
 
@@ -71,6 +71,48 @@ async def find_changes(
     ]
     if not plan.commit or not (kept or uncommitted):
         return Changes()
+    since, unknown, clean = await _find_revisions(plan, kept, root, history, processes)
+    parts = {each: targets[each.id.ecosystem].compiled_in(each) for each in since}
+    everything = [each for target in targets.values() for each in target.workspace.packages]
+    asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
+    found = await changes(asked, everything, root, processes)
+    sources = _Sources(
+        root=root,
+        targets=targets,
+        directories=[each.directory for each in everything],
+        uncommitted=uncommitted,
+        tracked=await tracked_files(root, processes) if found or uncommitted else (),
+    )
+    changed = await _find_committed(since, parts, found, sources, processes)
+    edited = await _find_edited(clean, sources, processes)
+    head = Revision.of_commit(plan.commit.partition("+")[0])
+    before = replace(head, shown=f"{head.shown}, or an earlier one")
+    names = {
+        package: list(dict.fromkeys([*changed.get(package, ()), *edited.get(package, ())]))
+        for package in (changed | edited)
+    }
+    return Changes(
+        unbumped={
+            package: (since.get(package, before), listed)
+            for package, listed in names.items()
+            if listed
+        },
+        uncommitted={each: listed for each in built if (listed := sources.list_uncommitted(each))},
+        unknown=unknown,
+    )
+
+
+async def _find_revisions(
+    plan: Plan,
+    kept: Sequence[PlannedPackage],
+    root: Path,
+    history: History,
+    processes: Processes,
+) -> tuple[dict[Package, Revision], list[Package], list[Package]]:
+    """The state of the sources that each was published from, by the journal or by its tag; those of
+    which neither tells; and those that were built without uncommitted changes, as far as is known.
+    Of others, it is unknown which of these are new.
+    """
     tagged = {}
     if kept:
         tags = await tags_of(root, processes)
@@ -87,54 +129,41 @@ async def find_changes(
             since[package] = tagged[package]
         else:
             unknown.append(package)
-        # Where it was built with uncommitted changes, it is unknown which ones are new.
         if entry is None or is_clean(entry.commit):
             clean.append(package)
-    parts = {each: targets[each.id.ecosystem].compiled_in(each) for each in since}
-    everything = [each for target in targets.values() for each in target.workspace.packages]
-    asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
-    found = await changes(asked, everything, root, processes)
-    sources = _Sources(
-        root=root,
-        targets=targets,
-        directories=[each.directory for each in everything],
-        uncommitted=uncommitted,
-        tracked=await tracked_files(root, processes) if found or uncommitted else (),
-    )
+    return since, unknown, clean
+
+
+async def _find_committed(
+    since: Mapping[Package, Revision],
+    parts: Mapping[Package, Mapping[Package, Collection[Package]]],
+    found: Mapping[Since, Sequence[str]],
+    sources: _Sources,
+    processes: Processes,
+) -> dict[Package, list[str]]:
+    """What the commit checked out has otherwise than the one that each was published from."""
     changed = {
         package: sources.list_packed(package, found.get((package, then), ()))
         for package, then in since.items()
     }
+    targets = {package: sources.targets[package.id.ecosystem] for package in since}
     offering = {
-        package: targets[package.id.ecosystem].offered_at
+        package: targets[package].offered_at
         for package, names in changed.items()
         if package.manifest.name in names
     }
-    for package, is_same in (await _compare_manifests(offering, since, root, processes)).items():
+    offered = await _compare_manifests(offering, since, sources.root, processes)
+    for package, is_same in offered.items():
         if is_same:
             changed[package].remove(package.manifest.name)
-    inheriting = {package: targets[package.id.ecosystem].inherited_at for package in since}
-    inherited = await _compare_manifests(inheriting, since, root, processes)
-    edited = await _find_edited(clean, sources, processes)
+    inheriting = {package: targets[package].inherited_at for package in since}
+    inherited = await _compare_manifests(inheriting, since, sources.root, processes)
     for package, then in since.items():
         taken_in = sources.list_taken_in(package, then, parts[package], found)
-        changed[package] += [
-            *(name for name in edited.get(package, ()) if name not in changed[package]),
-            *await asyncio.to_thread(list, taken_in),
-            *(_INHERITED if not inherited.get(package, True) else ()),
-        ]
-    head = Revision.of_commit(plan.commit.partition("+")[0])
-    before = replace(head, shown=f"{head.shown}, or an earlier one")
-    unbumped = {
-        package: (since.get(package, before), names)
-        for package, names in (edited | changed).items()
-        if names
-    }
-    return Changes(
-        unbumped=unbumped,
-        uncommitted={each: names for each in built if (names := sources.list_uncommitted(each))},
-        unknown=unknown,
-    )
+        changed[package] += await asyncio.to_thread(list, taken_in)
+        if not inherited.get(package, True):
+            changed[package] += _INHERITED
+    return changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
