@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Target
     from releasekit.git.versions import VersionAt
     from releasekit.host.process import Processes
-    from releasekit.model import Package, Plan, PlannedPackage
+    from releasekit.model import Package, PackageId, Plan, PlannedPackage
     from releasekit.plan.changes import Since
     from releasekit.state.history import History
 
@@ -257,15 +257,9 @@ async def _find_edited(
     git does not have may be what a build has left.
     """
     names = {each: listed for each in packages if (listed := sources.list_edited(each))}
-    top = repository_of(sources.root)
-    if not names or top is None:
-        return {}
     asked = {each: (sources.targets[each.id.ecosystem].version_at, "HEAD") for each in names}
-    try:
-        committed = await find_versions(asked, Commits(top, processes))
-    except CommandFailed:
-        return {}
-    return {each: names[each] for each in names if committed[each.id] == each.version}
+    committed = await _read_manifests(asked, sources.root, processes)
+    return {each: names[each] for each in names if committed.get(each.id) == each.version}
 
 
 async def _compare_manifests(
@@ -275,15 +269,21 @@ async def _compare_manifests(
     processes: Processes,
 ) -> dict[Package, bool]:
     """Whether the manifests of each say the same today as then; without those that did not tell."""
+    at_head = {each: (at, "HEAD") for each, at in asked.items()}
+    today = await _read_manifests(at_head, root, processes)
+    before = {each: (at, since[each].id) for each, at in asked.items() if today.get(each.id)}
+    then = await _read_manifests(before, root, processes)
+    return {each: then[each.id] == today[each.id] for each in asked if then.get(each.id)}
+
+
+async def _read_manifests(
+    asked: Mapping[Package, tuple[VersionAt, str]], root: Path, processes: Processes
+) -> dict[PackageId, str]:
+    """What the manifests of each say at a revision; nothing where git does not tell."""
     top = repository_of(root)
     if not asked or top is None:
         return {}
-    commits = Commits(top, processes)
     try:
-        today = await find_versions({each: (at, "HEAD") for each, at in asked.items()}, commits)
-        then = await find_versions(
-            {each: (at, since[each].id) for each, at in asked.items() if today[each.id]}, commits
-        )
+        return await find_versions(asked, Commits(top, processes))
     except CommandFailed:
         return {}
-    return {each: then[each.id] == today[each.id] for each in asked if then.get(each.id)}

@@ -42,7 +42,7 @@ async def with_warnings(
     history: History,
     processes: Processes,
     *,
-    uncommitted: Sequence[str] = (),
+    uncommitted: Sequence[str],
 ) -> Plan:
     """`plan` with the warnings of its packages, so far as they can be told before a build;
     `uncommitted` are files by sorted names relative to the root.
@@ -73,7 +73,7 @@ async def with_warnings(
             warnings += await target.find_warnings(planned.package, planned.package.prebuilt)
         return replace(planned, warnings=levels.apply(warnings))
 
-    note = await _unknown(found, root, processes)
+    note = await _describe_unknown(found, root, processes)
     return replace(
         plan,
         packages=tuple(await gather_all(map(warned, plan.packages))),
@@ -203,7 +203,7 @@ def _of_changes(planned: PlannedPackage, found: Changes, commit: str) -> Iterato
         )
 
 
-async def _unknown(found: Changes, root: Path, processes: Processes) -> str:
+async def _describe_unknown(found: Changes, root: Path, processes: Processes) -> str:
     """The note about packages of which it is not known whether they have changed."""
     if not found.unknown:
         return ""

@@ -101,7 +101,10 @@ class Lookups:
                     f"{registry.url}: {trouble}, {patience_s:g} s after the upload"
                     f"{run.ambiguity and f', which had ended with: {run.ambiguity}'}",
                     hint="Run the same command again later: it asks the registry first."
-                    + (run.ambiguity and " If it ends the same, this address takes no uploads."),
+                    + (
+                        run.ambiguity
+                        and " If it ends the same, check that this address takes uploads."
+                    ),
                     problem=Problem.NOT_VISIBLE,
                 )
             await asyncio.sleep(pause_s)
