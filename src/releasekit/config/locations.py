@@ -199,6 +199,7 @@ class Locations:
                     continue
                 case Directory(path):
                     base, shared = self._resolve(path, attribute), attribute == "registry"
+                    _require_place(base, self._label(attribute))
                     found[name] = Directory(base / name if shared else base)
                 case Url(url) if attribute == "registry":
                     first = next(iter(self.ecosystems.values()))

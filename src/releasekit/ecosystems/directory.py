@@ -92,8 +92,9 @@ class DirectoryRegistry:
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
+            cause = describe_os_error(error) if isinstance(error, OSError) else error
             raise Rejected(
-                f"{package}: {self.url} cannot be read ({error})", problem=Problem.DIRECTORY
+                f"{package}: {self.url} cannot be read ({cause})", problem=Problem.DIRECTORY
             ) from error
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:

@@ -263,7 +263,7 @@ def collect_packages(
     if not packages:
         raise ConfigError(
             f"{root}: there is no package here ({', '.join(sorted(targets))})",
-            hint="Name the repository's root: as the argument PATH, or by `working-directory`.",
+            hint="Name the repository's root: as the argument ROOT, or by `working-directory`.",
             problem=Problem.NO_PACKAGES,
         )
     seen: dict[PackageId, Package] = {}

@@ -332,6 +332,13 @@ def test_the_state_is_no_file(root: Path) -> None:
     assert "is a file; write the path of a directory" in str(refusal(root))
 
 
+def test_a_registry_is_no_file(root: Path) -> None:
+    (root / "file").touch()
+    told = str(refusal(root, f"--registry=dir:{root}/file/below"))
+    assert told.startswith(f"--registry: {root}/file is a file, and ")
+    assert told.endswith("; write the path of a directory")
+
+
 def test_cpus_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
