@@ -145,6 +145,8 @@ $(BIN)/.complete: uv.lock pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	$(BIN)/uv sync --frozen --quiet --compile-bytecode
+	UV_PROJECT_ENVIRONMENT=.venv/schemas $(BIN)/uv sync --frozen --quiet --only-group schemas
+	ln -sf ../schemas/bin/check-jsonschema $(BIN)/
 	touch $@
 
 # Its PyPI package downloads from GitHub; this way it comes through Go's proxy and checksum database.
