@@ -140,6 +140,8 @@ site: .venv ## the documentation as a site, in build/site; dead links and anchor
 
 .venv: $(BIN)/.complete $(BIN)/actionlint
 
+# uv brings its own list of authorities, without that of a company's proxy; pip trusts the machine.
+$(BIN)/.complete site lock: export UV_SYSTEM_CERTS := true
 $(BIN)/.complete: uv.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "there is no Python 3.11 or later on PATH" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
