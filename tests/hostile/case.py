@@ -25,6 +25,9 @@ SECRETS: Final = {
     "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzz",
 }
 
+# Below the root: where what does the harm says that it ran.
+HARM: Final = "tmp/harm"
+
 
 @dataclass(frozen=True, slots=True)
 class Link:

@@ -9,7 +9,7 @@ import zlib
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, quote_plus
 
-from hostile.case import SECRETS
+from hostile.case import HARM, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +60,9 @@ def _bounds(case: Case, ended: Ended) -> Iterator[str]:
 def _verdict(case: Case, ended: Ended) -> Iterator[str]:
     if ended.code not in case.codes:
         yield f"exit code {ended.code}, not {sorted(case.codes)}"
+    texts = [content for content in case.files.values() if isinstance(content, str)]
+    if any(HARM in text for text in texts) and HARM not in ended.after:
+        yield "what does the harm was never run"
     for pattern in case.says:
         if not re.search(pattern, ended.streams, re.MULTILINE):
             yield f"does not say {pattern!r}"

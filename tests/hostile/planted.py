@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from effort import SEARCHING
 from hostile.builds import TOOLS
-from hostile.case import Case, Content, Fifo, Link, Sparse, cases
+from hostile.case import HARM, Case, Content, Fifo, Link, Sparse, cases
 from hostile.workspaces_of import CARGO, commit
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ HUGE: Final = 50 * 1024**3
 # What a plain run takes is a tenth of it.
 DEADLINE: Final = ("--deadline", "15s")
 _ENDS: Final = frozenset({0, 1, 2, 3, 130})
+# Written by what does the harm, so that no case passes because nothing was ever run.
+_RAN: Final = f"{{root}}/{HARM}"
 UV: Final = str(Path(sys.executable).with_name("uv"))
 # Each puts something in the place of the file `place`; one step, so that nobody sees it half done.
 _TRICKS: Final = f"""\
@@ -124,7 +126,8 @@ def _case(name: str, files: Mapping[str, Content], *argv: str, **more: Any) -> C
 
 
 def _hook(name: str, body: str, then: str = "") -> str:
-    lines = "\n".join(f"    {line}" for line in [*body.strip().split("\n"), then] if line.strip())
+    body = f"Path('{_RAN}').touch()\n{body.strip()}"
+    lines = "\n".join(f"    {line}" for line in [*body.split("\n"), then] if line.strip())
     return f"def {name}(directory=None, *_):\n{lines}\n"
 
 
@@ -247,6 +250,7 @@ def _crates() -> Iterator[Case]:
     # As it is compiled, in the middle of cargo's own call.
     script = (
         "fn main() {\n"
+        f'    std::fs::write("{_RAN}", "").unwrap();\n'
         '    let lock = "{root}/w/Cargo.lock";\n'
         "    let _ = std::fs::remove_file(lock);\n"
         '    std::os::unix::fs::symlink("{root}/canary/precious", lock).unwrap();\n}\n'
@@ -336,7 +340,7 @@ left_behind(swapped)"""
             {
                 "w/pyproject.toml": None,
                 "w/pom.xml": POM,
-                "w/mvnw": f"#!/bin/sh\n{where}{script}",
+                "w/mvnw": f"#!/bin/sh\ntouch {_RAN}\n{where}{script}",
                 "w/releasekit.toml": '[maven]\ncommand = "./mvnw"\n',
                 "canary/inside/acme-1.0.0.pom": POM,
             },
@@ -355,7 +359,8 @@ def _packed() -> Iterator[Case]:
         "a bomb": f"for it in $({found}); do {bomb} >$it; done",
     }
     for what, script in scripts.items():
-        document = {"name": "@acme/a", "version": "1.0.0", "scripts": {"postpack": script}}
+        postpack = f"touch {_RAN}; {script}"
+        document = {"name": "@acme/a", "version": "1.0.0", "scripts": {"postpack": postpack}}
         yield _case(
             f"a packed tarball is {what}",
             {
