@@ -39,7 +39,7 @@ COMMANDS: Final = (
     "report",
     "verify",
     "notes",
-    "doctor",
+    "check",
 )
 COPIED: Final = ("action.yml", "docs/inputs.md", "docs/results.schema.json", "docs/problems.md")
 # What differs between two runs of the same source: times, durations, run ids, digests of builds.

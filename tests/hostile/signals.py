@@ -95,7 +95,7 @@ def _others() -> Iterator[Case]:
                 codes=frozenset(codes.get(number, {0})),
                 may_write=("registry",),
             )
-    for command in (("doctor",), ("doctor", "--fix"), ("report",)):
+    for command in (("check",), ("check", "--fix"), ("report",)):
         for number, ended in _ENDED_BY.items():
             yield Case(
                 name=f"{' '.join(command)}, {number.name}",

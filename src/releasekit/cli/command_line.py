@@ -35,6 +35,7 @@ commands (`releasekit COMMAND --help` lists the flags):
   --version  the version of ReleaseKit
 
 examples:
+  releasekit check                               say what a release from here still needs
   releasekit plan                                show what would be published from here
   releasekit plan --format mermaid               show it as a graph
   releasekit publish --registry dir:./registry   publish into a directory, for pip
@@ -98,7 +99,8 @@ def _command(word: str) -> Command:
     for command in COMMANDS:
         if word == command:
             return command
-    near = closest(word, (*COMMANDS, "--version"))
+    listed = [name for name, row in COMMANDS.items() if not row.is_old]
+    near = closest(word, (*listed, "--version"))
     if word.startswith("-"):
         what = "the command comes before its flags"
     elif re.fullmatch(r"[A-Za-z]+" if near else _SHORT, word):
@@ -107,14 +109,15 @@ def _command(word: str) -> Command:
         what = "the first argument is not a command"
     raise ConfigError(
         what + (f", did you mean {near!r}?" if near else ""),
-        hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
+        hint=f"Write releasekit {' | '.join(listed)}; releasekit --help explains them.",
         problem=Problem.COMMAND_LINE,
     )
 
 
 def help_text() -> str:
     """What `releasekit --help` prints."""
-    listed = "\n".join(f"  {name:<9}{row.about}" for name, row in COMMANDS.items())
+    rows = [(name, row) for name, row in COMMANDS.items() if not row.is_old]
+    listed = "\n".join(f"  {name:<9}{row.about}" for name, row in rows)
     about = "Publishes every package of a monorepo in dependency order, each version exactly once."
     return _HELP.format(about=about, commands=listed, exit_codes=COMMANDS["publish"].exit_codes)
 
@@ -217,7 +220,7 @@ def _not_understood(
     name = flag.removeprefix("--")
     position = [*argv, word].index(word) + 1
     elsewhere = {
-        each.flag: " and ".join(sorted(each.commands))
+        each.flag: " and ".join(sorted(name for name in each.commands if not COMMANDS[name].is_old))
         for each in declared.inputs.values()
         if each.commands
     }

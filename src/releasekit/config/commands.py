@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Command = Literal["plan", "publish", "approve", "reject", "report", "verify", "notes", "doctor"]
+Command = Literal[
+    "plan", "publish", "check", "approve", "reject", "report", "verify", "notes", "doctor"
+]
 
 _EXIT_CODES: Final = """\
 exit codes:
@@ -25,6 +27,15 @@ exit codes:
   0    all files are verified
   1    at least one file is not verified, or has no attestation
   2    the configuration or an input is wrong
+  130  cancelled
+"""
+_CHECK_CODES: Final = """\
+exit codes, of what stands first among the things to do:
+  0    nothing is missing
+  1    an earlier run left something behind
+  2    a tool is missing, or the configuration or an input is wrong
+  3    credentials are missing
+  4    with --fix: another run holds the lock
   130  cancelled
 """
 _CREDENTIALS: Final = """\
@@ -69,7 +80,7 @@ class CommandRow:
     """`module` has `run`, from a Config and a Session to an exit code. `credentials` is the part of
     its help about them; by default, help lists the secrets among its inputs. Where it
     `summarizes_errors`, the job summary tells of one that ends it early; for the other commands,
-    that of an earlier job does.
+    that of an earlier job does. The name of one that `is_old` still works; help leaves it out.
     """
 
     about: str
@@ -78,6 +89,7 @@ class CommandRow:
     credentials: str = ""
     exit_codes: str = _EXIT_CODES
     summarizes_errors: bool = False
+    is_old: bool = False
 
 
 COMMANDS: Final[Mapping[Command, CommandRow]] = {
@@ -90,6 +102,11 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         about="Publish every package that is not published yet, dependencies first.",
         module="releasekit.cli.publish",
         summarizes_errors=True,
+    ),
+    "check": CommandRow(
+        about="Say what a release from here needs, and what earlier runs left. Asks no registry.",
+        module="releasekit.cli.check",
+        exit_codes=_CHECK_CODES,
     ),
     "approve": CommandRow(
         about="Review the staged versions of a release, and approve them, dependencies first.",
@@ -132,8 +149,10 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         summarizes_errors=True,
     ),
     "doctor": CommandRow(
-        about="Report interrupted runs, leftover pins, stale locks and undecided uploads.",
-        module="releasekit.cli.doctor",
+        about="The part of `check` that is about earlier runs.",
+        module="releasekit.cli.check",
+        exit_codes=_CHECK_CODES,
+        is_old=True,
     ),
 }
 # For users of packages, who have no workspace.
@@ -141,6 +160,7 @@ VERIFY: Final = frozenset[Command]({"verify"})
 NOTES: Final = frozenset[Command]({"notes"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
 PUBLISH: Final = frozenset[Command]({"publish"})
+CHECK: Final = frozenset[Command]({"check", "doctor"})
 # What a person does with what a run has left, on a machine of theirs.
 DECIDE: Final = frozenset[Command]({"approve", "reject"})
 RUNS: Final = DECIDE | {"plan", "publish"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Tool
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -65,7 +65,7 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("cargo", "CARGO_BUILD_TARGET_DIR", ""),
         Cache("cargo", "CARGO_BUILD_BUILD_DIR", ""),
     ),
-    demo=Demo(tool="cargo", version="1.90", followers=("pypi:acme-measure",)),
+    tool=Tool(program="cargo", version="1.90", followers=("pypi:acme-measure",)),
     suffixes=(".crate",),
     manifests=Manifests(names=("Cargo.toml",), workspaces="workspaces", packages="workspaces"),
 )

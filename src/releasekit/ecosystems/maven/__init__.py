@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal
 
-from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Tool
 from releasekit.config.tables import Option, OptionTable, mapping, strings
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -145,7 +145,7 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("java", "MAVEN_OPTS", "", option="-Dmaven.repo.local="),
         Cache("java", "MAVEN_ARGS", "", option="-Dmaven.repo.local="),
     ),
-    demo=Demo(tool="mvn", version="3"),
+    tool=Tool(program="mvn", version="3"),
     suffixes=(".pom", ".module", ".jar", ".war", ".ear", ".aar"),
     manifests=Manifests(
         names=("pom.xml",), workspaces="reactors", packages="reactors", nested=True

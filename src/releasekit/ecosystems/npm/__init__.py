@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
-from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Tool
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -89,7 +89,7 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("yarn", "YARN_GLOBAL_FOLDER", "~/.yarn/berry"),
         Cache("corepack", "COREPACK_HOME", "~/.cache/node/corepack"),
     ),
-    demo=Demo(tool="npm", version="9"),
+    tool=Tool(program="npm", version="9"),
     suffixes=(".tgz",),
     approves=True,
     manifests=Manifests(
