@@ -129,7 +129,7 @@ async def prepare(
         http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
         services = Services.of(config, http, processes, session.credentials, logs, patience)
         await loaded
-        discoveries = await _open_ecosystems(group, config, session, services)
+        discoveries = await open_ecosystems(group, config, session, services)
         checkout = await looked_up  # before anybody's tools, which may write something there
         with name_bad_paths(config.root):
             targets = await discover(config.root, discoveries)
@@ -220,7 +220,7 @@ async def list_packages(
 ) -> tuple[Sequence[Package], Processes]:
     """All packages of the workspace, and what starts children."""
     config, _, services = await open_workspace(group, config, session)
-    discoveries = await _open_ecosystems(group, config, session, services)
+    discoveries = await open_ecosystems(group, config, session, services)
     targets = await discover(config.root, discoveries)
     packages = [each for one in targets.values() for each in one.workspace.packages]
     return packages, services.processes
@@ -313,7 +313,7 @@ async def _survey(config: Config, session: Session, processes: Processes) -> tup
     return replace(config, ecosystem_tables=tables), Survey(ecosystems, found, note)
 
 
-async def _open_ecosystems(
+async def open_ecosystems(
     group: Group, config: Config, session: Session, services: Services
 ) -> Mapping[str, Discovery]:
     """The chosen ecosystems and those to be consulted, not yet discovered; open for as long as

@@ -9,7 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Command = Literal[
-    "plan", "publish", "check", "approve", "reject", "report", "verify", "notes", "doctor"
+    "init",
+    "check",
+    "plan",
+    "publish",
+    "approve",
+    "reject",
+    "report",
+    "verify",
+    "notes",
+    "doctor",
 ]
 
 _EXIT_CODES: Final = """\
@@ -36,6 +45,12 @@ exit codes, of what stands first among the things to do:
   2    a tool is missing, or the configuration or an input is wrong
   3    credentials are missing
   4    with --fix: another run holds the lock
+  130  cancelled
+"""
+_INIT_CODES: Final = """\
+exit codes:
+  0    the files are written, or were there
+  2    the configuration or an input is wrong
   130  cancelled
 """
 _CREDENTIALS: Final = """\
@@ -93,6 +108,16 @@ class CommandRow:
 
 
 COMMANDS: Final[Mapping[Command, CommandRow]] = {
+    "init": CommandRow(
+        about="Write the workflow that releases this repository, and say what comes next.",
+        module="releasekit.cli.init",
+        exit_codes=_INIT_CODES,
+    ),
+    "check": CommandRow(
+        about="Say what a release from here needs, and what earlier runs left. Asks no registry.",
+        module="releasekit.cli.check",
+        exit_codes=_CHECK_CODES,
+    ),
     "plan": CommandRow(
         about="Show what would be published, and in which order. Changes nothing.",
         module="releasekit.cli.plan",
@@ -102,11 +127,6 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         about="Publish every package that is not published yet, dependencies first.",
         module="releasekit.cli.publish",
         summarizes_errors=True,
-    ),
-    "check": CommandRow(
-        about="Say what a release from here needs, and what earlier runs left. Asks no registry.",
-        module="releasekit.cli.check",
-        exit_codes=_CHECK_CODES,
     ),
     "approve": CommandRow(
         about="Review the staged versions of a release, and approve them, dependencies first.",

@@ -216,6 +216,22 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What `init` writes for an ecosystem: `steps` of the job before the action, `inputs` of the
+    action, and `options` of releasekit.toml, all as lines without their indentation. Its registry
+    `trusts` the job, or the job `pushes` tags. What to do once, for a package like `{name}`, is
+    `first`.
+    """
+
+    first: str
+    steps: str = ""
+    inputs: str = ""
+    options: str = ""
+    trusts: bool = False
+    pushes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifests:
     """What a package or a workspace of this ecosystem is known by: the names of files.
 
@@ -252,6 +268,7 @@ class EcosystemDeclaration:
     variables: ToolVariables = field(default_factory=ToolVariables)
     caches: tuple[Cache, ...] = ()
     tool: Tool | None = None
+    setup: Setup | None = None
     suffixes: tuple[str, ...] = ()
     manifests: Manifests | None = None
     approves: bool = False

@@ -179,7 +179,9 @@ class Inputs:
     dry_run: Annotated[
         bool,
         Declaration(
-            "Do everything except the uploads; builds run.", commands=PUBLISH, places=NOT_IN_FILE
+            "Do everything except the uploads; builds run. With `init`: print the files.",
+            commands=PUBLISH | {"init"},
+            places=NOT_IN_FILE,
         ),
     ] = False
     concurrency: Annotated[

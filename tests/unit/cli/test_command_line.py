@@ -104,7 +104,7 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
         (["publish", "--dryrun"], "--dryrun is not a flag, did you mean '--dry-run'?"),
         (
             ["plan", "--dryrun"],
-            "--dryrun is not a flag, and --dry-run belongs to publish, not to plan",
+            "--dryrun is not a flag, and --dry-run belongs to init and publish, not to plan",
         ),
         (["publish", "-x"], "argument 2 is not a flag: write two hyphens and a word"),
         (["publish", "--no-dry-run=x"], "takes no value"),
@@ -135,7 +135,7 @@ def test_alone_on_a_terminal_it_is_help(
 def test_what_is_no_command_is_told_with_those_that_are(word: str) -> None:
     error = refusal(word)
     assert str(error) == f"there is no command {word!r}"
-    assert "plan | publish | check | approve" in error.hint
+    assert "init | check | plan | publish | approve" in error.hint
 
 
 @pytest.mark.parametrize("argv", [["--pypi-token", "hunter2"], ["--pypi-token=hunter2"]])

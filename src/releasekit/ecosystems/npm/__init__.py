@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
-from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Tool
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -88,6 +88,22 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("yarn", "YARN_CACHE_FOLDER", "~/.cache/yarn"),
         Cache("yarn", "YARN_GLOBAL_FOLDER", "~/.yarn/berry"),
         Cache("corepack", "COREPACK_HOME", "~/.cache/node/corepack"),
+    ),
+    setup=Setup(
+        # https://docs.npmjs.com/trusted-publishers
+        first="Publish the first version of a new package with a token, the secret NPM_TOKEN. Then "
+        "register this repository and the workflow release.yml at "
+        "https://www.npmjs.com/package/{name}/access.",
+        steps="""\
+- uses: actions/setup-node@v7
+  with:
+    node-version: lts/*
+# - run: npm ci && npm run build  # where what is published has to be built first
+""",
+        inputs="""\
+# npm-token: ${{ secrets.NPM_TOKEN }}  # for the first version of a new package
+""",
+        trusts=True,
     ),
     tool=Tool(program="npm", version="9"),
     suffixes=(".tgz",),
