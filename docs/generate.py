@@ -166,9 +166,9 @@ def demo_rows(declared: Declared) -> Iterator[str]:
     """One word each: a list of make is separated by spaces."""
     yield "DEMO :="
     for ecosystem in declared.ecosystems.values():
-        if demo := ecosystem.demo:
-            followers = ",".join(demo.followers)
-            yield f"DEMO += {ecosystem.name}|{demo.tool}|{demo.version}|{followers}"
+        if tool := ecosystem.tool:
+            followers = ",".join(tool.followers)
+            yield f"DEMO += {ecosystem.name}|{tool.program}|{tool.version}|{followers}"
 
 
 def output_table(action: str) -> Iterator[str]:

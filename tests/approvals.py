@@ -93,9 +93,10 @@ class FakeApproval:
             data={each.package.id.name: each.package.id.name.encode() for each in listed},
         )
 
-    def check_credentials(self) -> None:
+    def check_credentials(self) -> str:
         if not self.is_logged_in:
             raise MissingCredentials("npm: nobody is logged in")
+        return "a token"
 
     async def waiting(self, recorded: Result) -> Waiting | None:
         name = recorded.package.id.name

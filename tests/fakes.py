@@ -211,9 +211,10 @@ class FakeRegistry:
     on_upload: Callable[[str], None] = lambda name: None
     on_lookup: Callable[[str], None] = lambda name: None
 
-    def check_credentials(self) -> None:
+    def check_credentials(self) -> str:
         if not self.credentials:
             raise MissingCredentials(f"{self.url}: no token")
+        return "a token"
 
     async def lookup(self, package: Package) -> Published | None:
         await asyncio.sleep(0)

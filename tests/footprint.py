@@ -32,6 +32,8 @@ from world import facts, skeleton  # noqa: E402
 RELEASES: Final = int(os.environ.get("RELEASES", "2000"))
 COMMANDS: Final = (
     "",
+    "init",
+    "check",
     "plan",
     "publish",
     "approve",
@@ -39,7 +41,6 @@ COMMANDS: Final = (
     "report",
     "verify",
     "notes",
-    "doctor",
 )
 COPIED: Final = ("action.yml", "docs/inputs.md", "docs/results.schema.json", "docs/problems.md")
 # What differs between two runs of the same source: times, durations, run ids, digests of builds.

@@ -17,6 +17,8 @@ import yaml
 from fakes import DECLARED
 from harness.act import OWN_NAME, PROJECT
 from integration.tools import require_tool
+from releasekit.cli.init import write_workflow
+from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.report import outputs, plan_outputs
 from sample_runs import mixed_plan, partial_report
 
@@ -74,6 +76,19 @@ def test_it_is_clean(argv: list[str | Path]) -> None:
     require_tool(str(argv[0]))
     done = run(argv)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_init_writes_is_clean(tmp_path: Path) -> None:
+    """For each ecosystem alone, and for all of them."""
+    setups = {name: [each.setup] for name, each in ECOSYSTEMS.items() if each.setup}
+    setups["all"] = [setup for own in setups.values() for setup in own]
+    paths = [tmp_path / f"{name}.yml" for name in setups]
+    for path, own in zip(paths, setups.values(), strict=True):
+        path.write_text(write_workflow(own, Path("products")), encoding="utf-8")
+    require_tool("actionlint")
+    for argv in (["actionlint"], ["check-jsonschema", "--builtin-schema=vendor.github-workflows"]):
+        done = run([*argv, *paths])
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

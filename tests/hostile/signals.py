@@ -18,7 +18,7 @@ _PLANNING: Final = {
     "at the start": "releasekit.cli.{command}:refuse_links",
     "as processes start": "releasekit.cli.session:start_processes",
     "as directories are listed": "releasekit.cli.session:_survey",
-    "as ecosystems open": "releasekit.cli.session:_open_ecosystems",
+    "as ecosystems open": "releasekit.cli.session:open_ecosystems",
     "at discovery": "releasekit.cli.session:discover",
     "as prebuilt files are read": "releasekit.cli.session:with_prebuilt",
     "as the plan is made": "releasekit.cli.session:make_plan",
@@ -95,7 +95,7 @@ def _others() -> Iterator[Case]:
                 codes=frozenset(codes.get(number, {0})),
                 may_write=("registry",),
             )
-    for command in (("doctor",), ("doctor", "--fix"), ("report",)):
+    for command in (("check",), ("check", "--fix"), ("report",)):
         for number, ended in _ENDED_BY.items():
             yield Case(
                 name=f"{' '.join(command)}, {number.name}",

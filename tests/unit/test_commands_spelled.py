@@ -24,8 +24,8 @@ TERMINAL = {
     [
         ("plan", "`releasekit plan` (`mode: plan` of the action)"),
         (
-            "doctor --fix",
-            "`releasekit doctor --fix` (`./entrypoint.sh doctor --fix` of the action)",
+            "check --fix",
+            "`releasekit check --fix` (`./entrypoint.sh check --fix` of the action)",
         ),
     ],
 )

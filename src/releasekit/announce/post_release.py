@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.host.ci import CI
+    from releasekit.http.credentials import Credentials, Secret
     from releasekit.model import Plan, Result
 
 
@@ -154,16 +155,22 @@ async def _choose_forge(tagging: Tagging, services: Services) -> Forge | None:
             f"`announce` is true, and the git remote {name} is not a repository of {ci.server}",
             hint=f"Releases are announced on GitHub: {HOW_TO_NAME_REPOSITORY}",
         )
-    token = services.credentials.get(FORGE_TOKEN.variable)
-    if token is None and tagging.config.mode == "plan":
+    if tagging.config.mode == "plan" and services.credentials.get(FORGE_TOKEN.variable) is None:
         return None
+    token = require_token(services.credentials)
+    github = GitHub(http=services.http, api=ci.api, token=token, redact=services.credentials.redact)
+    return GitHubReleases(github, repository, services.retries)
+
+
+def require_token(credentials: Credentials) -> Secret:
+    """The one that `announce` takes. Raises MissingCredentials."""
+    token = credentials.get(FORGE_TOKEN.variable)
     if token is None:
         raise MissingCredentials(
             "`announce` is true, and there is no token for GitHub",
             hint=f"Set {FORGE_TOKEN.variable}; its permission is `contents: write`.",
         )
-    github = GitHub(http=services.http, api=ci.api, token=token, redact=services.credentials.redact)
-    return GitHubReleases(github, repository, services.retries)
+    return token
 
 
 async def _look_up_releases(plan: Plan, forge: Forge) -> Plan:

@@ -10,6 +10,7 @@ from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
+from releasekit.cli.completion import write_bash_completion
 from releasekit.config.commands import COMMANDS, Command
 from releasekit.errors import ConfigError, closest, did_you_mean
 from releasekit.problems import Problem
@@ -31,10 +32,12 @@ usage: releasekit COMMAND [ROOT | RESULTS | FILE ...] [--FLAG ...]
 commands (`releasekit COMMAND --help` lists the flags):
 {commands}
 
-  --help     this text
-  --version  the version of ReleaseKit
+  --help           this text
+  --version        the version of ReleaseKit
+  completion bash  a script for the Tab key: eval "$(releasekit completion bash)"
 
 examples:
+  releasekit check                               say what a release from here still needs
   releasekit plan                                show what would be published from here
   releasekit plan --format mermaid               show it as a graph
   releasekit publish --registry dir:./registry   publish into a directory, for pip
@@ -61,6 +64,8 @@ def parse_command_line(
     if not argv and ("RELEASEKIT_MODE" in environment or not sys.stdout.isatty()):
         return declared.from_environment(environment)
     argv = argv or ["--help"]
+    if argv[0] == "completion":
+        _print_completion(argv[1:], declared)
     command = _command(argv[0])
     parser, words = _parser(command, declared), [*_spelled_out(argv[1:], declared)]
     positional = COMMANDS[command].positional
@@ -88,6 +93,17 @@ def parse_command_line(
     return replace(declared.adding(inputs, texts, labels), mode=command)
 
 
+def _print_completion(shells: Sequence[str], declared: Declared) -> NoReturn:
+    if list(shells) != ["bash"]:
+        raise ConfigError(
+            "completion takes the name of a shell, and bash is the one that it knows",
+            hint="Write releasekit completion bash; zsh reads that after bashcompinit.",
+            problem=Problem.COMMAND_LINE,
+        )
+    print(write_bash_completion(declared), end="")  # noqa: T201 (what was asked for)
+    raise SystemExit(0)
+
+
 def _command(word: str) -> Command:
     if word in {"-h", "--help", "help"}:
         print(help_text(), end="")  # noqa: T201 (what was asked for)
@@ -98,7 +114,8 @@ def _command(word: str) -> Command:
     for command in COMMANDS:
         if word == command:
             return command
-    near = closest(word, (*COMMANDS, "--version"))
+    listed = [name for name, row in COMMANDS.items() if not row.is_old]
+    near = closest(word, (*listed, "completion", "--version"))
     if word.startswith("-"):
         what = "the command comes before its flags"
     elif re.fullmatch(r"[A-Za-z]+" if near else _SHORT, word):
@@ -107,14 +124,15 @@ def _command(word: str) -> Command:
         what = "the first argument is not a command"
     raise ConfigError(
         what + (f", did you mean {near!r}?" if near else ""),
-        hint=f"Write releasekit {' | '.join(COMMANDS)}; releasekit --help explains them.",
+        hint=f"Write releasekit {' | '.join(listed)}; releasekit --help explains them.",
         problem=Problem.COMMAND_LINE,
     )
 
 
 def help_text() -> str:
     """What `releasekit --help` prints."""
-    listed = "\n".join(f"  {name:<9}{row.about}" for name, row in COMMANDS.items())
+    rows = [(name, row) for name, row in COMMANDS.items() if not row.is_old]
+    listed = "\n".join(f"  {name:<9}{row.about}" for name, row in rows)
     about = "Publishes every package of a monorepo in dependency order, each version exactly once."
     return _HELP.format(about=about, commands=listed, exit_codes=COMMANDS["publish"].exit_codes)
 
@@ -217,7 +235,7 @@ def _not_understood(
     name = flag.removeprefix("--")
     position = [*argv, word].index(word) + 1
     elsewhere = {
-        each.flag: " and ".join(sorted(each.commands))
+        each.flag: " and ".join(sorted(name for name in each.commands if not COMMANDS[name].is_old))
         for each in declared.inputs.values()
         if each.commands
     }

@@ -42,7 +42,7 @@ from releasekit.text.commands import spell
 from releasekit.text.escape import clip
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.announce.post_release import PostRelease
@@ -129,18 +129,14 @@ async def prepare(
         http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
         services = Services.of(config, http, processes, session.credentials, logs, patience)
         await loaded
-        discoveries = await _open_ecosystems(group, config, session, services)
+        discoveries = await open_ecosystems(group, config, session, services)
         checkout = await looked_up  # before anybody's tools, which may write something there
-        try:
+        with name_bad_paths(config.root):
             targets = await discover(config.root, discoveries)
             targets = await with_prebuilt(
                 targets, config.dist, config.package_filter, session.ecosystems
             )
             plan = await make_plan(config, targets, history, commit=checkout.commit, survey=survey)
-        except OSError as error:
-            # A manifest may name any path: too long, a loop of links, out of reach.
-            place = clip(str(error.filename or config.root), MAX_PATH_CHARS)
-            raise PathError(f"{place}: {error.strerror or error}; correct what names it") from error
         plan = await with_warnings(
             plan,
             config.root,
@@ -159,6 +155,16 @@ async def prepare(
             plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
         plan = session.redacted.clean(plan)
         return Prepared(plan, config, targets, processes, patience, signing, post_release)
+
+
+@contextlib.contextmanager
+def name_bad_paths(root: Path) -> Iterator[None]:
+    """Raises PathError where a manifest names a path that is too long, a loop, or out of reach."""
+    try:
+        yield
+    except OSError as error:
+        place = clip(str(error.filename or root), MAX_PATH_CHARS)
+        raise PathError(f"{place}: {error.strerror or error}; correct what names it") from error
 
 
 @contextlib.asynccontextmanager
@@ -195,20 +201,29 @@ def _nothing_done(message: str, registries: Mapping[str, object], session: Sessi
     return f"Nothing was published. {given} the same command again when the server answers."
 
 
+async def open_workspace(
+    group: Group, config: Config, session: Session
+) -> tuple[Config, Survey, Services]:
+    """What a command takes that looks at the workspace and asks no registry, for as long as `group`
+    is open.
+    """
+    processes = await start_processes(group, config, session, ())
+    await asyncio.to_thread(load_everything, config, signs=False)  # discovery may start builds
+    config, survey = await _survey(config, session, processes)
+    http = await group.enter(http_client(pool_size=CONNECTIONS))
+    logs = _logs(config.state_directory, session, config.mode)
+    return config, survey, Services.of(config, http, processes, session.credentials, logs)
+
+
 async def list_packages(
     group: Group, config: Config, session: Session
 ) -> tuple[Sequence[Package], Processes]:
-    """All packages of the workspace, of which no registry is asked, and what starts children, for
-    as long as `group` is open.
-    """
-    processes = await start_processes(group, config, session, ())
-    config, _ = await _survey(config, session, processes)
-    http = await group.enter(http_client(pool_size=CONNECTIONS))
-    logs = _logs(config.state_directory, session, "notes")
-    services = Services.of(config, http, processes, session.credentials, logs)
-    discoveries = await _open_ecosystems(group, config, session, services)
+    """All packages of the workspace, and what starts children."""
+    config, _, services = await open_workspace(group, config, session)
+    discoveries = await open_ecosystems(group, config, session, services)
     targets = await discover(config.root, discoveries)
-    return [each for one in targets.values() for each in one.workspace.packages], processes
+    packages = [each for one in targets.values() for each in one.workspace.packages]
+    return packages, services.processes
 
 
 def _with_tools(plan: Plan, mode: Command, targets: Mapping[str, Target]) -> Plan:
@@ -298,17 +313,23 @@ async def _survey(config: Config, session: Session, processes: Processes) -> tup
     return replace(config, ecosystem_tables=tables), Survey(ecosystems, found, note)
 
 
-async def _open_ecosystems(
+async def open_ecosystems(
     group: Group, config: Config, session: Session, services: Services
 ) -> Mapping[str, Discovery]:
     """The chosen ecosystems and those to be consulted, not yet discovered; open for as long as
     `group` is.
     """
-    discoveries = {}
-    for name in config.ecosystems_to_discover:
-        discovery = folders.discovery(session.ecosystems[name], config, services)
-        discoveries[name] = await discovery.opened_in(group)
-    return discoveries
+    return {
+        name: await open_ecosystem(name, group, config, session, services)
+        for name in config.ecosystems_to_discover
+    }
+
+
+async def open_ecosystem(
+    name: str, group: Group, config: Config, session: Session, services: Services
+) -> Discovery:
+    discovery = folders.discovery(session.ecosystems[name], config, services)
+    return await discovery.opened_in(group)
 
 
 def _logs(state_directory: Path, session: Session, run_id: str) -> Logs:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Command = Literal["plan", "publish", "approve", "reject", "report", "verify", "notes", "doctor"]
+Command = Literal[
+    "init",
+    "check",
+    "plan",
+    "publish",
+    "approve",
+    "reject",
+    "report",
+    "verify",
+    "notes",
+    "doctor",
+]
 
 _EXIT_CODES: Final = """\
 exit codes:
@@ -24,6 +35,21 @@ _VERIFIED_CODES: Final = """\
 exit codes:
   0    all files are verified
   1    at least one file is not verified, or has no attestation
+  2    the configuration or an input is wrong
+  130  cancelled
+"""
+_CHECK_CODES: Final = """\
+exit codes, of what stands first among the things to do:
+  0    nothing is missing
+  1    an earlier run left something behind
+  2    a tool is missing, or the configuration or an input is wrong
+  3    credentials are missing
+  4    with --fix: another run holds the lock
+  130  cancelled
+"""
+_INIT_CODES: Final = """\
+exit codes:
+  0    the files are written, or were there
   2    the configuration or an input is wrong
   130  cancelled
 """
@@ -69,7 +95,7 @@ class CommandRow:
     """`module` has `run`, from a Config and a Session to an exit code. `credentials` is the part of
     its help about them; by default, help lists the secrets among its inputs. Where it
     `summarizes_errors`, the job summary tells of one that ends it early; for the other commands,
-    that of an earlier job does.
+    that of an earlier job does. The name of one that `is_old` still works; help leaves it out.
     """
 
     about: str
@@ -78,9 +104,20 @@ class CommandRow:
     credentials: str = ""
     exit_codes: str = _EXIT_CODES
     summarizes_errors: bool = False
+    is_old: bool = False
 
 
 COMMANDS: Final[Mapping[Command, CommandRow]] = {
+    "init": CommandRow(
+        about="Write the workflow that releases this repository, and say what comes next.",
+        module="releasekit.cli.init",
+        exit_codes=_INIT_CODES,
+    ),
+    "check": CommandRow(
+        about="Say what a release from here needs, and what earlier runs left. Asks no registry.",
+        module="releasekit.cli.check",
+        exit_codes=_CHECK_CODES,
+    ),
     "plan": CommandRow(
         about="Show what would be published, and in which order. Changes nothing.",
         module="releasekit.cli.plan",
@@ -132,8 +169,10 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         summarizes_errors=True,
     ),
     "doctor": CommandRow(
-        about="Report interrupted runs, leftover pins, stale locks and undecided uploads.",
-        module="releasekit.cli.doctor",
+        about="The part of `check` that is about earlier runs.",
+        module="releasekit.cli.check",
+        exit_codes=_CHECK_CODES,
+        is_old=True,
     ),
 }
 # For users of packages, who have no workspace.
@@ -141,6 +180,7 @@ VERIFY: Final = frozenset[Command]({"verify"})
 NOTES: Final = frozenset[Command]({"notes"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
 PUBLISH: Final = frozenset[Command]({"publish"})
+CHECK: Final = frozenset[Command]({"check", "doctor"})
 # What a person does with what a run has left, on a machine of theirs.
 DECIDE: Final = frozenset[Command]({"approve", "reject"})
 RUNS: Final = DECIDE | {"plan", "publish"}

@@ -151,7 +151,7 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
     inputs_of_run = replace(
         joined,
         ecosystem=tuple(dict.fromkeys(joined.ecosystem)),
-        dist=locations.dist(file.dist) if joined.mode in {"plan", "publish"} else (),
+        dist=locations.dist(file.dist) if joined.mode in {"plan", "publish", "check"} else (),
         files=locations.files(),
         bundle=locations.path("bundle"),
         plan_file=(

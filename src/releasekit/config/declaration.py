@@ -9,7 +9,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_origin, get_type_hints
 
 from releasekit.config import values
-from releasekit.config.commands import ALL, DECIDE, PUBLISH, Command
+from releasekit.config.commands import ALL, DECIDE, Command
 from releasekit.errors import ConfigError
 from releasekit.host.scrub import ToolVariables
 from releasekit.host.secret_encodings import is_token_like
@@ -66,7 +66,7 @@ class Declaration:
     maximum: float = 0
     word: str = ""
     into: Callable[[str], object] = str
-    commands: frozenset[Command] = frozenset({"plan", "publish"})
+    commands: frozenset[Command] = frozenset({"plan", "publish", "check"})
     places: frozenset[Place] = frozenset({"action", "flag", "file"})
 
     @classmethod
@@ -87,7 +87,8 @@ class Declaration:
         and no process sees it. `default` is what the action sets.
         """
         places = frozenset[Place]({"action"})
-        return cls(help, "secret", name=name, default=default, commands=PUBLISH, places=places)
+        commands = frozenset[Command]({"publish", "check"})
+        return cls(help, "secret", name=name, default=default, commands=commands, places=places)
 
     @classmethod
     def personal_secret(cls, name: str, help: str) -> Declaration:  # noqa: A002
@@ -202,15 +203,32 @@ class NoInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demo:
-    """What `make demo` needs before it publishes packages of this ecosystem: a version of a tool.
+class Tool:
+    """The program that packs packages of this ecosystem, and the oldest version that does.
 
-    Without it, `followers` among the example's packages of other ecosystems stay behind too.
+    Without it, `make demo` leaves the ecosystem behind, and `followers` among the example's
+    packages of other ecosystems too.
     """
 
-    tool: str
+    program: str
     version: str
     followers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What `init` writes for an ecosystem: `steps` of the job before the action, `inputs` of the
+    action, and `options` of releasekit.toml, all as lines without their indentation. Its registry
+    `trusts` the job, or the job `pushes` tags. What to do once, for a package like `{name}`, is
+    `first`.
+    """
+
+    first: str
+    steps: str = ""
+    inputs: str = ""
+    options: str = ""
+    trusts: bool = False
+    pushes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +267,8 @@ class EcosystemDeclaration:
     options: type[OptionTable]
     variables: ToolVariables = field(default_factory=ToolVariables)
     caches: tuple[Cache, ...] = ()
-    demo: Demo | None = None
+    tool: Tool | None = None
+    setup: Setup | None = None
     suffixes: tuple[str, ...] = ()
     manifests: Manifests | None = None
     approves: bool = False

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from releasekit.config import values
-from releasekit.config.commands import ALL, DECIDE, NOTES, PUBLISH, REPORTS, RUNS, VERIFY, Command
+from releasekit.config.commands import (
+    ALL,
+    CHECK,
+    DECIDE,
+    NOTES,
+    PUBLISH,
+    REPORTS,
+    RUNS,
+    VERIFY,
+    Command,
+)
 from releasekit.config.declaration import (
     FLAG_ONLY,
     NOT_IN_FILE,
@@ -104,8 +114,9 @@ class Inputs:
         Command,
         Declaration(
             "`plan` shows what would be published, `publish` publishes what is missing, "
-            "`report` joins the results of several jobs into one summary.",
-            choices=("plan", "publish", "report"),
+            "`check` says what a release would need, `report` joins the results of several jobs "
+            "into one summary.",
+            choices=("plan", "publish", "check", "report"),
             commands=frozenset(),
             places=frozenset({"action"}),
         ),
@@ -168,7 +179,9 @@ class Inputs:
     dry_run: Annotated[
         bool,
         Declaration(
-            "Do everything except the uploads; builds run.", commands=PUBLISH, places=NOT_IN_FILE
+            "Do everything except the uploads; builds run. With `init`: print the files.",
+            commands=PUBLISH | {"init"},
+            places=NOT_IN_FILE,
         ),
     ] = False
     concurrency: Annotated[
@@ -330,7 +343,7 @@ class Inputs:
         Path | None,
         Declaration(
             "The client trust config of a private Sigstore instance. Default: the public one.",
-            commands=VERIFY | {"plan", "publish"},
+            commands=VERIFY | {"plan", "publish", "check"},
             places=NOT_IN_FILE,
         ),
     ] = None
@@ -390,8 +403,8 @@ class Inputs:
         bool,
         Declaration(
             "Log everything: phases, requests, and why packages wait; a job re-run with debug "
-            "logging does so too. With `doctor`: print all locks in their order.",
-            commands=RUNS | {"doctor"},
+            "logging does so too. With `check`: print all locks in their order.",
+            commands=RUNS | CHECK,
             places=NOT_IN_FILE,
         ),
     ] = False
@@ -451,7 +464,10 @@ class Inputs:
         Declaration("How to print the plan.", commands=frozenset({"plan"}), places=FLAG_ONLY),
     ] = "table"
     fix: Annotated[
-        bool, Declaration("Repair the findings.", commands=frozenset({"doctor"}), places=FLAG_ONLY)
+        bool,
+        Declaration(
+            "First repair what earlier runs left behind.", commands=CHECK, places=FLAG_ONLY
+        ),
     ] = False
     run: Annotated[
         str,

@@ -53,8 +53,8 @@ class Approval(Protocol):
     def url(self) -> str:
         """For messages; never holds credentials."""
 
-    def check_credentials(self) -> None:
-        """Raises MissingCredentials, or UnnamedRegistry; no network."""
+    def check_credentials(self) -> str:
+        """As `Registry.check_credentials`."""
 
     async def waiting(self, recorded: Result) -> Waiting | None:
         """What waits under this version, recorded id or not; None when surely nothing does."""

@@ -20,6 +20,7 @@ from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.errors import MissingCredentials, Rejected, Transient, describe_os_error
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.host.files import find_closed
 from releasekit.host.flock import try_lock
 from releasekit.problems import Problem
 from releasekit.state.lock_order import DIRECTORY_LOCK, Kind, turn
@@ -76,15 +77,15 @@ class DirectoryRegistry:
     def url(self) -> str:
         return str(Directory(self._root))
 
-    def check_credentials(self) -> None:
+    def check_credentials(self) -> str:
         """It takes none, and has to be writable: the directory, or where it is going to be."""
-        above = next(filter(os.path.exists, (self._root, *self._root.parents)))
-        if not os.access(above, os.W_OK | os.X_OK):
+        if above := find_closed(self._root):
             raise MissingCredentials(
                 f"{self.url} cannot be written: this user may not write to {above}",
                 hint="Correct the permissions, or name another directory as `registry`.",
                 problem=Problem.DIRECTORY_CLOSED,
             )
+        return "none, and this user may write there"
 
     async def lookup(self, package: Package) -> Published | None:
         try:

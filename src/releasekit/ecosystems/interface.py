@@ -126,9 +126,9 @@ class Registry(Protocol):
     def url(self) -> str:
         """For messages and the report; never holds credentials."""
 
-    def check_credentials(self) -> None:
-        """Raises MissingCredentials when an upload could not be authenticated, and UnnamedRegistry
-        when it must not be: no input names this registry. No network.
+    def check_credentials(self) -> str:
+        """What authenticates an upload, in a few words. Raises MissingCredentials when nothing
+        does, and UnnamedRegistry when it must not: no input names this registry. No network.
         """
 
     async def lookup(self, package: Package) -> Published | None:

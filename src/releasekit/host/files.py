@@ -46,6 +46,12 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 (Path.is_file raises for it)
 
 
+def find_closed(path: Path) -> Path | None:
+    """The directory in which this user may not write, where `path`, a directory, is or would be."""
+    above = next(filter(os.path.exists, (path, *path.parents)))
+    return None if os.access(above, os.W_OK | os.X_OK) else above
+
+
 def repository_of(directory: Path) -> Path | None:
     """The root of the git repository (or worktree) that holds `directory`; no process."""
     for level in (directory, *directory.parents):

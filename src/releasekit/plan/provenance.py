@@ -49,7 +49,7 @@ def with_provenance(
         return replace(plan, provenance=f"off, and {_asked(wished)}" if wished else "")
     if isinstance(job, Obstacle):
         if mode == "required" and uploading:
-            _refuse({job: []})
+            refuse_unattested({job: []})
         # Users who expect none need no message.
         quiet = job == NO_JOB and mode == "auto" and not wished
         words = f"nothing is attested: {job}{f' {_asked(wished)}.' if wished else ''}"
@@ -66,7 +66,7 @@ def with_provenance(
         else:
             obstacles.setdefault(obstacle, []).append(str(package.id))
     if obstacles and mode == "required" and uploading:
-        _refuse(obstacles)
+        refuse_unattested(obstacles)
     made = [packages(len(attested)) + " to attest"] if attested else []
     words = ", ".join([*made, COMPLETE])
     without = [f"{few(names)}: {each}" for each, names in obstacles.items()]
@@ -84,7 +84,8 @@ def _asked(wished: Sequence[str]) -> str:
     return f"{few(wished)} {asks} for it (`publishConfig.provenance`)"
 
 
-def _refuse(obstacles: Mapping[Obstacle, Sequence[str]]) -> NoReturn:
+def refuse_unattested(obstacles: Mapping[Obstacle, Sequence[str]]) -> NoReturn:
+    """Raises PlanError; each obstacle with the packages that meet it, or none for all of them."""
     reasons = [
         f"{few(names)}: {each.condition}" if names else each.condition
         for each, names in obstacles.items()

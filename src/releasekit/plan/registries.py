@@ -34,7 +34,7 @@ DROPPED: Final = (
 )
 
 
-def find_unnamed(checks: Mapping[str, Callable[[], None]]) -> dict[str, UnnamedRegistry]:
+def find_unnamed(checks: Mapping[str, Callable[[], object]]) -> dict[str, UnnamedRegistry]:
     """Why a registry gets none of the credentials of this run, by ecosystem, as `checks` are."""
     found = {}
     for name in sorted(checks):

@@ -164,12 +164,12 @@ def describe_included(
     """
     extended = {each.ecosystem for each in left if each.is_workspace}
     lines = [
-        f"`[{name}] {key} = {_toml(there)}`"
+        f"`[{name}] {key} = {write_list(there)}`"
         for name, ecosystem in ecosystems.items()
         if name not in extended
         and ecosystem.manifests is not None
         and (key := ecosystem.manifests.workspaces)
-        and (there := _read_list(tables, name, key))
+        and (there := read_list(tables, name, key))
     ]
     sentence = (
         f"beside any such line write {' and '.join(lines)} too: ReleaseKit finds these "
@@ -183,28 +183,41 @@ def _option_lines(
 ) -> Iterator[str]:
     """Lines of releasekit.toml: the table, the key, and its values, those there already too."""
     name = found[0].ecosystem
+    for key, (there, values) in list_options(found, manifests, root, tables).items():
+        more = ["…"] if len(values) > _SHOWN else []
+        yield f"[{name}] {key} = {write_list([*there, *values[:_SHOWN], *more])}"
+
+
+def list_options(
+    found: Sequence[NestedPackages], manifests: Manifests, root: Path, tables: Tables
+) -> dict[str, tuple[list[str], list[str]]]:
+    """The options that include what was found, all of one ecosystem: what each has to go on
+    naming, and what it has to name besides.
+    """
+    name = found[0].ecosystem
     by_key: dict[str, list[str]] = {}
     for each in found:
         key = manifests.workspaces if each.is_workspace else manifests.packages
         by_key.setdefault(key, []).append(each.where)
+    options = {}
     for key, directories in by_key.items():
         values = directories if key == manifests.workspaces else _with_globs(directories)
-        there = _read_list(tables, name, key)
+        there = read_list(tables, name, key)
         # Such an option takes the place of the root too.
         at_root = any((root / file).is_file() for file in manifests.names)
-        first = ["."] if manifests.nested and at_root and not there else there
-        more = ["…"] if len(values) > _SHOWN else []
-        yield f"[{name}] {key} = {_toml([*first, *values[:_SHOWN], *more])}"
+        options[key] = (["."] if manifests.nested and at_root and not there else there), values
+    return options
 
 
-def _read_list(tables: Tables, ecosystem: str, key: str) -> list[str]:
+def read_list(tables: Tables, ecosystem: str, key: str) -> list[str]:
     """What releasekit.toml says there; discovery tells what is wrong with anything else."""
     value = tables.get(ecosystem, {}).get(key)
     return [str(each) for each in value] if isinstance(value, list) else []
 
 
-def _toml(values: Sequence[str]) -> str:
-    return json.dumps(values, ensure_ascii=False)
+def write_list(values: Sequence[str]) -> str:
+    """As TOML has it, which takes this one character of a JSON string only escaped."""
+    return json.dumps(values, ensure_ascii=False).replace("\x7f", r"\u007f")
 
 
 def _with_globs(directories: Sequence[str]) -> list[str]:
@@ -250,7 +263,7 @@ def _classify(
 ) -> list[NestedPackages]:
     found = []
     for name, manifests in wanted.items():
-        without = _read_list(tables, name, "exclude")
+        without = read_list(tables, name, "exclude")
         meant = (
             root / path.parent
             for path in listed

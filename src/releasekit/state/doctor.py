@@ -230,7 +230,7 @@ def _check_pins(state_directory: Path, ecosystems: Sequence[str], root: Path) ->
                 yield Finding(
                     kind="leftover-pin",
                     message=f"{original.path}: left as a killed run had pinned it",
-                    hint="The next run of this ecosystem restores it, or `doctor --fix` does.",
+                    hint="The next run of this ecosystem restores it, or `check --fix` does.",
                     fixable=True,
                 )
 

@@ -42,7 +42,7 @@ _ENTRY, _FILE, _DIGEST, _NODE, _RUN = 8, 4, 1, 2, 4
 MAX_KEPT: Final = 480_000
 _MAX_DURATION_S: Final = 1e6
 SET_ASIDE: Final = (
-    f"{spell('doctor --fix')} sets the journal aside; what is published is then read from the "
+    f"{spell('check --fix')} sets the journal aside; what is published is then read from the "
     "registries alone."
 )
 # Separators elsewhere, and what no system call takes: NUL, and surrogates that stand for no byte.

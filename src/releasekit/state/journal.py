@@ -337,7 +337,7 @@ class Journal:
 
     def planned(self, pending: Mapping[PackageId, Collection[PackageId]]) -> None:
         """The packages with something left to do, and which of them each one waits for: for
-        `doctor`.
+        `check`.
         """
         needs = {str(package): sorted(map(str, on)) for package, on in pending.items()}
         self._append("planned", needs=needs)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from releasekit.state.lock_order import Hold
 
-# `doctor` takes a lock for some microseconds to see whether it is free.
+# `check` takes a lock for some microseconds to see whether it is free.
 ATTEMPTS = 5
 PAUSE_S = 0.01
 # The longest text about a holder.
@@ -90,7 +90,7 @@ class Locks:
             durable.write_all(writer, json.dumps(asdict(me)).encode() + b"\n")
 
     def close(self) -> None:
-        """Idempotent. An empty file tells `doctor` that its run ended in order."""
+        """Idempotent. An empty file tells `check` that its run ended in order."""
         while self._held:
             _, (descriptor, writer, hold) = self._held.popitem()
             with contextlib.suppress(OSError):

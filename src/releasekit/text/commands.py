@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 # What the action does by its input of that name.
-_MODES: Final = frozenset({"plan", "publish", "report"})
+_MODES: Final = frozenset({"plan", "publish", "check", "report"})
 
 
 def spell(command: str) -> str:
     """`command` with its flags, as it can be copied wherever the reader is."""
-    name = command.split(maxsplit=1)[0]
-    elsewhere = f"`mode: {name}`" if name in _MODES else f"`./entrypoint.sh {command}`"
+    name, _, flags = command.partition(" ")
+    # The action has no input for this flag.
+    is_mode = name in _MODES and flags != "--fix"
+    elsewhere = f"`mode: {name}`" if is_mode else f"`./entrypoint.sh {command}`"
     return f"`releasekit {command}` ({elsewhere} of the action)"

@@ -59,7 +59,8 @@ def test_a_flag_beats_a_variable() -> None:
         (["plan", "--format=mermaid"], "format", "mermaid"),
         (["plan", "--pypi-registry="], "ecosystem_values", {}),
         (["plan", "--npm-tag=next"], "ecosystem_values", {"npm-tag": "next"}),
-        (["doctor", "--fix"], "fix", True),
+        (["check", "--fix"], "fix", True),
+        (["doctor", "--fix"], "fix", True),  # the old name
         (["report", "--results-file", "out.json"], "results_file", Path("out.json")),
     ],
 )
@@ -103,13 +104,13 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
         (["publish", "--dryrun"], "--dryrun is not a flag, did you mean '--dry-run'?"),
         (
             ["plan", "--dryrun"],
-            "--dryrun is not a flag, and --dry-run belongs to publish, not to plan",
+            "--dryrun is not a flag, and --dry-run belongs to init and publish, not to plan",
         ),
         (["publish", "-x"], "argument 2 is not a flag: write two hyphens and a word"),
         (["publish", "--no-dry-run=x"], "takes no value"),
         (["publish", "--strict", "true"], "--strict is a switch, and takes no 'true' behind it"),
         (["publish", ".", "--dry-run", "false"], "write --no-dry-run"),
-        (["plan", "--fix"], "--fix belongs to doctor, not to plan"),
+        (["plan", "--fix"], "--fix belongs to check, not to plan"),
         (["plan", "--mode", "publish"], "--mode is not a flag"),
         (["plan", "a", "--working-directory=b"], "ROOT and --working-directory are the same"),
     ],
@@ -134,7 +135,7 @@ def test_alone_on_a_terminal_it_is_help(
 def test_what_is_no_command_is_told_with_those_that_are(word: str) -> None:
     error = refusal(word)
     assert str(error) == f"there is no command {word!r}"
-    assert "plan | publish | approve" in error.hint
+    assert "init | check | plan | publish | approve" in error.hint
 
 
 @pytest.mark.parametrize("argv", [["--pypi-token", "hunter2"], ["--pypi-token=hunter2"]])
@@ -205,13 +206,14 @@ def test_help_has_examples_and_exit_codes(flag: str, capsys: pytest.CaptureFixtu
         "plan",
         "publish",
         "report",
-        "doctor",
+        "check",
         "examples:",
         "exit codes:",
         "130",
         "--version",
     ):
         assert part in printed
+    assert "doctor" not in printed
     assert max(map(len, printed.splitlines())) <= 100
 
 

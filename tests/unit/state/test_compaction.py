@@ -238,4 +238,4 @@ def test_the_length_of_what_is_read_is_bounded(
             JournalError, match=r"journal\.jsonl: is longer than 100 bytes"
         ) as caught:
             start()
-        assert "doctor --fix" in caught.value.hint
+        assert "check --fix" in caught.value.hint

@@ -355,7 +355,7 @@ def test_what_a_journal_tells_has_limits(
             patch.setattr(history, name, enough // 2)
             with pytest.raises(JournalError) as caught:
                 read_history(tmp_path)
-            assert "doctor --fix" in caught.value.hint
+            assert "check --fix" in caught.value.hint
 
 
 def test_a_rebuild_does_not_forget_an_upload_nobody_knows_about(

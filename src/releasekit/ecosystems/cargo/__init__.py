@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -65,7 +65,17 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("cargo", "CARGO_BUILD_TARGET_DIR", ""),
         Cache("cargo", "CARGO_BUILD_BUILD_DIR", ""),
     ),
-    demo=Demo(tool="cargo", version="1.90", followers=("pypi:acme-measure",)),
+    setup=Setup(
+        # https://crates.io/docs/trusted-publishing
+        first="Publish the first version of a new crate with a token, the secret CARGO_TOKEN. Then "
+        "register this repository and the workflow release.yml at "
+        "https://crates.io/crates/{name}/settings/new-trusted-publisher.",
+        inputs="""\
+# cargo-token: ${{ secrets.CARGO_TOKEN }}  # for the first version of a new crate
+""",
+        trusts=True,
+    ),
+    tool=Tool(program="cargo", version="1.90", followers=("pypi:acme-measure",)),
     suffixes=(".crate",),
     manifests=Manifests(names=("Cargo.toml",), workspaces="workspaces", packages="workspaces"),
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
-from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable, remote_name, string
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -68,6 +68,11 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("go", "GOPATH", "~/go", below=("pkg/",)),
         Cache("go", "GOMODCACHE", "~/go/pkg/mod"),
     ),
-    demo=Demo(tool="git", version="2", followers=("npm:@acme/cli",)),
+    setup=Setup(
+        first="Nothing is to be registered: the job pushes the tags of {name}, and "
+        "https://proxy.golang.org shows them.",
+        pushes=True,
+    ),
+    tool=Tool(program="git", version="2", followers=("npm:@acme/cli",)),
     manifests=Manifests(names=("go.work", "go.mod"), workspaces="", packages=""),
 )

@@ -85,12 +85,13 @@ class TagRegistry(Resource):
         # Started after the push, for the next lookup of each.
         self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
 
-    def check_credentials(self) -> None:
+    def check_credentials(self) -> str:
         """Whether the push is permitted shows only when git pushes."""
         if self._processes.which("git") is None:
             raise MissingCredentials(
                 "go: git is not installed, and tags are pushed by it", hint=HINT
             )
+        return "git's own, which the first push tries"
 
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup of a doubtful module found no tag of any version."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal
 
-from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable, mapping, strings
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -145,7 +145,30 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("java", "MAVEN_OPTS", "", option="-Dmaven.repo.local="),
         Cache("java", "MAVEN_ARGS", "", option="-Dmaven.repo.local="),
     ),
-    demo=Demo(tool="mvn", version="3"),
+    setup=Setup(
+        # https://central.sonatype.org/publish/requirements/
+        first="Save a user token of https://central.sonatype.com/usertoken as the secrets "
+        "MAVEN_USERNAME and MAVEN_PASSWORD, and a private key without a passphrase, whose public "
+        "half is on a key server (https://central.sonatype.org/publish/requirements/gpg/), as "
+        "GPG_KEY.",
+        steps="""\
+- uses: actions/setup-java@v5
+  with:
+    distribution: temurin
+    java-version: "21"
+    gpg-private-key: ${{ secrets.GPG_KEY }}  # Maven Central wants signatures
+""",
+        inputs="""\
+maven-username: ${{ secrets.MAVEN_USERNAME }}
+maven-password: ${{ secrets.MAVEN_PASSWORD }}
+""",
+        options="""\
+sources = true  # Maven Central wants these jars: where no plugin of yours makes them
+javadoc = true
+sign = true  # where no plugin of yours signs
+""",
+    ),
+    tool=Tool(program="mvn", version="3"),
     suffixes=(".pom", ".module", ".jar", ".war", ".ear", ".aar"),
     manifests=Manifests(
         names=("pom.xml",), workspaces="reactors", packages="reactors", nested=True

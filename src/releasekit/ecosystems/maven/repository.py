@@ -117,8 +117,8 @@ class MavenLogin:
     username: str
     password: Secret | None
 
-    def check(self) -> None:
-        """Raises MissingCredentials, or UnnamedRegistry; no network."""
+    def check(self) -> str:
+        """What it is, in words. Raises MissingCredentials, or UnnamedRegistry; no network."""
         if self.password and (error := explain_unnamed("maven", self.registry)):
             raise error
         values = {
@@ -133,6 +133,7 @@ class MavenLogin:
                 hint="Set them to a user and its password, or to the two halves of a token "
                 "(inputs `maven-username` and `maven-password`); settings.xml is not read.",
             )
+        return " and ".join(values)
 
     def header(self, scheme: str = "Basic") -> dict[str, str]:
         """The portal wants the same pair as Bearer."""

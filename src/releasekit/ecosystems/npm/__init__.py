@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
-from releasekit.config.declaration import Declaration, Demo, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -89,7 +89,23 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("yarn", "YARN_GLOBAL_FOLDER", "~/.yarn/berry"),
         Cache("corepack", "COREPACK_HOME", "~/.cache/node/corepack"),
     ),
-    demo=Demo(tool="npm", version="9"),
+    setup=Setup(
+        # https://docs.npmjs.com/trusted-publishers
+        first="Publish the first version of a new package with a token, the secret NPM_TOKEN. Then "
+        "register this repository and the workflow release.yml at "
+        "https://www.npmjs.com/package/{name}/access.",
+        steps="""\
+- uses: actions/setup-node@v7
+  with:
+    node-version: lts/*
+# - run: npm ci && npm run build  # where what is published has to be built first
+""",
+        inputs="""\
+# npm-token: ${{ secrets.NPM_TOKEN }}  # for the first version of a new package
+""",
+        trusts=True,
+    ),
+    tool=Tool(program="npm", version="9"),
     suffixes=(".tgz",),
     approves=True,
     manifests=Manifests(

@@ -71,7 +71,7 @@ def make_user_login(
     """For `registry`, whose URL is safe; raises ConfigError for a file that cannot be read."""
     url = httpx.URL(registry.text)
     if token := credentials.get(TOKEN):
-        return login.withhold("npm", registry) or login.TokenAuth(token)
+        return login.withhold("npm", registry) or login.TokenAuth(token, variable=TOKEN)
     if found := read_npmrc_login(root, credentials, registry, sandbox):
         return found
     return login.NoAuth(
@@ -94,6 +94,9 @@ class PackageTokens(login.Login):
 
     def __init__(self, url: httpx.URL, services: Services) -> None:
         self._url, self._services = url, services
+
+    def check(self) -> str:
+        return login.TRUSTED
 
     async def get(self, package: Package) -> Secret:
         exchange = PackageExchange(self._url, self._services, package)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
-from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -77,6 +77,13 @@ DECLARATION: Final = EcosystemDeclaration(
         Cache("uv", "UV_CACHE_DIR", "~/.cache/uv"),
         Cache("python3", "PIP_CACHE_DIR", "~/.cache/pip"),
         Cache("ccache", "CCACHE_DIR", "~/.cache/ccache"),
+    ),
+    setup=Setup(
+        # https://docs.pypi.org/trusted-publishers/
+        first="Register this repository and the workflow release.yml, without an environment, at "
+        "https://pypi.org/manage/project/{name}/settings/publishing/; a project that is new, at "
+        "https://pypi.org/manage/account/publishing/.",
+        trusts=True,
     ),
     suffixes=(".whl", ".tar.gz"),
     manifests=Manifests(names=("pyproject.toml",), workspaces="workspaces", packages="packages"),

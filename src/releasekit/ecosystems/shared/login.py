@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PERMISSION: Final = (
     "Give the job that publishes `permissions: { contents: read, id-token: write }`"
 )
+TRUSTED: Final = "trusted publishing, as this job"
 _FORK: Final = (
     "GitHub gives a pull request from a fork neither secrets nor ID tokens. Publish from a push, a "
     "tag or a release: `on: { push: { tags: ['v*'] } }`"
@@ -93,8 +94,9 @@ class TokenExchange(ABC):
 class Login(ABC):
     """Where the token of a request comes from."""
 
-    def check(self) -> None:  # noqa: B027 (most have nothing to object to)
-        """Raises MissingCredentials, or UnnamedRegistry; no network."""
+    @abstractmethod
+    def check(self) -> str:
+        """What it is, in words. Raises MissingCredentials, or UnnamedRegistry; no network."""
 
     @abstractmethod
     async def get(self, package: Package) -> Secret:
@@ -110,11 +112,15 @@ class Login(ABC):
 
 
 class TokenAuth(Login):
-    """The token of an input, or of the user's file `source`."""
+    """The token of a variable, or of the user's file `source`."""
 
-    def __init__(self, token: Secret, *, source: str = "") -> None:
+    def __init__(self, token: Secret, *, variable: str = "", source: str = "") -> None:
         self._token = token
+        self._variable = variable
         self.source = source
+
+    def check(self) -> str:
+        return f"the token of {self.source or self._variable}"
 
     async def get(self, package: Package) -> Secret:  # noqa: ARG002 (one token for all)
         return self._token
@@ -128,6 +134,9 @@ class OidcAuth(Login):
 
     def __init__(self, exchange: TokenExchange) -> None:
         self._shared = SharedToken(exchange.mint)
+
+    def check(self) -> str:
+        return TRUSTED
 
     async def get(self, package: Package) -> Secret:  # noqa: ARG002
         return await self._shared.get()
@@ -143,7 +152,7 @@ class NoAuth(Login):
     def __init__(self, error: MissingCredentials | UnnamedRegistry) -> None:
         self._error = error
 
-    def check(self) -> None:
+    def check(self) -> str:
         raise self._error
 
     async def get(self, package: Package) -> Secret:  # noqa: ARG002
@@ -195,7 +204,9 @@ def choose_login(
     """The token of `wanted` if it is set, else `trusted` if this job has an identity."""
     token = services.credentials.get(wanted.variable)
     if token is not None and wish != "always":
-        return withhold(wanted.ecosystem, wanted.registry) or TokenAuth(token)
+        return withhold(wanted.ecosystem, wanted.registry) or TokenAuth(
+            token, variable=wanted.variable
+        )
     if trusted is not None and IdTokens(services.credentials, services.http).offered:
         return withhold(wanted.ecosystem, wanted.registry) or trusted
     # "auto" asks registries that only know jobs of github.com; no permission helps other jobs.

@@ -1,0 +1,262 @@
+"""The command check: what a release from here needs, and what earlier runs left behind.
+
+It asks no registry: whether this machine could publish does not depend on what is published, and
+an answer that takes no network is there at once, and also on a train. `plan` asks them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import Group
+from releasekit.announce.post_release import require_token
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.session import (
+    find_seal,
+    name_bad_paths,
+    open_ecosystem,
+    open_workspace,
+    refuse_elsewhere,
+)
+from releasekit.config.locations import FILENAME
+from releasekit.config.values import Directory
+from releasekit.ecosystems.prebuilt import with_prebuilt
+from releasekit.errors import CommandFailed, ReleasekitError, StateError, told_of
+from releasekit.git.commits import Commits
+from releasekit.host.files import find_closed, repository_of
+from releasekit.http.identity import IdTokens
+from releasekit.plan.make import collect_packages
+from releasekit.plan.provenance import refuse_unattested
+from releasekit.plan.source import read_checkout
+from releasekit.problems import Problem, mark
+from releasekit.provenance.conditions import NO_JOB, obstacle_here
+from releasekit.report.text import count_of, few, packages
+from releasekit.state import doctor
+from releasekit.state.seals import Seal
+from releasekit.text.escape import log_line, redact_urls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.config.declaration import EcosystemDeclaration
+    from releasekit.ecosystems.interface import Registry, Services, Target
+    from releasekit.host.process import Processes
+    from releasekit.plan.make import Survey
+
+_VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
+_PATIENCE_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One thing that was looked at. `code` is the exit code that it causes, 0 for what is there;
+    that may have a `hint` too.
+    """
+
+    said: str
+    hint: str = ""
+    problem: Problem | None = None
+    code: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        word = "to do" if self.code else "note" if self.hint else "ok"
+        url = self.problem.url if self.code and self.problem else ""
+        below = [f"       {line}" for line in (self.hint, url) if line]
+        return [f"{word:<6} {self.said}{mark(self.problem)}", *below]
+
+
+async def run(config: Config, session: Session) -> int:
+    """Say what is there, then what is to be done; repair what earlier runs left where `fix` asks
+    for that.
+    """
+    if config.fix:
+        seal = find_seal(session, make=False) or Seal.for_one_run()
+        fixed = await asyncio.to_thread(
+            doctor.fix, config.state_directory, root=config.root, seal=seal
+        )
+        for finding in fixed:
+            print(f"fixed: {log_line(finding.message)}", file=session.out)
+    found = await asyncio.to_thread(
+        doctor.examine,
+        config.state_directory,
+        root=config.root,
+        registries=[
+            place.path for place in config.registries.values() if isinstance(place, Directory)
+        ],
+        every_lock=config.verbose,
+    )
+    rows: list[Row] = []
+    # What links in the state directory lead to may be anything, so nothing else starts then.
+    if config.mode == "check" and all(finding.kind != "link" for finding in found.findings):
+        with Interruption("cancelled"):
+            await _examine_workspace(config, session, rows)
+    rows += [
+        Row(said=f"{finding.kind}: {finding.message}", hint=finding.hint, code=1)
+        for finding in found.findings
+    ]
+    if not found.findings:
+        rows.append(Row(said=f"{config.state_directory}: nothing was left behind"))
+    to_do = [row for row in rows if row.code]
+    shown = [row for row in rows if not row.code] + to_do
+    for line in (*(line for row in shown for line in row.lines), *found.locks, *found.last_run):
+        print(session.credentials.redact(log_line(line)), file=session.out)
+    if config.mode == "check":
+        verdict = f"{count_of(len(to_do), 'thing', 'things')} to do" if to_do else "nothing missing"
+        print(verdict, file=session.out)
+    return to_do[0].code if to_do else 0
+
+
+@contextmanager
+def _collecting(rows: list[Row]) -> Iterator[None]:
+    """What the block raises becomes rows, and is no end."""
+    try:
+        yield
+    except ReleasekitError as error:
+        rows += [
+            Row(
+                said=redact_urls(str(each)),
+                hint=each.hint,
+                problem=each.problem,
+                code=each.exit_code,
+            )
+            for each in told_of(error)
+        ]
+
+
+async def _examine_workspace(config: Config, session: Session, rows: list[Row]) -> None:
+    if (config.root / FILENAME).exists() or config.config_file:
+        rows.append(Row(said=f"{config.config_file or FILENAME} can be read"))
+    with _collecting(rows):
+        if closed := find_closed(config.state_directory):
+            raise StateError(
+                f"{config.state_directory} cannot be written: this user may not write to {closed}",
+                hint="Correct the permissions, or name another directory as `state-directory`.",
+            )
+    with _collecting(rows):
+        await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
+        session.actions.watch_files()  # build backends may have to tell versions
+        async with Group() as group:
+            config, survey, services = await open_workspace(group, config, session)
+            await _examine_git(config.root, services.processes, rows)
+            _examine_job(config, services, rows)
+            await _examine_packages(group, config, session, survey, services, rows)
+        session.actions.restore_files(for_good=True)
+
+
+async def _examine_packages(
+    group: Group,
+    config: Config,
+    session: Session,
+    survey: Survey,
+    services: Services,
+    rows: list[Row],
+) -> None:
+    """The tool and the login of each ecosystem; of one that cannot be discovered, too."""
+    about = config.package_filter
+    registries: dict[str, Registry] = {}
+    targets: dict[str, Target] = {}
+    for name in about.ecosystems:
+        with _collecting(rows), name_bad_paths(config.root):
+            discovery = await open_ecosystem(name, group, config, session, services)
+            registries[name] = discovery.registry
+            targets[name] = await discovery.discover(config.root)
+    chosen = [p for one in targets.values() for p in one.workspace.packages if not p.unpublishable]
+    if len(targets) == len(about.ecosystems):
+        with _collecting(rows), name_bad_paths(config.root):
+            targets = await with_prebuilt(targets, config.dist, about, session.ecosystems)
+            unlisted = survey.describe_unlisted(
+                config.root, config.ecosystem_tables, about, targets
+            )
+            found = collect_packages(targets, config.root, about, unlisted)
+            chosen = about.select({p.id: p for p in found if not p.unpublishable})
+    for name, registry in registries.items():
+        own = [package for package in chosen if package.id.ecosystem == name]
+        if name in targets and not own:
+            continue
+        with _collecting(rows):
+            if name in targets:
+                if missing := await asyncio.to_thread(targets[name].missing_tool, own):
+                    raise missing
+                packer = await _describe_packer(session.ecosystems[name], config.root, services)
+                rows.append(Row(said=f"{name}: {packages(len(own))}, packed by {packer}"))
+        with _collecting(rows):
+            login = registry.check_credentials()
+            rows.append(Row(said=f"{name}: goes to {registry.url}; login: {login}"))
+
+
+async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> None:
+    top = repository_of(root)
+    if top is None:
+        hint = "Tags and notes are made of commits: run it in a clone of the repository."
+        rows.append(Row(said=f"git: {root} is in no repository", hint=hint))
+        return
+    commits = Commits(top, processes)
+    try:
+        head, tags, shallow = (
+            await commits.read_head(),
+            await commits.list_tags(),
+            await commits.is_shallow(),
+        )
+    except CommandFailed as error:
+        hint = "Without git, versions are not tagged, and changes since the last one are unknown."
+        rows.append(Row(said=f"git: {error}", hint=hint))
+        return
+    said = f"git: commit {head[:12] or '(none yet)'}, {count_of(len(tags), 'tag', 'tags')}"
+    if shallow:
+        said += ", and the clone is shallow"
+    hint = "Older tags and commits are missing: `git fetch --unshallow --tags`, or `fetch-depth: 0`"
+    rows.append(Row(said=said, hint=f"{hint} at actions/checkout." if shallow else ""))
+    names = (await read_checkout(root, processes)).uncommitted
+    if names:
+        rows.append(
+            Row(
+                said=f"git: {count_of(len(names), 'file is', 'files are')} not committed: "
+                f"{few(names)}",
+                hint="What is packed of them goes out all the same: commit them, unless an earlier "
+                "step wrote them.",
+                problem=Problem.UNCOMMITTED,
+            )
+        )
+
+
+def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
+    """What tags, releases and attestations take, as far as it shows without asking GitHub."""
+    if config.tag or config.announce:
+        rows.append(Row(said="tag: pushed with git's own login, which the first push tries"))
+    if config.announce:
+        with _collecting(rows):
+            require_token(services.credentials)
+            rows.append(Row(said="announce: there is a token for GitHub"))
+    obstacle = obstacle_here(
+        services.ci,
+        IdTokens(services.credentials, services.http),
+        public=config.trust_config is None,
+    )
+    if obstacle is None:
+        rows.append(Row(said="job: it may ask for an ID token, so files can be attested"))
+    elif config.attestations == "required":
+        with _collecting(rows):
+            refuse_unattested({obstacle: []})
+    elif obstacle != NO_JOB and config.attestations == "auto":
+        rows.append(Row(said=f"job: nothing is attested: {obstacle.condition}", hint=obstacle.cure))
+
+
+async def _describe_packer(ecosystem: EcosystemDeclaration, root: Path, services: Services) -> str:
+    if ecosystem.tool is None:
+        return f"Python {platform.python_version()}"
+    program = ecosystem.tool.program
+    try:
+        done = await services.processes.run([program, "--version"], cwd=root, timeout_s=_PATIENCE_S)
+    except CommandFailed:  # as where a wrapper in the workspace takes its place
+        return program
+    found = _VERSION.search(done.stdout)
+    return f"{program} {found[0]}" if found else program

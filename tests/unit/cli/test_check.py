@@ -1,0 +1,154 @@
+"""What `check` says of a workspace, its tools, its logins and its job, without asking anybody."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.__main__ import main
+from workspaces import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANIFESTS = {
+    "package.json": '{"name": "acme-ui", "version": "1.0.0"}',
+    "pyproject.toml": '[project]\nname = "acme"\nversion = "1.0"\n[build-system]\nrequires = []\n',
+    "Cargo.toml": '[package]\nname = "acme"\nversion = "1.0.0"\nedition = "2021"\n',
+}
+
+
+@pytest.fixture(name="root")
+def _root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository on a machine with git, node and npm, and whose network nobody may use."""
+    programs, root = tmp_path / "bin", tmp_path / "acme"
+    programs.mkdir()
+    root.mkdir()
+    for name in ("node", "npm"):
+        (programs / name).write_text("#!/bin/sh\necho v10.9.2\n")
+        (programs / name).chmod(0o755)
+    (programs / "git").symlink_to(shutil.which("git") or "git")
+    (programs / "sh").symlink_to("/bin/sh")
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.setattr("httpx.AsyncClient.send", None)
+    for name, text in MANIFESTS.items():
+        (root / name).write_text(text)
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Begin")
+    git(root, "tag", "v1.0.0")
+    return root
+
+
+def test_what_is_there_comes_first_and_what_is_to_be_done_with_its_cure_last(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One ecosystem that cannot be discovered keeps no other one from being looked at."""
+    monkeypatch.setenv("RELEASEKIT_PYPI_TOKEN", "pypi-hunter2")
+    (root / "README.md").write_text("not committed\n")
+    assert main(["check", str(root)]) == 2
+    said = capsys.readouterr().out
+    lines = [line.partition(": RELEASEKIT_")[0] for line in said.splitlines()]
+    commit = git(root, "rev-parse", "--short=12", "HEAD").strip()
+    assert [line for line in lines if not line.startswith("       ")] == [
+        f"ok     git: commit {commit}, 1 tag",
+        "note   git: 1 file is not committed: README.md [RK-512]",
+        f"ok     pypi: 1 package, packed by Python {platform.python_version()}",
+        (
+            "ok     pypi: goes to https://upload.pypi.org/legacy/; "
+            "login: the token of RELEASEKIT_PYPI_TOKEN"
+        ),
+        "ok     npm: 1 package, packed by npm 10.9.2",
+        f"ok     {root / '.releasekit'}: nothing was left behind",
+        f"to do  {root / 'Cargo.toml'}: cargo is not on PATH [RK-213]",
+        "to do  npm: no credentials for https://registry.npmjs.org/",
+        "to do  cargo: no credentials for https://index.crates.io/",
+        "3 things to do",
+    ]
+    assert "       Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`." in lines
+    assert not (root / ".releasekit").exists()
+    assert "hunter2" not in said
+
+
+NPMJS = "https://registry.npmjs.org/"
+NO_PERMISSION = "this job has no `id-token: write` permission"
+IDENTITY = {
+    "ACTIONS_ID_TOKEN_REQUEST_URL": "https://id.example/",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "x" * 20,
+    "RELEASEKIT_FORGE_TOKEN": "y" * 20,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "says"),
+    [
+        (
+            IDENTITY,
+            0,
+            [
+                "ok     tag: pushed with git's own login, which the first push tries",
+                "ok     announce: there is a token for GitHub",
+                "ok     job: it may ask for an ID token, so files can be attested",
+                f"ok     npm: goes to {NPMJS}; login: trusted publishing, as this job",
+                "nothing missing",
+            ],
+        ),
+        (
+            {},
+            3,
+            [
+                f"note   job: nothing is attested: {NO_PERMISSION}",
+                "to do  `announce` is true, and there is no token for GitHub [RK-303]",
+                "2 things to do",
+            ],
+        ),
+        (
+            {"RELEASEKIT_ATTESTATIONS": "required"},
+            3,
+            [
+                f"to do  attestations are required, and cannot be made: {NO_PERMISSION} [RK-315]",
+                "3 things to do",
+            ],
+        ),
+    ],
+)
+def test_in_a_job_it_says_what_the_job_may_do(
+    root: Path,
+    given: dict[str, str],
+    code: int,
+    says: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here = {"GITHUB_ACTIONS": "true", "RELEASEKIT_MODE": "check", "RELEASEKIT_ANNOUNCE": "true"}
+    for name, value in (here | given).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("RELEASEKIT_WORKING_DIRECTORY", str(root))
+    monkeypatch.setenv("RELEASEKIT_ECOSYSTEM", "npm")
+    assert main([]) == code
+    assert set(says) <= set(capsys.readouterr().out.splitlines())
+
+
+def test_a_closed_place_and_a_shallow_clone_are_told(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "Go on")
+    git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{root}", "clone")
+    clone = tmp_path / "clone"
+    (clone / "releasekit.toml").write_text('[npm]\nstage = "so"\n')
+    monkeypatch.setattr("releasekit.cli.check.find_closed", lambda _: tmp_path)  # root may write
+    assert main(["check", str(clone), "--ecosystem=npm"]) == 3
+    said = capsys.readouterr().out
+    assert "ok     releasekit.toml can be read" in said
+    assert "0 tags, and the clone is shallow\n       Older tags and commits are missing: " in said
+    closed = (
+        f"to do  {clone / '.releasekit'} cannot be written: this user may not write to {tmp_path}"
+    )
+    assert f"{closed} [RK-322]" in said
+    assert "to do  releasekit.toml: [npm] stage is 'so' [RK-201]" in said
+    assert said.endswith("\n2 things to do\n")
