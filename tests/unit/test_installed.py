@@ -1,9 +1,11 @@
-"""What the action installs is all that the program imports, for a release and to verify one."""
+"""What the action installs, and what the wheel holds, is all that the program takes."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -66,3 +68,39 @@ def test_nothing_is_imported_that_the_lock_file_leaves_out(lock: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+STARTS = """
+import sys
+from importlib.metadata import distribution
+script, *sys.argv[1:] = sys.argv[1:]
+sys.exit(distribution("releasekit-action").entry_points[script].load()())
+"""
+
+
+def test_the_wheel_has_all_files_and_starts_by_either_name(tmp_path: Path) -> None:
+    """`uvx releasekit-action` looks for a script of the package's own name."""
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    subprocess.run([*build, "--directory", str(tmp_path)], cwd=PROJECT, check=True)
+    source, site, workspace = PROJECT / "src", tmp_path / "site", tmp_path / "workspace"
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        wheel.extractall(site)
+    assert {
+        path.relative_to(source)
+        for path in (source / "releasekit").rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    } == {path.relative_to(site) for path in (site / "releasekit").rglob("*") if path.is_file()}
+    workspace.mkdir()
+    (workspace / "package.json").write_text('{"name": "acme-ui", "version": "1.0.0"}')
+    registry = f"--registry=dir:{tmp_path / 'registry'}"
+    started = [
+        subprocess.run(
+            [sys.executable, "-c", STARTS, script, "plan", str(workspace), registry],
+            env={**os.environ, "PYTHONPATH": str(site)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for script in ("releasekit", "releasekit-action")
+    ]
+    assert [said.startswith("package ") for said in started] == [True, True]
