@@ -207,6 +207,13 @@ def test_prose_is_wrapped_at_100_columns(path: Path) -> None:
     assert [line for line in prose(text) if len(line) > 100] == []
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_column_of_a_table_has_a_heading(path: Path) -> None:
+    """A screen reader says it before each cell."""
+    heads = re.findall(r"^\|(.+)\|\n\|[ :|-]+\|$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [head for head in heads if not all(cell.strip() for cell in head.split("|"))] == []
+
+
 def test_the_configuration_of_files_built_elsewhere_is_accepted(tmp_path: Path) -> None:
     text = (ROOT / "docs/prebuilt.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
