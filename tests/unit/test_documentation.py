@@ -176,7 +176,7 @@ def test_flags_and_variables_in_documents_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     variables = {each.variable for each in DECLARED.everything.values()}
     assert set(re.findall(r"RELEASEKIT_[A-Z_]+[A-Z]", text)) <= variables
-    for line in re.findall(r"^(?:\$ .*)?\./entrypoint\.sh .*$", text, re.MULTILINE):
+    for line in re.findall(r"^\./entrypoint\.sh .*$", text, re.MULTILINE):
         for flag in re.findall(r"(?<= --)[a-z-]+", line):
             assert flag in DECLARED.inputs or flag in {"help", "version"}
 
