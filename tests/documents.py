@@ -102,7 +102,7 @@ def complaints(block: Block) -> list[str]:
                 json.loads(block.text)
                 return []
             case "pycon":
-                compile(_without_prompts(block.text), str(block), "exec", flags=_AWAIT)
+                compile(statements(block.text), str(block), "exec", flags=_AWAIT)
                 return []
             case "sh":
                 return shell_complaints(block.text)
@@ -120,9 +120,9 @@ def complaints(block: Block) -> list[str]:
 _AWAIT: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-def _without_prompts(text: str) -> str:
-    """The statements of an interactive session."""
-    lines = (line for line in text.splitlines() if line.startswith((">>>", "...")))
+def statements(text: str) -> str:
+    """The statements of an interactive session, with its empty lines."""
+    lines = (line for line in text.splitlines() if not line or line.startswith((">>>", "...")))
     return "\n".join(line[4:] for line in lines)
 
 
