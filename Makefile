@@ -57,7 +57,7 @@ expect: # what `make test` is about to fetch and to leave out, and how long it t
 	@echo "make test: lint, types and all tests take about 25 minutes on 2 CPUs; of tools that are" \
 		"missing, some less"
 	@echo "make test: the first time, tests fetch what they build and publish with into ~/.cache:" \
-		"build backends from PyPI, with npm 320 MB (verdaccio, a Node.js), with Maven 45 MB of" \
+		"build backends and Zensical from PyPI, with npm 320 MB (verdaccio, a Node.js), with Maven 45 MB of" \
 		"plugins, with Go 20 MB of modules"
 	@lacking=; for tool in $(TOOLS); do command -v $$tool >/dev/null || lacking+=" $$tool"; done; \
 		test -z "$$lacking" || { if [[ $${CI:-} == true ]]; then \

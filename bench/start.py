@@ -89,7 +89,7 @@ def main() -> None:
     took |= {name: times for name, times in cold(chosen.uv, chosen.cold).items() if times}
     first |= {name: times[0] for name, times in took.items() if name not in first}
     bare_s = min(took["`python -c pass`"])
-    print("| | first, ms | best, ms | median, ms | ratio |")
+    print("| command | first, ms | best, ms | median, ms | ratio |")
     print("| --- | ---: | ---: | ---: | ---: |")
     for name, times in took.items():
         cells = " | ".join(f"{s * 1e3:.0f}" for s in (first[name], min(times), median(times)))

@@ -64,7 +64,7 @@ def action_environment(declared: Declared) -> Iterator[str]:
 
 
 def input_table(declared: Declared) -> Iterator[str]:
-    yield "| Input | Default | |"
+    yield "| Input | Default | Meaning |"
     yield "| --- | --- | --- |"
     for each in _of_the_action(declared):
         default = f"`{each.shown}`" if each.shown else ""
@@ -76,7 +76,7 @@ def option_tables(declared: Declared) -> Iterator[str]:
         yield ""
         yield f"### [{options.ECOSYSTEM}]: {title}"
         yield ""
-        yield "| Option | Default | |"
+        yield "| Option | Default | Meaning |"
         yield "| --- | --- | --- |"
         for key, (_, option, default) in options.declared().items():
             shown = f"`{_toml(default)}`" if default not in ("", (), {}) else ""
@@ -172,14 +172,14 @@ def demo_rows(declared: Declared) -> Iterator[str]:
 
 
 def output_table(action: str) -> Iterator[str]:
-    yield "| Output | |"
+    yield "| Output | Meaning |"
     yield "| --- | --- |"
     for name, output in yaml.safe_load(action)["outputs"].items():
         yield f"| `{name}` | {_cell(output['description'])} |"
 
 
 def problem_table() -> Iterator[str]:
-    yield "| Id | |"
+    yield "| Id | Problem |"
     yield "| --- | --- |"
     for problem in Problem:
         page, _, anchor = problem.url.rpartition("/")[2].partition("#")

@@ -1,7 +1,8 @@
 """The documents of this project and the code in them, and what is wrong with a block of it.
 
-A block says what it is: yaml, toml, json, python, console, sh, mermaid; `text` is what a program
-prints, and nothing looks at it. A file of another tool begins with its name: `# pyproject.toml`.
+A block says what it is: yaml, toml, json, pycon, sh, mermaid; `text` is what a program prints, and
+nothing looks at it. Commands have no prompts, and what they print is in a block of its own, because
+a button copies all of a block. A file of another tool begins with its name: `# pyproject.toml`.
 """
 
 from __future__ import annotations
@@ -100,11 +101,9 @@ def complaints(block: Block) -> list[str]:
             case "json":
                 json.loads(block.text)
                 return []
-            case "python":
-                compile(_without_prompts(block.text), str(block), "exec", flags=_AWAIT)
+            case "pycon":
+                compile(statements(block.text), str(block), "exec", flags=_AWAIT)
                 return []
-            case "console":
-                return shell_complaints("\n".join(console_commands(block.text)))
             case "sh":
                 return shell_complaints(block.text)
             case "mermaid":
@@ -121,11 +120,9 @@ def complaints(block: Block) -> list[str]:
 _AWAIT: Final = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-def _without_prompts(text: str) -> str:
-    """The statements of an interactive session, or the text as it is."""
-    if ">>> " not in text:
-        return text
-    lines = (line for line in text.splitlines() if line.startswith((">>>", "...")))
+def statements(text: str) -> str:
+    """The statements of an interactive session, with its empty lines."""
+    lines = (line for line in text.splitlines() if not line or line.startswith((">>>", "...")))
     return "\n".join(line[4:] for line in lines)
 
 
@@ -228,27 +225,8 @@ def shell_complaints(script: str) -> list[str]:
     checks = "--exclude=SC2034,SC2154,SC2164"
     done = _run("shellcheck", "--shell=bash", checks, "-", given=script)
     found = [done.stdout + done.stderr] if done.returncode else []
+    found += [f"{line} has a prompt" for line in script.splitlines() if line.startswith("$ ")]
     return found + [each for argv in commands(script) for each in command_complaints(argv)]
-
-
-def console_commands(session: str) -> Iterator[str]:
-    """The commands after each `$ `, with the lines that bash would still want after the first."""
-    lines = iter(session.splitlines())
-    for line in lines:
-        if line.startswith("$ "):
-            command = line[2:]
-            while _is_unfinished(command):
-                command += "\n" + next(lines, "'")
-            yield command
-
-
-def _is_unfinished(command: str) -> bool:
-    if command.endswith("\\"):
-        return True
-    done = subprocess.run(
-        ["bash", "-n"], input=command, capture_output=True, text=True, check=False
-    )
-    return "end of file" in done.stderr
 
 
 def commands(script: str) -> Iterator[list[str]]:

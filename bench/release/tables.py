@@ -32,7 +32,7 @@ TITLES: Final = {
     "go": "Go modules",
 }
 _HEAD: Final = (
-    *("", "s", f"over {OURS}", "over the limit", "CPU s", "peak MB", "requests", "connections"),
+    *("way", "s", f"over {OURS}", "over the limit", "CPU s", "peak MB", "requests", "connections"),
     *("first upload s", "idle slots", "too early", "rounds"),
 )
 
@@ -113,7 +113,7 @@ def _growth_table(rows: Sequence[Row]) -> str:
             )
         )
     head = (
-        *("", "packages", "ms a request", "lag s", f"{OURS} s", "limit s", "ratio"),
+        *("ecosystem", "packages", "ms a request", "lag s", f"{OURS} s", "limit s", "ratio"),
         *("requests a package", "idle slots", "of the limit", "rounds"),
     )
     return table(head, made)
@@ -124,7 +124,7 @@ def _figures_table(figures: Sequence[Figure]) -> str:
         (it.name, f"{it.wall_s:.2f}", f"{it.cpu_s:.2f}", f"{it.peak_bytes / 1e6:.0f}", it.requests)
         for it in figures
     ]
-    return table(("", "s", "CPU s", "peak MB", "requests"), rows)
+    return table(("part", "s", "CPU s", "peak MB", "requests"), rows)
 
 
 def _ratio(row: Row, other: str) -> str:

@@ -176,7 +176,7 @@ def test_flags_and_variables_in_documents_exist(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     variables = {each.variable for each in DECLARED.everything.values()}
     assert set(re.findall(r"RELEASEKIT_[A-Z_]+[A-Z]", text)) <= variables
-    for line in re.findall(r"^(?:\$ .*)?\./entrypoint\.sh .*$", text, re.MULTILINE):
+    for line in re.findall(r"^\./entrypoint\.sh .*$", text, re.MULTILINE):
         for flag in re.findall(r"(?<= --)[a-z-]+", line):
             assert flag in DECLARED.inputs or flag in {"help", "version"}
 
@@ -205,6 +205,13 @@ def prose(text: str) -> list[str]:
 def test_prose_is_wrapped_at_100_columns(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert [line for line in prose(text) if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_column_of_a_table_has_a_heading(path: Path) -> None:
+    """A screen reader says it before each cell."""
+    heads = re.findall(r"^\|(.+)\|\n\|[ :|-]+\|$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [head for head in heads if not all(cell.strip() for cell in head.split("|"))] == []
 
 
 def test_the_configuration_of_files_built_elsewhere_is_accepted(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ TIMEOUT_S: Final = 300.0
 _PASSED: Final = (
     *("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
+    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
 )
 _DENIED: Final = re.compile(
     r"Authentication failed|Permission denied|Permission to \S+ denied|could not read (User|Pass)"

@@ -91,6 +91,7 @@ class Git:
         assert argv == ["git", "ls-remote", "--tags", "origin"]
         assert env["GIT_TERMINAL_PROMPT"] == "0"
         assert env["SSH_AUTH_SOCK"] == "/agent"
+        assert env["GIT_SSL_CAINFO"] == "/authorities.pem"
         self.calls += 1
         await asyncio.sleep(0)
         if self.failure and self.calls == 1:
@@ -101,7 +102,11 @@ class Git:
 
 
 def remote(git: Git) -> Remote:
-    given = {"SSH_AUTH_SOCK": "/agent", "HOME": "/home"}
+    given = {
+        "SSH_AUTH_SOCK": "/agent",
+        "GIT_SSL_CAINFO": "/authorities.pem",
+        "HOME": "/home",
+    }
     return Remote("origin", Path("/repository"), cast("Processes", git), given)
 
 

@@ -1,0 +1,5 @@
+from acme_core import greeting
+
+
+def main() -> None:
+    print(greeting("world"))
