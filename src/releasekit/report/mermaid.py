@@ -149,10 +149,8 @@ class Box:
     @property
     def worst(self) -> Mark:
         """The mark of a failure if there is one; else the mark of most of its packages."""
-        marks = [mark for mark, _ in self.counts]
-        if self.failed:
-            return marks[-1]
-        return max(self.counts, key=lambda each: each[1])[0]
+        failed = next((mark for mark, _ in self.counts if mark.style == "failed"), None)
+        return failed or max(self.counts, key=lambda each: each[1])[0]
 
     @property
     def layers(self) -> str:
@@ -196,9 +194,7 @@ def group_packages(
     order: Sequence[Mark],
     rows: int = _MOST_ROWS,
 ) -> Boxes:
-    """`marks` are of all packages, in publish order; `order` is that of the marks in a group, with
-    failures last.
-    """
+    """`marks` are of all packages, in publish order; `order` is that of the marks in a group."""
     layer = layers(marks, edges)
     width = max(1, -(-max(layer.values(), default=1) // rows))
     members: dict[_Key, list[PackageId]] = {}

@@ -35,7 +35,7 @@ _EXIT_CODES: Final[Mapping[Verdict, int]] = {
     "cancelled": 130,
 }
 # What needs attention most first.
-_SEVERITY: Final = (
+SEVERITY: Final = (
     Outcome.FAILED,
     Outcome.UNKNOWN,
     Outcome.BLOCKED,
@@ -46,16 +46,8 @@ _SEVERITY: Final = (
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
 )
-# What follows the number of published packages, in this order.
-_REST: Final = (
-    Outcome.ALREADY_PUBLISHED,
-    Outcome.STAGED,
-    Outcome.FAILED,
-    Outcome.UNKNOWN,
-    Outcome.BLOCKED,
-    Outcome.CANCELLED,
-    Outcome.REMOVED,
-)
+# What a headline begins with; the others follow.
+_FIRST: Final = frozenset({Outcome.PUBLISHED, Outcome.WOULD_PUBLISH})
 _ROOT_OUTCOMES: Final = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.STAGED})
 _MOST_ROOTS: Final = 5
 # More packages than this with the same cause share a row, which names this many of them.
@@ -166,7 +158,11 @@ class View:
         counts, total = self.counts, len(self.report.results)
         kept, staged = counts[Outcome.ALREADY_PUBLISHED], counts[Outcome.STAGED]
         whole = total in {0, kept} or (staged == total and not self.report.dry_run)
-        rest = [f"{counts[each]} {OUTCOMES[each].word}" for each in _REST if counts[each]]
+        rest = [
+            f"{counts[each]} {mark.word}"
+            for each, mark in OUTCOMES.items()
+            if counts[each] and each not in _FIRST
+        ]
         told = [] if whole else rest
         return ", ".join([self._first_words, *told, *self.tag_words])
 
@@ -205,12 +201,12 @@ class View:
     @cached_property
     def failures_first(self) -> list[Result]:
         """What needs attention comes first; otherwise in publish order."""
-        return sorted(self.report.results, key=lambda result: _SEVERITY.index(result.outcome))
+        return sorted(self.report.results, key=lambda result: SEVERITY.index(result.outcome))
 
     @cached_property
     def failures_last(self) -> list[Result]:
         """Likewise last, because the end of a log is read first."""
-        return sorted(self.report.results, key=lambda result: -_SEVERITY.index(result.outcome))
+        return sorted(self.report.results, key=lambda result: -SEVERITY.index(result.outcome))
 
     @cached_property
     def waiting(self) -> Mapping[PackageId, int]:
@@ -313,7 +309,7 @@ class View:
         return sorted(
             causes,
             key=lambda cause: (
-                _SEVERITY.index(cause.first.outcome),
+                SEVERITY.index(cause.first.outcome),
                 -cause.behind,
                 -len(cause.results),
             ),

@@ -48,9 +48,9 @@ def test_summary_begins_with_the_truth_in_the_colour_of_it() -> None:
     assert lines[:3] == [heading, "", "> [!CAUTION]"]
     assert lines[3] == "> **1 failed, 1 blocked.**"
     assert lines[7:10] == [
-        "🟩🟩⬜🟧🟥",
+        "🟩🟩⬜🟥🟧",
         "",
-        "🟩 **2** published · ⬜ **1** already there · 🟧 **1** blocked · 🟥 **1** failed",
+        "🟩 **2** published · ⬜ **1** already there · 🟥 **1** failed · 🟧 **1** blocked",
     ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import PackageId
+from releasekit.report.marks import OUTCOMES
 from releasekit.report.mermaid import layers
 from releasekit.report.page import assets
 from releasekit.report.page.lead import (
@@ -18,7 +19,7 @@ from releasekit.report.page.lead import (
 )
 from releasekit.report.page.markup import json_element, section
 from releasekit.report.page.table import package_table
-from releasekit.report.view import View
+from releasekit.report.view import SEVERITY, View
 from releasekit.text.escape import clip, html, visible
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ def _graph_data(report: Report) -> dict[str, object]:
     chain = report.spent.chain if report.spent else ()
     return {
         "duration": round(report.duration_s, 3),
+        "marks": {outcome: mark.sign for outcome, mark in OUTCOMES.items()},
+        "worst": SEVERITY,
         "packages": packages,
         "chain": [
             [numbers.get(PackageId.parse(step.package), -1), step.what, round(step.lasted_s, 3)]

@@ -144,7 +144,7 @@ function ending(text, size) {
 
 function worstOf(members) {
   const found = new Set(members.map((each) => data.packages[each].outcome));
-  return Object.keys(marks).find((kind) => found.has(kind));
+  return worst.find((kind) => found.has(kind));
 }
 
 function counts(members) {

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
+from releasekit.report.marks import OUTCOMES
 from releasekit.report.page.markup import (
-    MARKS,
     advice,
     definition_list,
     log,
@@ -89,7 +89,7 @@ def _began(at: str) -> str:
 def _bar(view: View) -> str:
     """Widths are attributes, since the page allows no style but its own."""
     total, parts, legend = len(view.report.results), [], []
-    for kind in MARKS:
+    for kind in OUTCOMES:
         if count := view.counts[kind]:
             width = 100 * count / total
             fill = f'<rect class="{kind}" width="100%" height="100%"/>'

@@ -2,10 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const rowOf = (number) => byId(`p${number}`);
-const marks = {
-  failed: "✗", unknown: "?", blocked: "⊘", cancelled: "■", staged: "◐",
-  removed: "◌", "would-publish": "→", published: "✓", "already-published": "•",
-};
+const { marks, worst } = data; // signs by outcome; outcomes, what needs attention first
 data.packages.forEach((each, number) => {
   each.number = number;
   each.neededBy = [];
