@@ -188,7 +188,7 @@ def test_the_keyboard_reaches_everything_in_the_order_it_is_read(opened: Open) -
     # One stop for the whole graph: the worst there is.
     after = order[order.index("fit") + 1 :]
     assert after[0].startswith("✗ pypi:acme-measure 2.4.0 — failed. its build ended with 1: ")
-    assert after[1].startswith("cargo:acme-core build ")
+    assert after[1].startswith("cargo:acme-core building ")
 
 
 def test_arrow_keys_walk_along_dependencies(opened: Open) -> None:
@@ -343,7 +343,7 @@ def test_the_timeline_is_walked_in_time(opened: Open) -> None:
     first.focus()
     assert "on the critical path" in page.locator("#hint").inner_text()
     page.keyboard.press("ArrowRight")
-    assert focused(page).startswith("cargo:acme-core upload ")
+    assert focused(page).startswith("cargo:acme-core uploading ")
     page.keyboard.press("End")
     assert " confirm " in focused(page)
     page.keyboard.press("Enter")

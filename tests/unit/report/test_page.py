@@ -154,7 +154,7 @@ def test_a_row_tells_all_that_is_known() -> None:
         "build 2.0 s (from 1.0 s)",
         "error missing-readme: no readme",
         "3 requests (0 bytes sent, 0 bytes received).",
-        "Waited 4.0 s: upload slots 4.0 s. Waited longest for pypi:other: 2.0 s.",
+        "Waited 4.0 s: for other uploads 4.0 s. Waited longest for pypi:other: 2.0 s.",
         '<a href="#p1">pypi:app</a>',
         "1 package waits for it",
     ):

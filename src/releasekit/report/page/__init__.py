@@ -19,6 +19,7 @@ from releasekit.report.page.lead import (
 )
 from releasekit.report.page.markup import json_element, section
 from releasekit.report.page.table import package_table
+from releasekit.report.spent import WORDS
 from releasekit.report.view import SEVERITY, View
 from releasekit.text.escape import clip, html, visible
 
@@ -122,6 +123,7 @@ def _graph_data(report: Report) -> dict[str, object]:
         "duration": round(report.duration_s, 3),
         "marks": {outcome: mark.sign for outcome, mark in OUTCOMES.items()},
         "worst": SEVERITY,
+        "words": WORDS,
         "packages": packages,
         "chain": [
             [numbers.get(PackageId.parse(step.package), -1), step.what, round(step.lasted_s, 3)]

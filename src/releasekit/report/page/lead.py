@@ -17,7 +17,7 @@ from releasekit.report.page.markup import (
     section,
 )
 from releasekit.report.remarks import group_warnings, signed_fact
-from releasekit.report.spent import totals
+from releasekit.report.spent import LEAST_S, WORDS, totals
 from releasekit.report.text import (
     by_reason,
     commit_page,
@@ -41,7 +41,6 @@ _MOST_NAMED: Final = 8
 _FEW_STEPS: Final = 15
 _MOST_STEPS: Final = 60
 _MOST_CHARS: Final = 2_000
-_LEAST_S: Final = 0.05
 
 
 def head(view: View) -> str:
@@ -156,7 +155,7 @@ def spent_section(report: Report) -> str:
     if spent is None:
         return ""
     lines = [f"<p>{html(line)}</p>" for line in totals(spent.total)]
-    steps = [step for step in spent.chain if step.lasted_s >= _LEAST_S]
+    steps = [step for step in spent.chain if step.lasted_s >= LEAST_S]
     if steps:
         # The longest steps show where the time went; they stay in their order.
         least = sorted((step.lasted_s for step in steps), reverse=True)[:_MOST_STEPS][-1]
@@ -166,7 +165,7 @@ def spent_section(report: Report) -> str:
         count = f"{total} step{'s' if total > 1 else ''}"  # as many as the timeline has
         lines.append(f"<details{unfolded}><summary>The critical path, {count}</summary><ol>")
         lines += [
-            f"<li>{html(clip(step.package, 200))} <i>{html(step.what)}</i> "
+            f"<li>{html(clip(step.package, 200))} <i>{WORDS[step.what]}</i> "
             f"{seconds(step.lasted_s)}</li>"
             for step in shown
         ]

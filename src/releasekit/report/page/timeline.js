@@ -116,7 +116,7 @@ const scenes = { bars: [] };
 const nameOf = (number) => (number < 0 ? "the run" : `${data.packages[number].ecosystem}:${data.packages[number].name}`);
 
 function stepWords(step) {
-  return [`${nameOf(step.number)} ${step.what} ${lasting(step.end - step.start)}`, `from ${lasting(step.start)} to ${lasting(step.end)}, on the critical path`];
+  return [`${nameOf(step.number)} ${data.words[step.what]} ${lasting(step.end - step.start)}`, `from ${lasting(step.start)} to ${lasting(step.end)}, on the critical path`];
 }
 
 function taskWords(task) {
