@@ -63,6 +63,8 @@ GENERAL: Final[Mapping[Outcome, str]] = {
 }
 READ_ITS_LOG: Final = f"Fix what the end of its log says, {_AGAIN}"
 OUTPUT: Final = "The whole output is in "
+_LOG: Final = re.compile(r".*?\.log(?=\s|\Z)", re.DOTALL)
+_IN_STATE: Final = re.compile(r"logs/[^/]+/[^/]+\Z")
 
 
 class RootCauses(NamedTuple):
@@ -370,20 +372,27 @@ def waiting_clause(count: int) -> str:
     return f"{packages(count)} {'waits' if count == 1 else 'wait'} for it" if count else ""
 
 
-def next_steps(result: Result) -> str:
-    """Its hint, or what helps in general; empty where there is nothing to do."""
-    return " ".join(filter(None, (what_to_do(result), whole_output(result))))
-
-
 def what_to_do(result: Result) -> str:
-    """As `next_steps`, without where the output of its build is."""
-    hint = result.hint.partition(OUTPUT)[0].strip()
+    """Its hint, or what helps in general; where the output of its build is stands elsewhere."""
+    hint, _ = _split(result.hint)
     if hint or not result.log or result.outcome is not Outcome.FAILED:
         return hint or GENERAL.get(result.outcome, "")
     return READ_ITS_LOG
 
 
-def whole_output(result: Result) -> str:
-    """Where the output of its build is, as a sentence, and what its hint says after it."""
-    _, found, where = result.hint.partition(OUTPUT)
-    return f"{found}{where}"
+def whole_output(result: Result, report: Report) -> str:
+    """Where the output of its build is, as a sentence. The disk of a runner is gone by the time
+    somebody reads of it: left is what the workflow has kept.
+    """
+    _, path = _split(result.hint)
+    kept = _IN_STATE.search(path)
+    if report.run_url and kept:
+        return f"{OUTPUT}{kept[0]} of the state directory, if the workflow keeps it as an artifact."
+    return f"{OUTPUT}{path}" if path else ""
+
+
+def _split(hint: str) -> tuple[str, str]:
+    """What to do, and the path of the log that the hint names."""
+    before, _, after = hint.partition(OUTPUT)
+    end = log.end() if (log := _LOG.match(after)) else len(after)
+    return f"{before.strip()} {after[end:].strip()}".strip(), after[:end]

@@ -30,9 +30,9 @@ from releasekit.report.view import waiting_clause
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from releasekit.model import PackageId, Report, Result
+    from releasekit.model import Report, Result
     from releasekit.report.remarks import Lack
     from releasekit.report.view import View
 
@@ -108,7 +108,7 @@ def to_do_section(view: View) -> str:
     lacking = [lack for lack in view.lacks if lack.is_wrong]
     if not (causes or lacking):
         return ""
-    cards = [_card(cause.results, view.waiting) for cause in causes[:_MOST_CARDS]]
+    cards = [_card(cause.results, view) for cause in causes[:_MOST_CARDS]]
     if len(causes) > _MOST_CARDS:
         cards.append(f"<p>{len(causes) - _MOST_CARDS} more stand in the table below.</p>")
     cards += [_lack_card(lack) for lack in lacking[:_MOST_CARDS]]
@@ -117,12 +117,12 @@ def to_do_section(view: View) -> str:
     return section(title, "first", cards)
 
 
-def _card(about: Sequence[Result], waiting: Mapping[PackageId, int]) -> str:
+def _card(about: Sequence[Result], view: View) -> str:
     """Which packages, why, what to do, and what the build of the first of them said."""
     first = about[0]
     rows = []
     for result in about[:_MOST_NAMED]:
-        wait = waiting_clause(waiting.get(result.package.id, 0))
+        wait = waiting_clause(view.waiting.get(result.package.id, 0))
         note = f' <span class="note">{wait}</span>' if wait else ""
         rows.append(f"<li>{outcome(result.outcome)} <b>{name(str(result.package))}</b>{note}</li>")
     more = len(about) - _MOST_NAMED
@@ -131,7 +131,7 @@ def _card(about: Sequence[Result], waiting: Mapping[PackageId, int]) -> str:
     parts = (
         ("", html(clip(first.reason, _MOST_CHARS))),
         (' class="advice"', advice(first)),
-        (' class="note"', output(first)),
+        (' class="note"', output(first, view.report)),
     )
     said = "".join(f"<p{kind}>{text}</p>" for kind, text in parts if text)
     return f'<div class="card {first.outcome}"><ul>{"".join(rows)}{rest}</ul>{said}{tail}</div>'

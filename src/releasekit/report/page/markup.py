@@ -12,7 +12,7 @@ from releasekit.text.escape import clip, html, html_link
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from releasekit.model import Outcome, Result
+    from releasekit.model import Outcome, Report, Result
 
 _MOST_CHARS: Final = 4_000
 # Characters that a browser could take for the end of the element, or for the start of another.
@@ -37,9 +37,9 @@ def advice(result: Result) -> str:
     return " ".join(filter(None, (f'<strong class="said">{said}</strong>' if said else "", page)))
 
 
-def output(result: Result) -> str:
+def output(result: Result, report: Report) -> str:
     """Where the whole output of its build is."""
-    return html(clip(whole_output(result), _MOST_CHARS))
+    return html(clip(whole_output(result, report), _MOST_CHARS))
 
 
 def section(title: str, anchor: str, body: Iterable[str], *, needs_script: bool = False) -> str:
