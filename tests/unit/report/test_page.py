@@ -174,8 +174,14 @@ def test_what_to_do_comes_first_and_once() -> None:
     blocked = result("b", Outcome.BLOCKED, hint="Mend what it needs.")
     first = first_of(report(*many, blocked, edges={"b": ("f0",)}))
     assert first.count("Log in.") == 1
-    assert "and 12 more for the same reason" in first
+    assert "and 17 more for the same reason" in first
     assert "Mend what it needs." not in first
+
+
+def test_where_the_run_is_from_comes_last() -> None:
+    text = report_page(replace(partial_report(), registries={"pypi": "https://pypi.example/"}))
+    assert text.index("</table>") < text.index('id="about"') < text.index("https://pypi.example/")
+    assert "<dl>" not in text.partition("</h1>")[2].partition('id="table"')[0]
 
 
 def test_a_failure_tells_why_then_what_to_do_then_where_the_log_is() -> None:

@@ -11,6 +11,7 @@ from releasekit.report.marks import OUTCOMES
 from releasekit.report.mermaid import layers
 from releasekit.report.page import assets
 from releasekit.report.page.lead import (
+    about_section,
     head,
     private_section,
     spent_section,
@@ -41,8 +42,8 @@ _FILTERS: Final = """\
 </div>"""
 
 _GRAPH: Final = """\
-<p class="note">Packages on the left go first. Point at one, or walk there with the arrow keys, to
-see why it waited; Enter opens it. Drag to move, Ctrl and the wheel to zoom.</p>
+<p class="note screen">Packages on the left go first. Point at one, or walk there with the arrow
+keys, to see why it waited; Enter opens it. Drag to move, Ctrl and the wheel to zoom.</p>
 <div class="controls">
 <label>Show <select id="view"></select></label>
 <button type="button" id="closer" aria-label="Zoom in">+</button>
@@ -71,7 +72,7 @@ def report_page(report: Report) -> str:
             section("Where the time went", "time", [_TIMELINE, spent_section(report)]),
             section("Every package", "packages", [package_table(report)]),
         ]
-    main += [warning_section(report), private_section(report)]
+    main += [warning_section(report), private_section(report), about_section(view)]
     shown = "\n".join(part for part in main if part)
     body = (
         '<a class="skip" href="#main">Skip to the report</a>\n'

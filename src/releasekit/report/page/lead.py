@@ -1,4 +1,6 @@
-"""What the page begins and ends with: the headline, what to do first, where the time went."""
+"""What stands around the table: the headline, what to do first, where the time went, and at the end
+where all of it is from.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from releasekit.report.view import View
 
 _MOST_CARDS: Final = 12
+# What to do stands below them, on the first screen of a phone.
+_MOST_ROWS: Final = 3
 _MOST_NAMED: Final = 8
 _FEW_STEPS: Final = 15
 _MOST_STEPS: Final = 60
@@ -44,11 +48,21 @@ _MOST_CHARS: Final = 2_000
 
 
 def head(view: View) -> str:
-    """What it is, in one sentence and one bar; where it is from."""
+    """What it is, in one sentence and one bar."""
     report = view.report
     project = clip(report.project, 200)
     linked = html_link(project, trusted_page(report.repository)) if project else "Release"
     theme = '<button type="button" id="theme" hidden data-scripted>Theme: system</button>'
+    return (
+        f'<header class="top {view.verdict}">\n<div class="title"><p class="project">'
+        f"{linked}</p>{theme}</div>\n"
+        f"<h1>{html(view.headline)}</h1>\n{_bar(view)}\n</header>"
+    )
+
+
+def about_section(view: View) -> str:
+    """Where it is from: who reads the page wants to know what failed before that."""
+    report = view.report
     used = {result.package.id.ecosystem for result in report.results}
     registries = ", ".join(
         f"{html(clip(kind, 40))}: {html_link(clip(url, 200), web_page(url))}"
@@ -69,11 +83,7 @@ def head(view: View) -> str:
         ("Tags and releases", html(", ".join(view.tag_words))),
         ("Registries", registries),
     ]
-    return (
-        f'<header class="top {view.verdict}">\n<div class="title"><p class="project">'
-        f"{linked}</p>{theme}</div>\n"
-        f"<h1>{html(view.headline)}</h1>\n{_bar(view)}\n{definition_list(facts)}\n</header>"
-    )
+    return section("About this run", "about", [definition_list(facts)])
 
 
 def _began(at: str) -> str:
@@ -121,11 +131,11 @@ def _card(about: Sequence[Result], view: View) -> str:
     """Which packages, why, what to do, and what the build of the first of them said."""
     first = about[0]
     rows = []
-    for result in about[:_MOST_NAMED]:
+    for result in about[:_MOST_ROWS]:
         wait = waiting_clause(view.waiting.get(result.package.id, 0))
         note = f' <span class="note">{wait}</span>' if wait else ""
         rows.append(f"<li>{outcome(result.outcome)} <b>{name(str(result.package))}</b>{note}</li>")
-    more = len(about) - _MOST_NAMED
+    more = len(about) - _MOST_ROWS
     rest = f"<li>and {more} more for the same reason</li>" if more > 0 else ""
     tail = log(first.log[-12:], f"The last lines of the log of {clip(str(first.package), 200)}")
     parts = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.announced import Tag
 from releasekit.report.page.markup import advice, definition_list, log, name, outcome, output
 from releasekit.report.remarks import entry_link, page_of, short_name
-from releasekit.report.spent import package_words
+from releasekit.report.spent import LEAST_S, package_words
 from releasekit.report.text import packages, seconds, size, web_page
 from releasekit.text.escape import clip, html, html_link
 
@@ -75,6 +75,7 @@ class _Neighbours:
 
 def _row(number: int, result: Result, report: Report, neighbours: _Neighbours) -> str:
     package = result.package
+    took = seconds(result.duration_s) if result.duration_s >= LEAST_S else ""
     summed_up = html(clip(result.reason or str(result.outcome), _SHORT))
     details = (
         f'<details><summary>{summed_up}</summary><div class="details">'
@@ -87,8 +88,8 @@ def _row(number: int, result: Result, report: Report, neighbours: _Neighbours) -
         f"<td>{html(clip(package.id.ecosystem, 40))}</td>",
         f"<td>{html_link(clip(package.version, 80), web_page(result.url))}</td>",
         f"<td>{outcome(result.outcome)}</td>",
-        f"<td>{result.attempts}</td>",
-        f'<td data-value="{result.duration_s:.3f}">{seconds(result.duration_s)}</td>',
+        f"<td>{result.attempts or ''}</td>",
+        f'<td data-value="{result.duration_s:.3f}">{took}</td>',
         f"<td>{details}</td>",
     )
     return f'<tr id="p{number}">{"".join(cells)}</tr>'
