@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from make_pictures.chromium import Theme
     from releasekit.model import Report
 
-_REPORT_WIDTH: Final = 1_280
 # Whoever reads on below sees that there is more.
 _MOST_HEIGHT: Final = 1_900
+_SCREEN: Final = (1_280, 1_000)
+# The first screen of it is shown.
+_PHONE: Final = (390, 844)
+# A page of A4 between its margins.
+_PAPER: Final = (700, 1_000)
 
 
 def taken(pages: Path) -> Iterator[tuple[str, bytes]]:
@@ -33,17 +37,40 @@ def taken(pages: Path) -> Iterator[tuple[str, bytes]]:
                 for kind, show in (("summary", _summary), ("report", _report)):
                     file = pages / f"{kind}-{size}-{theme}.html"
                     yield f"{file.stem}.png", show(browser, file, release(size), theme)
+        for kind, show, window in (
+            ("summary-phone", _summary, _PHONE),
+            ("report-phone", _report, _PHONE),
+            ("report-print", _report, _PAPER),
+        ):
+            file = pages / f"{kind}.html"
+            yield f"{file.stem}.png", show(browser, file, release(6), "light", window)
 
 
-def _summary(browser: Browser, file: Path, report: Report, theme: Theme) -> bytes:
+def _summary(
+    browser: Browser,
+    file: Path,
+    report: Report,
+    theme: Theme,
+    window: tuple[int, int] = (summaries.WIDTH, _MOST_HEIGHT),
+) -> bytes:
     file.write_text(summaries.page(summary(report), npm_files(), theme=theme))
-    with chromium.shown(browser, file, (summaries.WIDTH, _MOST_HEIGHT), theme) as page:
+    with chromium.shown(browser, file, window, theme) as page:
         if troubles := summaries.drawn(page).troubles:
             raise SystemExit(f"{file}: {troubles}")
-        return chromium.picture(page, most_height=_MOST_HEIGHT)
+        return chromium.picture(page, most_height=window[1])
 
 
-def _report(browser: Browser, file: Path, report: Report, theme: Theme) -> bytes:
+def _report(
+    browser: Browser,
+    file: Path,
+    report: Report,
+    theme: Theme,
+    window: tuple[int, int] = _SCREEN,
+) -> bytes:
     file.write_text(report_page(report))
-    with chromium.shown(browser, file, (_REPORT_WIDTH, 1_000), theme) as page:
-        return chromium.picture(page, most_height=_MOST_HEIGHT)
+    with chromium.shown(browser, file, window, theme) as page:
+        if window == _PAPER:
+            page.evaluate("dispatchEvent(new Event('beforeprint'))")
+            page.emulate_media(media="print")
+        most_height = _MOST_HEIGHT if window == _SCREEN else window[1]
+        return chromium.picture(page, most_height=most_height)

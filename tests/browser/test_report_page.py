@@ -51,7 +51,11 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
     contexts: list[BrowserContext] = []
 
     def open_page(
-        told: Report, *, scheme: Literal["light", "dark"] = "light", script: bool = True
+        told: Report,
+        *,
+        scheme: Literal["light", "dark"] = "light",
+        script: bool = True,
+        width: int = 1280,
     ) -> Page:
         path = tmp_path / "report.html"
         path.write_text(report_page(told), encoding="utf-8")
@@ -60,7 +64,7 @@ def opened(chromium: Browser, tmp_path: Path) -> Iterator[Open]:
             java_script_enabled=script,
             offline=True,
             reduced_motion="reduce",
-            viewport={"width": 1280, "height": 900},
+            viewport={"width": width, "height": 844},
         )
         contexts.append(context)
         page = context.new_page()
@@ -188,7 +192,7 @@ def test_the_keyboard_reaches_everything_in_the_order_it_is_read(opened: Open) -
     # One stop for the whole graph: the worst there is.
     after = order[order.index("fit") + 1 :]
     assert after[0].startswith("✗ pypi:acme-measure 2.4.0 — failed. its build ended with 1: ")
-    assert after[1].startswith("cargo:acme-core build ")
+    assert after[1].startswith("cargo:acme-core building ")
 
 
 def test_arrow_keys_walk_along_dependencies(opened: Open) -> None:
@@ -343,7 +347,7 @@ def test_the_timeline_is_walked_in_time(opened: Open) -> None:
     first.focus()
     assert "on the critical path" in page.locator("#hint").inner_text()
     page.keyboard.press("ArrowRight")
-    assert focused(page).startswith("cargo:acme-core upload ")
+    assert focused(page).startswith("cargo:acme-core uploading ")
     page.keyboard.press("End")
     assert " confirm " in focused(page)
     page.keyboard.press("Enter")
@@ -361,6 +365,85 @@ def test_the_theme_can_be_chosen_and_is_remembered(opened: Open) -> None:
     assert page.evaluate(paper) == "rgb(13, 17, 23)"
     page.reload()
     assert page.evaluate(paper) == "rgb(13, 17, 23)"
+
+
+# What is wider than the page; a log scrolls by itself.
+WIDER = """() => [...document.querySelectorAll("body :not(pre, pre *, svg *)")]
+    .filter((each) => each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+    .map((each) => each.outerHTML.slice(0, 99))"""
+
+
+# Of what paper has to show: what is folded or hidden, or has more in it than fits.
+CUT_OFF = """() => [...document.querySelectorAll("#table tbody tr, #table .details, pre")]
+    .filter((each) => !each.checkVisibility() || each.scrollHeight > each.clientHeight + 1
+        || each.scrollWidth > each.clientWidth + 1)
+    .map((each) => each.outerHTML.slice(0, 99))"""
+
+
+@pytest.mark.parametrize("packages", [6, 60])
+def test_a_phone_shows_the_outcome_and_what_to_do_on_its_first_screen(
+    opened: Open, packages: int
+) -> None:
+    """Then all the rest, without scrolling sideways: a package is a card, and its name's text is
+    as large as on a screen.
+    """
+    page = draw(opened(release(packages), width=390))
+    page.evaluate("scrollTo(0, 0)")
+    tops = [page.locator(each).first.bounding_box() for each in ("h1", ".bar", ".card .advice")]
+    assert all(top is not None for top in tops)
+    heights = [top["y"] + top["height"] for top in tops if top]
+    assert heights == sorted(heights)
+    assert heights[-1] < 844
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate(WIDER) == []
+    name, outcome, what = (
+        page.locator(f"#table tbody tr:first-child > :nth-child({place})").bounding_box()
+        for place in (1, 4, 7)
+    )
+    assert name is not None
+    assert outcome is not None
+    assert what is not None
+    assert outcome["y"] < name["y"] < what["y"]
+    assert outcome["x"] == name["x"] == what["x"]
+    letters = "getComputedStyle(document.querySelector('#canvas .box text')).fontSize"
+    scale = "document.querySelector('#canvas .box').getBoundingClientRect().width / 200"
+    assert float(page.evaluate(letters).removesuffix("px")) * page.evaluate(scale) > 9
+    page.get_by_role("button", name="Time").click()
+    assert page.locator("th[aria-sort]").text_content() == "Time"
+    if packages == 6:
+        assert violations(page) == []
+
+
+def test_paper_shows_all_of_it_in_light_colours(opened: Open) -> None:
+    """Also what a filter hides, what is folded, and pictures that nobody has come near to."""
+    page = opened(release(60), scheme="dark")
+    page.locator("#search").fill("acme-fraud-admin")
+    found = names(page)
+    assert 0 < len(found) < 60
+    page.set_viewport_size({"width": 700, "height": 844})  # A4 between its margins
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    rows, details = page.locator("#table tbody tr"), page.locator("#table .details")
+    assert rows.count() == details.count() == 60
+    assert page.evaluate(CUT_OFF) == []
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(WIDER) == []
+    for picture, part, count in (("#canvas", ".box", 60), ("#timeline", ".task", 100)):
+        assert page.locator(f"{picture} {part}").count() >= count
+        paper, drawn = (
+            page.locator(each).bounding_box() for each in ("#packages", f"{picture} svg > g")
+        )
+        assert paper is not None
+        assert drawn is not None
+        assert paper["x"] - 1 <= drawn["x"]
+        assert 0.6 * paper["width"] < drawn["width"] <= paper["width"] + 1
+    for hidden in ("#filters", "#theme", ".controls", ".skip"):
+        assert not page.locator(hidden).first.is_visible()
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert names(page) == found
+    assert page.locator("#canvas svg").get_attribute("viewBox") is None
+    assert page.locator("#table .details:visible").count() == 0
 
 
 def test_without_scripts_the_headline_and_the_table_are_there(opened: Open) -> None:

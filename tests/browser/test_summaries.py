@@ -70,6 +70,22 @@ def test_labels_beside_bars_can_be_read_in_both_themes(
     assert {t: b for t, b in bright.items() if (b < 160 if theme == "dark" else b > 90)} == {}
 
 
+def test_what_to_do_is_on_the_first_screen_of_a_phone(
+    files: Path, browser: Browser, tmp_path: Path
+) -> None:
+    """Before tables and graphs, below what GitHub and a browser put above it."""
+    file = tmp_path / "summary.html"
+    file.write_text(summaries.page(summary(release(60)), files, theme="light"))
+    with chromium.shown(browser, file, (390, 844), "light") as page:
+        assert summaries.drawn(page).troubles == []
+        found = page.get_by_text("What to do", exact=True).first.bounding_box()
+        later = page.locator("table, .mermaid").first.bounding_box()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert found is not None
+    assert later is not None
+    assert found["y"] + found["height"] < min(600, later["y"])
+
+
 def test_what_is_no_graph_is_told(drawn: Callable[[str], summaries.Drawn]) -> None:
     """Else the test above could not fail."""
     charts, troubles = drawn("```mermaid\nflowchart LR\n    a[ --> b\n```\n")

@@ -1,5 +1,6 @@
-"""How each way that a package ends, or may end, is shown: one colour and one word each, as squares
-of a summary, signs of a terminal and nodes of a graph. The word always stands beside the colour.
+"""How each way that a package ends, or may end, is shown: one colour, one sign and one word each,
+as squares of a summary, signs of a terminal and of the report page, and nodes of a graph. The word
+always stands beside the colour.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _CELLS: Final = 30
 
 class Mark(NamedTuple):
     """`word` follows a number: "3 failed". Each square reads the same in a light theme and a dark
-    one. A terminal has a `sign` and its `colour`, or the `ascii` one.
+    one. The page has the `sign`, a terminal that and its `colour`, or the `ascii` one.
     """
 
     square: str
@@ -29,17 +30,17 @@ class Mark(NamedTuple):
     colour: str = ""
 
 
-# In the order of a bar: what is there first, what needs attention last.
+# In the order of bars, legends and headlines: what is there, then what is not.
 OUTCOMES: Final[Mapping[Outcome, Mark]] = {
     Outcome.PUBLISHED: Mark("🟩", "done", "published", "✓", "+", "green"),
     Outcome.WOULD_PUBLISH: Mark("🟩", "done", "would be published", "✓", "+", "green"),
     Outcome.ALREADY_PUBLISHED: Mark("⬜", "kept", "already there", "=", "=", "dim"),
-    Outcome.REMOVED: Mark("⬛", "kept", "left out", "-", "-", "dim"),
     Outcome.STAGED: Mark("🟪", "staged", "staged", "◆", "^", "cyan"),
-    Outcome.CANCELLED: Mark("🟦", "later", "cancelled", "○", "o", "yellow"),
-    Outcome.BLOCKED: Mark("🟧", "blocked", "blocked", "○", "o", "yellow"),
-    Outcome.UNKNOWN: Mark("🟨", "doubt", "unknown", "?", "?", "bold yellow"),
     Outcome.FAILED: Mark("🟥", "failed", "failed", "✗", "x", "bold red"),
+    Outcome.UNKNOWN: Mark("🟨", "doubt", "unknown", "?", "?", "bold yellow"),
+    Outcome.BLOCKED: Mark("🟧", "blocked", "blocked", "⊘", "/", "yellow"),
+    Outcome.CANCELLED: Mark("🟦", "later", "cancelled", "○", "o", "yellow"),
+    Outcome.REMOVED: Mark("⬛", "kept", "left out", "-", "-", "dim"),
 }
 ACTIONS: Final[Mapping[Action, Mark]] = {
     Action.PUBLISH: Mark("🟩", "done", "to build and publish"),

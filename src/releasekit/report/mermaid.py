@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.report.marks import NODE_STYLES
+from releasekit.report.spent import LEAST_S, WORDS
 from releasekit.report.text import few, seconds
 from releasekit.spent import WORK
 from releasekit.text import escape
@@ -38,8 +39,8 @@ _NAMED: Final = 2
 _TIES: Final = 2
 _Key = tuple[int, str]  # a row, an ecosystem
 
-# The title of each lane, and the tag that gives its bars another colour than those of the chain. In
-# Mermaid's dark theme, text beside an `active` bar is black on black.
+# The title of each lane, and the tag that makes grey what only waits. `crit` would be the red of a
+# failure, and in Mermaid's dark theme, text beside an `active` bar is black on black.
 _LANES: Final[Mapping[Phase, tuple[str, str]]] = {
     "build": ("Build", ""),
     "attest": ("Attest", ""),
@@ -54,6 +55,12 @@ _CHAIN: Final = 12
 _BARS: Final = 8
 # A smaller part of the run would look like a line.
 _LEAST: Final = 0.005
+_MOST_TICKS: Final = 6
+_TICKS: Final = (
+    *((n, f"{n}second") for n in (1, 2, 5, 10, 15, 30)),
+    *((n * 60, f"{n}minute") for n in (1, 2, 5, 10, 15, 30)),
+    *((n * 3_600, f"{n}hour") for n in (1, 2, 6, 12)),
+)
 _HOUR_S: Final = 3600.0
 _SHORT_S: Final = 10.0
 _DAY_S: Final = 24 * _HOUR_S
@@ -149,10 +156,8 @@ class Box:
     @property
     def worst(self) -> Mark:
         """The mark of a failure if there is one; else the mark of most of its packages."""
-        marks = [mark for mark, _ in self.counts]
-        if self.failed:
-            return marks[-1]
-        return max(self.counts, key=lambda each: each[1])[0]
+        failed = next((mark for mark, _ in self.counts if mark.style == "failed"), None)
+        return failed or max(self.counts, key=lambda each: each[1])[0]
 
     @property
     def layers(self) -> str:
@@ -196,9 +201,7 @@ def group_packages(
     order: Sequence[Mark],
     rows: int = _MOST_ROWS,
 ) -> Boxes:
-    """`marks` are of all packages, in publish order; `order` is that of the marks in a group, with
-    failures last.
-    """
+    """`marks` are of all packages, in publish order; `order` is that of the marks in a group."""
     layer = layers(marks, edges)
     width = max(1, -(-max(layer.values(), default=1) // rows))
     members: dict[_Key, list[PackageId]] = {}
@@ -252,6 +255,8 @@ def _strongest(ties: Mapping[tuple[_Key, _Key], int]) -> list[tuple[_Key, _Key]]
 
 
 class _Bar(NamedTuple):
+    """`text` is one that Mermaid reads."""
+
     start_s: float
     lasted_s: float
     text: str
@@ -259,14 +264,15 @@ class _Bar(NamedTuple):
 
 
 def gantt(report: Report) -> str:
-    """Empty where no task took any time, and for a run of more than a month."""
+    """Empty where no task took any time to speak of, and for a run of more than a month."""
     end_s = max((span.end_s for r in report.results for span in r.spans), default=0.0)
-    if not 0 < end_s < 31 * _DAY_S:
+    if not LEAST_S <= end_s < 31 * _DAY_S:
         return ""
     lines = [
         "gantt",
         "    dateFormat YYYY-MM-DD HH:mm:ss.SSS",
         f"    axisFormat {_axis(end_s)}",
+        f"    tickInterval {_ticks(end_s)}",
         "    todayMarker off",
     ]
     chain = report.spent.chain if report.spent else ()
@@ -285,6 +291,14 @@ def _axis(end_s: float) -> str:
     return "%M:%S" if end_s > _SHORT_S else "%S.%L"
 
 
+def _ticks(end_s: float) -> str:
+    """So far apart that their labels fit on a phone; in a run of days, a day.
+
+    https://mermaid.js.org/syntax/gantt.html#axis-ticks-v10-3-0
+    """
+    return next((name for each_s, name in _TICKS if end_s <= each_s * _MOST_TICKS), "1day")
+
+
 def _chain(chain: Sequence[Step], end_s: float) -> list[_Bar]:
     """It ends with the run; its first steps may be left out, and that of one of several jobs began
     later than the first of them.
@@ -297,7 +311,8 @@ def _chain(chain: Sequence[Step], end_s: float) -> list[_Bar]:
         middle = (start_s + step.lasted_s / 2) / whole_s if whole_s else 0.0
         part = number if len(chain) <= _CHAIN else int(middle * _CHAIN)
         parts.setdefault(part, []).append((begins_s + start_s, step))
-    return [_part(steps) for steps in parts.values()]
+    bars = map(_part, parts.values())
+    return [bar for bar in bars if bar.lasted_s >= LEAST_S]
 
 
 def _part(steps: Sequence[tuple[float, Step]]) -> _Bar:
@@ -306,8 +321,9 @@ def _part(steps: Sequence[tuple[float, Step]]) -> _Bar:
     start_s = steps[0][0]
     end_s = steps[-1][0] + steps[-1][1].lasted_s
     more = f" and {len(steps) - 1} more" if len(steps) > 1 else ""
-    tag = "crit" if longest.what in WORK or more else "crit, done"
-    return _Bar(start_s, end_s - start_s, f"{longest.what} {longest.package}{more}", tag)
+    tag = "" if longest.what in WORK or more else "done"
+    name = escape.gantt_words(f"{longest.package}{more}")
+    return _Bar(start_s, end_s - start_s, f"{WORDS[longest.what]} · {name}", tag)
 
 
 def _lanes(report: Report, end_s: float) -> dict[str, list[_Bar]]:
@@ -320,8 +336,9 @@ def _lanes(report: Report, end_s: float) -> dict[str, list[_Bar]]:
     for (phase, start_s, ended_s), own in found.items():
         more = f" and {len(own) - 1} more" if len(own) > 1 else ""
         title, tag = _LANES[phase]
-        bar = _Bar(start_s, ended_s - start_s, f"{phase} {own[0]}{more}", tag)
-        if bar.lasted_s >= end_s * _LEAST:
+        name = escape.gantt_words(f"{own[0]}{more}")
+        bar = _Bar(start_s, ended_s - start_s, f"{phase} · {name}", tag)
+        if bar.lasted_s >= max(LEAST_S, end_s * _LEAST):
             lanes.setdefault(title, []).append(bar)
     return {
         title: sorted(sorted(lanes[title], key=lambda bar: (-bar.lasted_s, bar))[:_BARS])
@@ -333,8 +350,7 @@ def _lanes(report: Report, end_s: float) -> dict[str, list[_Bar]]:
 def _line(bar: _Bar) -> str:
     tag = f"{bar.tag}, " if bar.tag else ""
     lasted_ms = max(1, round(bar.lasted_s * 1000))
-    text = f"{escape.gantt_words(bar.text)} · {seconds(bar.lasted_s)}"
-    return f"    {text} :{tag}{_moment(bar.start_s)}, {lasted_ms}ms"
+    return f"    {bar.text} · {seconds(bar.lasted_s)} :{tag}{_moment(bar.start_s)}, {lasted_ms}ms"
 
 
 def _moment(at_s: float) -> str:

@@ -17,23 +17,24 @@ if TYPE_CHECKING:
 
 _FIRST: Final = 4
 _LAST: Final = 4
-_WORDS: Final[dict[Work | Wait, str]] = {
+# What a package, or a step of the chain, was doing.
+WORDS: Final[Mapping[Work | Wait, str]] = {
     "build": "building",
     "attest": "signing",
     "upload": "uploading",
-    "follow-up": "follow-ups",
-    "dependency": "dependencies",
-    "slot": "upload slots",
-    "build-slot": "build slots",
-    "rate-limit": "rate limits",
-    "index-lag": "index lag",
-    "retry": "retries",
-    "approval": "approval",
+    "follow-up": "running follow-ups",
+    "dependency": "waiting for dependencies",
+    "slot": "waiting for other uploads",
+    "build-slot": "waiting for other builds",
+    "rate-limit": "waiting for rate limits",
+    "index-lag": "waiting for the registry",
+    "retry": "waiting to retry",
+    "approval": "waiting for approval",
 }
+# Less would read "0.0 s".
+LEAST_S: Final = 0.05
 _MAX_LINE: Final = 1_000
 _WAITED_FOR: Final[Mapping[Wait, str]] = {"slot": "a slot", "build-slot": "a slot to build in"}
-# Less would read "0.0 s".
-_LEAST_S: Final = 0.05
 
 
 def spent_section(spent: RunSpent | None) -> list[str]:
@@ -42,13 +43,13 @@ def spent_section(spent: RunSpent | None) -> list[str]:
         return []
     if spent.chain:
         parts = _parts(
-            (sum(step.lasted_s for step in spent.chain if step.what == what), _WORDS[what])
+            (sum(step.lasted_s for step in spent.chain if step.what == what), WORDS[what])
             for what in (*WORK, *WAITS)
         )
         steps = [
-            f"{code(clip(step.package, 100))} {step.what} {seconds(step.lasted_s)}"
+            f"{code(clip(step.package, 100))} {WORDS[step.what]} {seconds(step.lasted_s)}"
             for step in spent.chain
-            if step.lasted_s >= _LEAST_S
+            if step.lasted_s >= LEAST_S
         ]
         if (left := len(steps) - _FIRST - _LAST) > 1:
             steps = [*steps[:_FIRST], f"{left} more", *steps[-_LAST:]]
@@ -68,7 +69,7 @@ def package_words(spent: Spent | None) -> str:
     if spent is None:
         return ""
     lines = totals(spent)
-    if spent.waited_for and spent.longest_s >= _LEAST_S:
+    if spent.waited_for and spent.longest_s >= LEAST_S:
         name = clip(spent.waited_for, 200)
         lines.append(f"Waited longest for {name}: {seconds(spent.longest_s)}.")
     return " ".join(lines)
@@ -82,8 +83,10 @@ def totals(total: Spent) -> list[str]:
         again = f", {count_of(total.retries, 'retry', 'retries')}" if total.retries else ""
         requests = count_of(total.requests, "request", "requests")
         lines.append(f"{requests} ({sent} sent, {received} received{again}).")
-    work = _parts((total.seconds.get(what, 0.0), _WORDS[what]) for what in WORK)
-    waits = _parts((total.seconds.get(what, 0.0), _WORDS[what]) for what in WAITS)
+    work = _parts((total.seconds.get(what, 0.0), WORDS[what]) for what in WORK)
+    waits = _parts(
+        (total.seconds.get(what, 0.0), WORDS[what].removeprefix("waiting ")) for what in WAITS
+    )
     if work:
         lines.append(f"At work for {seconds(total.work_s)}: {work}.")
     if waits:
@@ -93,7 +96,7 @@ def totals(total: Spent) -> list[str]:
 
 def _parts(parts: Iterable[tuple[float, str]]) -> str:
     """The longest first."""
-    known = sorted((part for part in parts if part[0] >= _LEAST_S), reverse=True)
+    known = sorted((part for part in parts if part[0] >= LEAST_S), reverse=True)
     return ", ".join(f"{words} {seconds(lasted_s)}" for lasted_s, words in known)
 
 

@@ -35,7 +35,7 @@ _EXIT_CODES: Final[Mapping[Verdict, int]] = {
     "cancelled": 130,
 }
 # What needs attention most first.
-_SEVERITY: Final = (
+SEVERITY: Final = (
     Outcome.FAILED,
     Outcome.UNKNOWN,
     Outcome.BLOCKED,
@@ -46,16 +46,8 @@ _SEVERITY: Final = (
     Outcome.PUBLISHED,
     Outcome.ALREADY_PUBLISHED,
 )
-# What follows the number of published packages, in this order.
-_REST: Final = (
-    Outcome.ALREADY_PUBLISHED,
-    Outcome.STAGED,
-    Outcome.FAILED,
-    Outcome.UNKNOWN,
-    Outcome.BLOCKED,
-    Outcome.CANCELLED,
-    Outcome.REMOVED,
-)
+# What a headline begins with; the others follow.
+_FIRST: Final = frozenset({Outcome.PUBLISHED, Outcome.WOULD_PUBLISH})
 _ROOT_OUTCOMES: Final = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.STAGED})
 _MOST_ROOTS: Final = 5
 # More packages than this with the same cause share a row, which names this many of them.
@@ -71,6 +63,8 @@ GENERAL: Final[Mapping[Outcome, str]] = {
 }
 READ_ITS_LOG: Final = f"Fix what the end of its log says, {_AGAIN}"
 OUTPUT: Final = "The whole output is in "
+_LOG: Final = re.compile(r".*?\.log(?=\s|\Z)", re.DOTALL)
+_IN_STATE: Final = re.compile(r"logs/[^/]+/[^/]+\Z")
 
 
 class RootCauses(NamedTuple):
@@ -166,7 +160,11 @@ class View:
         counts, total = self.counts, len(self.report.results)
         kept, staged = counts[Outcome.ALREADY_PUBLISHED], counts[Outcome.STAGED]
         whole = total in {0, kept} or (staged == total and not self.report.dry_run)
-        rest = [f"{counts[each]} {OUTCOMES[each].word}" for each in _REST if counts[each]]
+        rest = [
+            f"{counts[each]} {mark.word}"
+            for each, mark in OUTCOMES.items()
+            if counts[each] and each not in _FIRST
+        ]
         told = [] if whole else rest
         return ", ".join([self._first_words, *told, *self.tag_words])
 
@@ -205,12 +203,12 @@ class View:
     @cached_property
     def failures_first(self) -> list[Result]:
         """What needs attention comes first; otherwise in publish order."""
-        return sorted(self.report.results, key=lambda result: _SEVERITY.index(result.outcome))
+        return sorted(self.report.results, key=lambda result: SEVERITY.index(result.outcome))
 
     @cached_property
     def failures_last(self) -> list[Result]:
         """Likewise last, because the end of a log is read first."""
-        return sorted(self.report.results, key=lambda result: -_SEVERITY.index(result.outcome))
+        return sorted(self.report.results, key=lambda result: -SEVERITY.index(result.outcome))
 
     @cached_property
     def waiting(self) -> Mapping[PackageId, int]:
@@ -313,7 +311,7 @@ class View:
         return sorted(
             causes,
             key=lambda cause: (
-                _SEVERITY.index(cause.first.outcome),
+                SEVERITY.index(cause.first.outcome),
                 -cause.behind,
                 -len(cause.results),
             ),
@@ -374,20 +372,27 @@ def waiting_clause(count: int) -> str:
     return f"{packages(count)} {'waits' if count == 1 else 'wait'} for it" if count else ""
 
 
-def next_steps(result: Result) -> str:
-    """Its hint, or what helps in general; empty where there is nothing to do."""
-    return " ".join(filter(None, (what_to_do(result), whole_output(result))))
-
-
 def what_to_do(result: Result) -> str:
-    """As `next_steps`, without where the output of its build is."""
-    hint = result.hint.partition(OUTPUT)[0].strip()
+    """Its hint, or what helps in general; where the output of its build is stands elsewhere."""
+    hint, _ = _split(result.hint)
     if hint or not result.log or result.outcome is not Outcome.FAILED:
         return hint or GENERAL.get(result.outcome, "")
     return READ_ITS_LOG
 
 
-def whole_output(result: Result) -> str:
-    """Where the output of its build is, as a sentence, and what its hint says after it."""
-    _, found, where = result.hint.partition(OUTPUT)
-    return f"{found}{where}"
+def whole_output(result: Result, report: Report) -> str:
+    """Where the output of its build is, as a sentence. The disk of a runner is gone by the time
+    somebody reads of it: left is what the workflow has kept.
+    """
+    _, path = _split(result.hint)
+    kept = _IN_STATE.search(path)
+    if report.run_url and kept:
+        return f"{OUTPUT}{kept[0]} of the state directory, if the workflow keeps it as an artifact."
+    return f"{OUTPUT}{path}" if path else ""
+
+
+def _split(hint: str) -> tuple[str, str]:
+    """What to do, and the path of the log that the hint names."""
+    before, _, after = hint.partition(OUTPUT)
+    end = log.end() if (log := _LOG.match(after)) else len(after)
+    return f"{before.strip()} {after[end:].strip()}".strip(), after[:end]

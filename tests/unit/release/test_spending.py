@@ -263,10 +263,10 @@ def test_the_summary_says_what_the_run_spent() -> None:
     section = text.partition("### What the run spent\n")[2].splitlines()
     assert section[1] == "120 requests (1.2 MB sent, 310 kB received, 2 retries)."
     assert section[3] == "At work for 41 s: building 28 s, uploading 13 s."
-    assert section[5] == "Waited 1 min 0 s: dependencies 1 min 0 s."
+    assert section[5] == "Waited 1 min 0 s: for dependencies 1 min 0 s."
     assert section[7] == (
-        "Longest chain (building 2.0 s): <code>pypi:p0</code> build 1.0 s → <code>pypi:p1</code> "
-        "build 1.0 s."
+        "Longest chain (building 2.0 s): <code>pypi:p0</code> building 1.0 s → "
+        "<code>pypi:p1</code> building 1.0 s."
     )
     assert section[9] == "<details open>"
 
@@ -275,13 +275,13 @@ def test_the_log_ends_with_it_in_one_line() -> None:
     lines = results_table(replace(report(result("core")), spent=run_spent())).splitlines()
     assert lines[-2] == (
         "spent: 120 requests (1.2 MB sent, 310 kB received, 2 retries). At work for 41 s: building "
-        "28 s, uploading 13 s. Waited 1 min 0 s: dependencies 1 min 0 s."
+        "28 s, uploading 13 s. Waited 1 min 0 s: for dependencies 1 min 0 s."
     )
 
 
 def test_of_a_long_chain_both_ends_are_shown() -> None:
     (line,) = [line for line in spent_section(run_spent(steps=30)) if "→" in line]
-    assert "pypi:p3</code> build 1.0 s → 22 more → <code>pypi:p26" in line
+    assert "pypi:p3</code> building 1.0 s → 22 more → <code>pypi:p26" in line
     assert line.count("→") == 8
 
 
@@ -297,7 +297,7 @@ def test_nothing_is_said_of_nothing() -> None:
     [
         (Spent(requests=1, received_bytes=1), "1 request (0 bytes sent, 1 byte received)."),
         (Spent(seconds={"build": 2.0}), "At work for 2.0 s: building 2.0 s."),
-        (Spent(seconds={"approval": 90.0}), "Waited 1 min 30 s: approval 1 min 30 s."),
+        (Spent(seconds={"approval": 90.0}), "Waited 1 min 30 s: for approval 1 min 30 s."),
     ],
 )
 def test_what_was_not_spent_is_not_told(spent: Spent, words: str) -> None:

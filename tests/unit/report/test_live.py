@@ -353,7 +353,7 @@ def test_a_narrow_terminal_gets_lines_in_place_of_a_table() -> None:
     screen.progress.end(partial_report())
     lines = screen.rows()
     assert "✗ pypi:broken 1.0.0 failed: the build" in lines
-    assert "○ pypi:app 1.0.0 blocked: needs" in lines
+    assert "⊘ pypi:app 1.0.0 blocked: needs" in lines
 
 
 def test_a_run_of_nothing_ends_with_the_headline(screen: Screen) -> None:

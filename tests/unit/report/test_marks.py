@@ -16,6 +16,9 @@ def test_every_outcome_and_every_action_has_a_mark_with_a_word() -> None:
     assert set(ACTIONS) == set(Action)
     for marks in (OUTCOMES, ACTIONS):
         assert len({mark.word for mark in marks.values()}) == len(marks)
+    # Only what was published and what would be look alike.
+    for signs in ({mark.sign for mark in MARKS}, {mark.ascii for mark in MARKS}):
+        assert len(signs) == len(MARKS) - 1
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=len(MARKS), max_size=len(MARKS)))

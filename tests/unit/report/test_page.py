@@ -19,7 +19,8 @@ from make_pictures.releases import SIZES, release
 from releasekit.host.output_path import describe_obstacle
 from releasekit.model import Outcome, PackageWarning, Span, WarningName
 from releasekit.problems import Problem
-from releasekit.report import headline
+from releasekit.report import headline, summary
+from releasekit.report.marks import OUTCOMES
 from releasekit.report.page import BEGINNING, assets, report_page
 from releasekit.spent import RunSpent, Spent, Step
 from sample_runs import (
@@ -103,6 +104,24 @@ def test_every_package_has_a_row_that_needs_no_script() -> None:
         assert len(page.drawing["packages"]) == size
 
 
+def test_what_is_blocked_looks_the_same_and_stands_in_the_same_place_everywhere() -> None:
+    """R47: after what failed, in the order of a headline; in the summary's orange."""
+    told = partial_report()
+    page = Page(report_page(told))
+    assert re.findall(r"\d (\w+)", headline(told))[-2:] == ["failed", "blocked"]
+    assert re.findall(r"🟥|🟧", summary(told))[:2] == ["🟥", "🟧"]
+    assert [value for tag, name, value in page.attributes if (tag, name) == ("rect", "class")] == [
+        "published",
+        "already-published",
+        "failed",
+        "blocked",
+    ]
+    assert f'blocked"><span aria-hidden="true">{OUTCOMES[Outcome.BLOCKED].sign}' in report_page(
+        told
+    )
+    assert all(20 < rgb_to_hls(*theme["blocked"])[0] * 360 < 30 for theme in colours())
+
+
 def test_a_row_tells_all_that_is_known() -> None:
     told = report(
         replace(
@@ -135,7 +154,7 @@ def test_a_row_tells_all_that_is_known() -> None:
         "build 2.0 s (from 1.0 s)",
         "error missing-readme: no readme",
         "3 requests (0 bytes sent, 0 bytes received).",
-        "Waited 4.0 s: upload slots 4.0 s. Waited longest for pypi:other: 2.0 s.",
+        "Waited 4.0 s: for other uploads 4.0 s. Waited longest for pypi:other: 2.0 s.",
         '<a href="#p1">pypi:app</a>',
         "1 package waits for it",
     ):
@@ -155,8 +174,14 @@ def test_what_to_do_comes_first_and_once() -> None:
     blocked = result("b", Outcome.BLOCKED, hint="Mend what it needs.")
     first = first_of(report(*many, blocked, edges={"b": ("f0",)}))
     assert first.count("Log in.") == 1
-    assert "and 12 more for the same reason" in first
+    assert "and 17 more for the same reason" in first
     assert "Mend what it needs." not in first
+
+
+def test_where_the_run_is_from_comes_last() -> None:
+    text = report_page(replace(partial_report(), registries={"pypi": "https://pypi.example/"}))
+    assert text.index("</table>") < text.index('id="about"') < text.index("https://pypi.example/")
+    assert "<dl>" not in text.partition("</h1>")[2].partition('id="table"')[0]
 
 
 def test_a_failure_tells_why_then_what_to_do_then_where_the_log_is() -> None:
@@ -217,7 +242,7 @@ def test_long_names_break_at_their_slashes() -> None:
 
 
 PHASES = ("build", "attest", "upload", "confirm", "waiting")
-OUTCOMES = ("published", "would", "staged", "failed", "unknown", "blocked")
+ENDINGS = ("published", "staged", "failed", "unknown", "blocked", "cancelled")
 
 
 def colours() -> list[dict[str, tuple[float, float, float]]]:
@@ -247,7 +272,7 @@ def test_phases_look_like_no_outcome(theme: dict[str, tuple[float, float, float]
         low, high = sorted((luminance(theme[phase]), luminance(theme["paper"])))
         assert (high + 0.05) / (low + 0.05) >= 3, phase
     for phase in PHASES[:4]:
-        for outcome in OUTCOMES:
+        for outcome in ENDINGS:
             apart = abs(rgb_to_hls(*theme[phase])[0] - rgb_to_hls(*theme[outcome])[0])
             assert min(apart, 1 - apart) * 360 > 30, (phase, outcome)
 

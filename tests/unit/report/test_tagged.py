@@ -170,14 +170,17 @@ def test_the_summary_leads_to_tags_and_releases() -> None:
 def test_the_summary_says_what_to_do_before_what_went_well() -> None:
     run = report(followed("a"), followed("b", tagged=FOREIGN, announced=OWED))
     lines = unescape(summary(run)).splitlines()
-    assert lines[2:4] == ["> [!CAUTION]", "> **1 tag is foreign, 1 release is owed.**"]
+    assert lines[2] == "> [!CAUTION]"
+    assert lines[3].startswith(
+        "> **1 tag is foreign, 1 release is owed.** Fix what is named below."
+    )
     start = lines.index("### What is not tagged or announced")
     assert start < next(n for n, line in enumerate(lines) if line.startswith("<details"))
-    foreign, owed = lines[start + 4 : start + 6]
+    foreign, owed = lines[start + 2 : start + 4]
     assert foreign == (
-        "| 🟥\N{NO-BREAK SPACE}**1 tag is foreign** | <code>b-v1.0.0</code> | "
-        "<code>pypi:b</code> | the tag is foreign | Look after the tag that is foreign. "
-        f"[RK-130]({Problem.TAG_REFUSED.url}) |"
+        "- 🟥\N{NO-BREAK SPACE}**1 tag is foreign**: <code>b-v1.0.0</code> of <code>pypi:b</code>"
+        "<br>the tag is foreign<br>**What to do**: Look after the tag that is foreign. "
+        f"[RK-130]({Problem.TAG_REFUSED.url})"
     )
     assert "Give the job `contents: write`." in owed
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import PackageId
+from releasekit.report.marks import OUTCOMES
 from releasekit.report.mermaid import layers
 from releasekit.report.page import assets
 from releasekit.report.page.lead import (
+    about_section,
     head,
     private_section,
     spent_section,
@@ -18,7 +20,8 @@ from releasekit.report.page.lead import (
 )
 from releasekit.report.page.markup import json_element, section
 from releasekit.report.page.table import package_table
-from releasekit.report.view import View
+from releasekit.report.spent import WORDS
+from releasekit.report.view import SEVERITY, View
 from releasekit.text.escape import clip, html, visible
 
 if TYPE_CHECKING:
@@ -39,8 +42,8 @@ _FILTERS: Final = """\
 </div>"""
 
 _GRAPH: Final = """\
-<p class="note">Packages on the left go first. Point at one, or walk there with the arrow keys, to
-see why it waited; Enter opens it. Drag to move, Ctrl and the wheel to zoom.</p>
+<p class="note screen">Packages on the left go first. Point at one, or walk there with the arrow
+keys, to see why it waited; Enter opens it. Drag to move, Ctrl and the wheel to zoom.</p>
 <div class="controls">
 <label>Show <select id="view"></select></label>
 <button type="button" id="closer" aria-label="Zoom in">+</button>
@@ -69,7 +72,7 @@ def report_page(report: Report) -> str:
             section("Where the time went", "time", [_TIMELINE, spent_section(report)]),
             section("Every package", "packages", [package_table(report)]),
         ]
-    main += [warning_section(report), private_section(report)]
+    main += [warning_section(report), private_section(report), about_section(view)]
     shown = "\n".join(part for part in main if part)
     body = (
         '<a class="skip" href="#main">Skip to the report</a>\n'
@@ -119,6 +122,9 @@ def _graph_data(report: Report) -> dict[str, object]:
     chain = report.spent.chain if report.spent else ()
     return {
         "duration": round(report.duration_s, 3),
+        "marks": {outcome: mark.sign for outcome, mark in OUTCOMES.items()},
+        "worst": SEVERITY,
+        "words": WORDS,
         "packages": packages,
         "chain": [
             [numbers.get(PackageId.parse(step.package), -1), step.what, round(step.lasted_s, 3)]

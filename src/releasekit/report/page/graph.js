@@ -144,7 +144,7 @@ function ending(text, size) {
 
 function worstOf(members) {
   const found = new Set(members.map((each) => data.packages[each].outcome));
-  return Object.keys(marks).find((kind) => found.has(kind));
+  return worst.find((kind) => found.has(kind));
 }
 
 function counts(members) {
@@ -180,8 +180,10 @@ function fitting() {
   const room = canvas.getBoundingClientRect();
   const { width, height } = scene.place;
   const whole = Math.min(room.width / width, room.height / height, 1.25);
-  if (whole >= 0.45) return { scale: whole, x: (room.width / whole - width) / 2, y: (room.height / whole - height) / 2 };
-  return { scale: 0.6, ...middled(scene.current, 0.6) };
+  const least = room.width < NARROW ? 0.75 : 0.45;
+  if (whole >= least) return { scale: whole, x: (room.width / whole - width) / 2, y: (room.height / whole - height) / 2 };
+  const scale = Math.max(0.6, least);
+  return { scale, ...middled(scene.current, scale) };
 }
 
 // Where the picture goes for a box to be in the middle, or as near to it as leaves no empty edge.
@@ -354,3 +356,10 @@ view.addEventListener("change", () => {
 onFilter(() => scene && dim());
 
 whenNear(canvas, () => scene || showGraph());
+
+// On paper all of it is shown, as wide as the page is; the style takes the zoom away.
+window.addEventListener("beforeprint", () => {
+  if (!scene) showGraph();
+  canvas.firstChild.setAttribute("viewBox", `0 0 ${scene.place.width} ${scene.place.height}`);
+});
+window.addEventListener("afterprint", () => canvas.firstChild.removeAttribute("viewBox"));

@@ -1,4 +1,6 @@
-"""What the page begins and ends with: the headline, what to do first, where the time went."""
+"""What stands around the table: the headline, what to do first, where the time went, and at the end
+where all of it is from.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
+from releasekit.report.marks import OUTCOMES
 from releasekit.report.page.markup import (
-    MARKS,
     advice,
     definition_list,
     log,
@@ -17,7 +19,7 @@ from releasekit.report.page.markup import (
     section,
 )
 from releasekit.report.remarks import group_warnings, signed_fact
-from releasekit.report.spent import totals
+from releasekit.report.spent import LEAST_S, WORDS, totals
 from releasekit.report.text import (
     by_reason,
     commit_page,
@@ -30,26 +32,37 @@ from releasekit.report.view import waiting_clause
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from releasekit.model import PackageId, Report, Result
+    from releasekit.model import Report, Result
     from releasekit.report.remarks import Lack
     from releasekit.report.view import View
 
 _MOST_CARDS: Final = 12
+# What to do stands below them, on the first screen of a phone.
+_MOST_ROWS: Final = 3
 _MOST_NAMED: Final = 8
 _FEW_STEPS: Final = 15
 _MOST_STEPS: Final = 60
 _MOST_CHARS: Final = 2_000
-_LEAST_S: Final = 0.05
 
 
 def head(view: View) -> str:
-    """What it is, in one sentence and one bar; where it is from."""
+    """What it is, in one sentence and one bar."""
     report = view.report
     project = clip(report.project, 200)
     linked = html_link(project, trusted_page(report.repository)) if project else "Release"
     theme = '<button type="button" id="theme" hidden data-scripted>Theme: system</button>'
+    return (
+        f'<header class="top {view.verdict}">\n<div class="title"><p class="project">'
+        f"{linked}</p>{theme}</div>\n"
+        f"<h1>{html(view.headline)}</h1>\n{_bar(view)}\n</header>"
+    )
+
+
+def about_section(view: View) -> str:
+    """Where it is from: who reads the page wants to know what failed before that."""
+    report = view.report
     used = {result.package.id.ecosystem for result in report.results}
     registries = ", ".join(
         f"{html(clip(kind, 40))}: {html_link(clip(url, 200), web_page(url))}"
@@ -70,11 +83,7 @@ def head(view: View) -> str:
         ("Tags and releases", html(", ".join(view.tag_words))),
         ("Registries", registries),
     ]
-    return (
-        f'<header class="top {view.verdict}">\n<div class="title"><p class="project">'
-        f"{linked}</p>{theme}</div>\n"
-        f"<h1>{html(view.headline)}</h1>\n{_bar(view)}\n{definition_list(facts)}\n</header>"
-    )
+    return section("About this run", "about", [definition_list(facts)])
 
 
 def _began(at: str) -> str:
@@ -89,7 +98,7 @@ def _began(at: str) -> str:
 def _bar(view: View) -> str:
     """Widths are attributes, since the page allows no style but its own."""
     total, parts, legend = len(view.report.results), [], []
-    for kind in MARKS:
+    for kind in OUTCOMES:
         if count := view.counts[kind]:
             width = 100 * count / total
             fill = f'<rect class="{kind}" width="100%" height="100%"/>'
@@ -109,7 +118,7 @@ def to_do_section(view: View) -> str:
     lacking = [lack for lack in view.lacks if lack.is_wrong]
     if not (causes or lacking):
         return ""
-    cards = [_card(cause.results, view.waiting) for cause in causes[:_MOST_CARDS]]
+    cards = [_card(cause.results, view) for cause in causes[:_MOST_CARDS]]
     if len(causes) > _MOST_CARDS:
         cards.append(f"<p>{len(causes) - _MOST_CARDS} more stand in the table below.</p>")
     cards += [_lack_card(lack) for lack in lacking[:_MOST_CARDS]]
@@ -118,21 +127,21 @@ def to_do_section(view: View) -> str:
     return section(title, "first", cards)
 
 
-def _card(about: Sequence[Result], waiting: Mapping[PackageId, int]) -> str:
+def _card(about: Sequence[Result], view: View) -> str:
     """Which packages, why, what to do, and what the build of the first of them said."""
     first = about[0]
     rows = []
-    for result in about[:_MOST_NAMED]:
-        wait = waiting_clause(waiting.get(result.package.id, 0))
+    for result in about[:_MOST_ROWS]:
+        wait = waiting_clause(view.waiting.get(result.package.id, 0))
         note = f' <span class="note">{wait}</span>' if wait else ""
         rows.append(f"<li>{outcome(result.outcome)} <b>{name(str(result.package))}</b>{note}</li>")
-    more = len(about) - _MOST_NAMED
+    more = len(about) - _MOST_ROWS
     rest = f"<li>and {more} more for the same reason</li>" if more > 0 else ""
     tail = log(first.log[-12:], f"The last lines of the log of {clip(str(first.package), 200)}")
     parts = (
         ("", html(clip(first.reason, _MOST_CHARS))),
         (' class="advice"', advice(first)),
-        (' class="note"', output(first)),
+        (' class="note"', output(first, view.report)),
     )
     said = "".join(f"<p{kind}>{text}</p>" for kind, text in parts if text)
     return f'<div class="card {first.outcome}"><ul>{"".join(rows)}{rest}</ul>{said}{tail}</div>'
@@ -156,7 +165,7 @@ def spent_section(report: Report) -> str:
     if spent is None:
         return ""
     lines = [f"<p>{html(line)}</p>" for line in totals(spent.total)]
-    steps = [step for step in spent.chain if step.lasted_s >= _LEAST_S]
+    steps = [step for step in spent.chain if step.lasted_s >= LEAST_S]
     if steps:
         # The longest steps show where the time went; they stay in their order.
         least = sorted((step.lasted_s for step in steps), reverse=True)[:_MOST_STEPS][-1]
@@ -166,7 +175,7 @@ def spent_section(report: Report) -> str:
         count = f"{total} step{'s' if total > 1 else ''}"  # as many as the timeline has
         lines.append(f"<details{unfolded}><summary>The critical path, {count}</summary><ol>")
         lines += [
-            f"<li>{html(clip(step.package, 200))} <i>{html(step.what)}</i> "
+            f"<li>{html(clip(step.package, 200))} <i>{WORDS[step.what]}</i> "
             f"{seconds(step.lasted_s)}</li>"
             for step in shown
         ]

@@ -5,36 +5,23 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from releasekit.model import Outcome
+from releasekit.report.marks import OUTCOMES
 from releasekit.report.view import what_to_do, whole_output
 from releasekit.text.escape import clip, html, html_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from releasekit.model import Result
+    from releasekit.model import Outcome, Report, Result
 
-# A sign always stands beside its word, and a word beside its colour.
-MARKS: Final = {
-    Outcome.FAILED: "✗",
-    Outcome.UNKNOWN: "?",
-    Outcome.BLOCKED: "⊘",
-    Outcome.CANCELLED: "■",
-    Outcome.STAGED: "◐",
-    Outcome.REMOVED: "◌",
-    Outcome.WOULD_PUBLISH: "→",
-    Outcome.PUBLISHED: "✓",
-    Outcome.ALREADY_PUBLISHED: "•",
-}
 _MOST_CHARS: Final = 4_000
 # Characters that a browser could take for the end of the element, or for the start of another.
 _IN_SCRIPT: Final = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 
 def outcome(kind: Outcome) -> str:
-    return (
-        f'<span class="outcome {kind}"><span aria-hidden="true">{MARKS[kind]}</span> {kind}</span>'
-    )
+    sign = OUTCOMES[kind].sign
+    return f'<span class="outcome {kind}"><span aria-hidden="true">{sign}</span> {kind}</span>'
 
 
 def name(text: str) -> str:
@@ -50,9 +37,9 @@ def advice(result: Result) -> str:
     return " ".join(filter(None, (f'<strong class="said">{said}</strong>' if said else "", page)))
 
 
-def output(result: Result) -> str:
+def output(result: Result, report: Report) -> str:
     """Where the whole output of its build is."""
-    return html(clip(whole_output(result), _MOST_CHARS))
+    return html(clip(whole_output(result, report), _MOST_CHARS))
 
 
 def section(title: str, anchor: str, body: Iterable[str], *, needs_script: bool = False) -> str:

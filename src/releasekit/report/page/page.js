@@ -1,11 +1,9 @@
 // What all parts share: the data, elements, the theme, the hint beside the pointer.
 const data = JSON.parse(document.getElementById("data").textContent);
+const NARROW = 600; // as in page.css
 const byId = (id) => document.getElementById(id);
 const rowOf = (number) => byId(`p${number}`);
-const marks = {
-  failed: "✗", unknown: "?", blocked: "⊘", cancelled: "■", staged: "◐",
-  removed: "◌", "would-publish": "→", published: "✓", "already-published": "•",
-};
+const { marks, worst } = data; // signs by outcome; outcomes, what needs attention first
 data.packages.forEach((each, number) => {
   each.number = number;
   each.neededBy = [];

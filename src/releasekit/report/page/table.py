@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.announced import Tag
 from releasekit.report.page.markup import advice, definition_list, log, name, outcome, output
 from releasekit.report.remarks import entry_link, page_of, short_name
-from releasekit.report.spent import package_words
+from releasekit.report.spent import LEAST_S, package_words
 from releasekit.report.text import packages, seconds, size, web_page
 from releasekit.text.escape import clip, html, html_link
 
@@ -37,7 +37,7 @@ def package_table(report: Report) -> str:
     neighbours = _Neighbours(report)
     head = "".join(f'<th scope="col" data-sort="{kind}">{title}</th>' for title, kind in _COLUMNS)
     rows = "\n".join(
-        _row(number, result, neighbours) for number, result in enumerate(report.results)
+        _row(number, result, report, neighbours) for number, result in enumerate(report.results)
     )
     caption = f"{packages(len(report.results))}, dependencies first"
     return (
@@ -73,12 +73,13 @@ class _Neighbours:
         return ", ".join(shown) + more
 
 
-def _row(number: int, result: Result, neighbours: _Neighbours) -> str:
+def _row(number: int, result: Result, report: Report, neighbours: _Neighbours) -> str:
     package = result.package
+    took = seconds(result.duration_s) if result.duration_s >= LEAST_S else ""
     summed_up = html(clip(result.reason or str(result.outcome), _SHORT))
     details = (
         f'<details><summary>{summed_up}</summary><div class="details">'
-        f"{definition_list(_facts(result, neighbours))}"
+        f"{definition_list(_facts(result, report, neighbours))}"
         f"{log(result.log, 'The last lines of its log')}"
         "</div></details>"
     )
@@ -87,14 +88,14 @@ def _row(number: int, result: Result, neighbours: _Neighbours) -> str:
         f"<td>{html(clip(package.id.ecosystem, 40))}</td>",
         f"<td>{html_link(clip(package.version, 80), web_page(result.url))}</td>",
         f"<td>{outcome(result.outcome)}</td>",
-        f"<td>{result.attempts}</td>",
-        f'<td data-value="{result.duration_s:.3f}">{seconds(result.duration_s)}</td>',
+        f"<td>{result.attempts or ''}</td>",
+        f'<td data-value="{result.duration_s:.3f}">{took}</td>',
         f"<td>{details}</td>",
     )
     return f'<tr id="p{number}">{"".join(cells)}</tr>'
 
 
-def _facts(result: Result, neighbours: _Neighbours) -> list[tuple[str, str]]:
+def _facts(result: Result, report: Report, neighbours: _Neighbours) -> list[tuple[str, str]]:
     """Terms and HTML; a term without text is left out."""
     whole = result.reason if len(result.reason) > _SHORT else ""
     approval = ""
@@ -109,7 +110,7 @@ def _facts(result: Result, neighbours: _Neighbours) -> list[tuple[str, str]]:
     return [
         ("Reason", f'<span class="said">{html(clip(whole, _MOST_CHARS))}</span>' if whole else ""),
         ("What to do", advice(result)),
-        ("Its log", output(result)),
+        ("Its log", output(result, report)),
         ("Where it is", html_link(clip(result.url, 500), web_page(result.url))),
         ("Waits for approval", approval),
         ("Tag", _tag_text(result.tag)),

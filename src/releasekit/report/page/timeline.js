@@ -1,9 +1,8 @@
 // The lanes: what ran when, in as many rows as ran at a time; above them the critical path.
 const LANES = [
   ["build", "builds"], ["attest", "signatures"], ["upload", "uploads"],
-  ["confirm", "confirmations"], ["approval", "approvals"], ["follow-up", "follow-ups"], ["wait", "waits for other jobs"],
+  ["confirm", "confirmations"], ["approval", "approvals"], ["follow-up", "follow-ups"], ["wait", "other jobs"],
 ];
-const LEFT = 150;
 const RIGHT = 16;
 const timeline = byId("timeline");
 let drawnWidth = 0;
@@ -72,8 +71,9 @@ function ticks(most) {
 function showTimeline() {
   const width = timeline.clientWidth;
   drawnWidth = width;
-  const scale = (width - LEFT - RIGHT) / total;
-  const across = (second) => LEFT + second * scale;
+  const left = width < NARROW ? 100 : 150;
+  const scale = (width - left - RIGHT) / total;
+  const across = (second) => left + second * scale;
   const picture = draw("svg", { role: "group", "aria-label": "Timeline", width });
   const bars = [];
   let y = 24;
@@ -106,6 +106,7 @@ function showTimeline() {
     marks.append(draw("line", { x1: x, x2: x, y1: 18, y2: y }), draw("text", { x, y: 12, class: "second" }, lasting(second).replace(".0 s", " s").replace(/ 0 (s|min)$/, "")));
   }
   picture.setAttribute("height", y);
+  picture.setAttribute("viewBox", `0 0 ${width} ${y}`); // paper may be narrower
   bars[0]?.element.setAttribute("tabindex", "0");
   timeline.replaceChildren(picture);
   scenes.bars = bars;
@@ -116,7 +117,7 @@ const scenes = { bars: [] };
 const nameOf = (number) => (number < 0 ? "the run" : `${data.packages[number].ecosystem}:${data.packages[number].name}`);
 
 function stepWords(step) {
-  return [`${nameOf(step.number)} ${step.what} ${lasting(step.end - step.start)}`, `from ${lasting(step.start)} to ${lasting(step.end)}, on the critical path`];
+  return [`${nameOf(step.number)} ${data.words[step.what]} ${lasting(step.end - step.start)}`, `from ${lasting(step.start)} to ${lasting(step.end)}, on the critical path`];
 }
 
 function taskWords(task) {
@@ -166,4 +167,5 @@ onFilter(dimTimeline);
 whenNear(timeline, () => new ResizeObserver(() => {
   if (timeline.clientWidth && timeline.clientWidth !== drawnWidth) showTimeline();
 }).observe(timeline));
+window.addEventListener("beforeprint", () => drawnWidth || showTimeline());
 applyFilter();

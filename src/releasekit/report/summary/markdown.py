@@ -61,6 +61,12 @@ def table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
+def to_do_item(what: str, why: str, advice: str, *, more: str = "") -> str:
+    """An item of a list: on a phone a table hides its last columns, and what to do with them."""
+    told = f"**What to do**: {advice}" if advice else ""
+    return f"- {'<br>'.join(filter(None, (what, why, told, more)))}"
+
+
 def sparse_table(
     heading: Sequence[str], rows: Sequence[Sequence[str]], *, always: int
 ) -> list[str]:
@@ -139,26 +145,22 @@ def graph_section(
 
 
 def lack_section(lacking: Sequence[Lack], *, rows: int, chars: int) -> list[str]:
-    """What is not tagged or announced, and what to do about it: one row for each cause."""
+    """What is not tagged or announced, and what to do about it: one item for each cause."""
     if not lacking:
         return []
-    cells = []
+    items = []
     for lack in lacking[:rows]:
         page = f"[{lack.problem}]({lack.problem.url})" if lack.problem else ""
-        cells.append(
-            (
-                f"{'🟥' if lack.is_wrong else '⬜'}&nbsp;**{lack.words}**",
-                few([code(clip(name, _NAME)) for name in lack.names], _FEW_NAMES),
-                few([code(clip(name, _NAME)) for name in lack.packages], _FEW_NAMES),
-                markdown(clip(lack.note, chars)),
-                f"{markdown(clip(lack.advice, chars))} {page}".strip(),
-            )
-        )
+        tags = few([code(clip(name, _NAME)) for name in lack.names], _FEW_NAMES)
+        about = few([code(clip(name, _NAME)) for name in lack.packages], _FEW_NAMES)
+        what = f"{'🟥' if lack.is_wrong else '⬜'}&nbsp;**{lack.words}**: {tags} of {about}"
+        advice = f"{markdown(clip(lack.advice, chars))} {page}".strip()
+        items.append(to_do_item(what, markdown(clip(lack.note, chars)), advice))
     wrong = any(lack.is_wrong for lack in lacking)
     return [
         "### What is not tagged or announced" if wrong else "### Releases of somebody else",
         "",
-        *table(("What", "Tag", "Package", "Why", "What to do"), cells),
+        *items,
         "",
         *more_lines(len(lacking) - rows),
     ]

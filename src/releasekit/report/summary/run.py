@@ -29,10 +29,11 @@ from releasekit.report.summary.markdown import (
     sparse_table,
     table,
     title,
+    to_do_item,
     warning_section,
 )
 from releasekit.report.text import count_of, few, package_url, packages, seconds, size, trusted_page
-from releasekit.report.view import View, next_steps, waiting_clause
+from releasekit.report.view import View, waiting_clause, what_to_do, whole_output
 from releasekit.text.escape import clip, code, fence, link, markdown
 
 if TYPE_CHECKING:
@@ -96,11 +97,11 @@ def _summary(view: View, causes: Sequence[Cause], pictures: Sequence[str], detai
     lines = [
         *title(sign, report.project, view.registry_headline),
         *alert_box(alert, sentences),
+        *_approval_section(report, detail),
+        *_trouble_section(report, causes, detail),
+        *lack_section(view.lacks, rows=detail.rows, chars=detail.chars),
         *bar_lines([(mark, view.counts[outcome]) for outcome, mark in OUTCOMES.items()]),
         *facts(report.commit, report.repository, report.run_url, took),
-        *_approval_section(report, detail),
-        *_trouble_section(causes, detail),
-        *lack_section(view.lacks, rows=detail.rows, chars=detail.chars),
         *warning_section(warned, detail.rows),
         *(pictures if detail.pictures else []),
         *spent_section(report.spent),
@@ -118,8 +119,7 @@ def _summary(view: View, causes: Sequence[Cause], pictures: Sequence[str], detai
 def _alert(view: View) -> tuple[str, Alert, list[str]]:
     """The sign and the colour of it, and what to do next."""
     dry_run = view.report.dry_run
-    again = "Then run it again to finish: published packages are left alone, and only what is "
-    again += "missing is uploaded."
+    page, rest = trusted_page(view.report.run_url), "to finish: that uploads only what is missing."
     match view.verdict:
         case "success" if dry_run:
             fine = "Nothing stands in the way. This was a dry run: no upload was made."
@@ -133,14 +133,16 @@ def _alert(view: View) -> tuple[str, Alert, list[str]]:
             then = ", then run it again: it publishes what needs that." if behind else None
             return "⏳", "IMPORTANT", [f"**Approve what is staged**{then or '; that is all.'}"]
         case "cancelled":
-            return "⚠️", "WARNING", ["**The run was cancelled.**", again]
+            told = f"**The run was cancelled.** {link('Run it again', page)} {rest}"
+            return "⚠️", "WARNING", [told]
         case "partial" | "failure":
             counts = [(view.counts[each], OUTCOMES[each].word) for each in _FAILURES]
             failed = [f"{count} {word}" for count, word in counts if count]
             failed += lack_words(view.lacks)
+            again = f"Then {link('run it again', page)} {rest}"
             then = "This was a dry run: no upload was made." if dry_run else again
-            first = f"Fix what is named below first. {then}"
-            return "❌", "CAUTION", [f"**{', '.join(failed)}.**", first]
+            told = f"**{', '.join(failed)}.** Fix what is named below. {then}"
+            return "❌", "CAUTION", [told]
 
 
 def _pictures(report: Report) -> list[str]:
@@ -190,8 +192,8 @@ def _approval_section(report: Report, detail: Detail) -> list[str]:
     ]
 
 
-def _trouble_section(causes: Sequence[Cause], detail: Detail) -> list[str]:
-    """What did not go as it should, and what to do about it: one row for each cause, however many
+def _trouble_section(report: Report, causes: Sequence[Cause], detail: Detail) -> list[str]:
+    """What did not go as it should, and what to do about it: one item for each cause, however many
     packages it is about.
     """
     if not causes:
@@ -201,10 +203,7 @@ def _trouble_section(causes: Sequence[Cause], detail: Detail) -> list[str]:
     return [
         "### What went wrong, and what to do" if failed else "### What is left to do",
         "",
-        *table(
-            ("Outcome", "Package", "Why", "What to do"),
-            [_cause_row(cause, detail) for cause in causes[: detail.rows]],
-        ),
+        *(_cause_item(cause, detail) for cause in causes[: detail.rows]),
         "",
         *more_lines(len(causes) - detail.rows),
         *(
@@ -214,32 +213,32 @@ def _trouble_section(causes: Sequence[Cause], detail: Detail) -> list[str]:
             )
             for line in details(
                 f"Last lines of the build of {package_cells(result.package)[0]}",
-                [fence(clip(line, 500) for line in result.log[-_LOG_LINES:])],
+                [
+                    fence(clip(line, 500) for line in result.log[-_LOG_LINES:]),
+                    *filter(None, [markdown(clip(whole_output(result, report), detail.chars))]),
+                ],
                 open_=number == 0,  # the reader came to see this one
             )
         ),
     ]
 
 
-def _cause_row(cause: Cause, detail: Detail) -> tuple[str, ...]:
+def _cause_item(cause: Cause, detail: Detail) -> str:
     first, count = cause.first, len(cause.results)
-    if count == 1:
-        which = "<br>".join(filter(None, package_cells(first.package, package_url(first))))
-    else:
-        which = f"**{packages(count)}**: {names([r.package for r in cause.results], detail.rows)}"
-    if cause.roots:
-        why = f"waits for {few([code(clip(str(root), 100)) for root in cause.roots], 3)}"
-    else:
-        why = markdown(clip(first.reason, detail.chars))
-        if cause.behind and count == 1:
-            why += f"<br>**{waiting_clause(cause.behind)}**"
+    more = names([result.package for result in cause.results], detail.rows) if count > 1 else ""
+    one = " ".join(package_cells(first.package, package_url(first)))
+    which = f"**{packages(count)}**" if more else one
+    what = f"{OUTCOMES[first.outcome].square}&nbsp;**{first.outcome}**: {which}"
     page = f"[{first.problem}]({first.problem.url})" if first.problem else ""
-    return (
-        f"{OUTCOMES[first.outcome].square}&nbsp;**{first.outcome}**",
-        which,
-        why,
-        f"{markdown(clip(next_steps(first), detail.chars))} {page}".strip(),
-    )
+    if cause.roots:
+        # What to do about it is to be done about these.
+        roots = few([code(clip(str(root), 100)) for root in cause.roots], 3)
+        verb = "wait" if more else "waits"
+        return to_do_item(f"{what} {verb} for {roots} {page}".strip(), "", "", more=more)
+    if cause.behind and not more:
+        what += f", **{waiting_clause(cause.behind)}**"
+    advice = f"{markdown(clip(what_to_do(first), detail.chars))} {page}".strip()
+    return to_do_item(what, markdown(clip(first.reason, detail.chars)), advice, more=more)
 
 
 def _done_section(report: Report, detail: Detail) -> list[str]:
