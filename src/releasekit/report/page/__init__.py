@@ -56,7 +56,7 @@ keys, to see why it waited; Enter opens it. Drag to move, Ctrl and the wheel to 
 _TIMELINE: Final = """\
 <div hidden data-scripted>
 <p class="note">Each lane has as many rows as tasks ran in it at a time. The outlined tasks are on
-the critical path: to make any other one faster makes no run shorter.</p>
+the critical path: making any other one faster would not shorten the run.</p>
 <div id="timeline"></div>
 </div>"""
 
