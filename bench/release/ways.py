@@ -72,6 +72,10 @@ def _cargo_publish(*flags: str) -> Callable[[Place], list[list[str | Path]]]:
     return lambda _: [["cargo", "publish", "--workspace", *flags, "--quiet", "--registry", "local"]]
 
 
+def _verify(place: Place) -> None:
+    (place.root / "releasekit.toml").write_text("[cargo]\nverify = true\n")
+
+
 def _mvn(*flags: str) -> Callable[[Place], list[list[str | Path]]]:
     def commands(place: Place) -> list[list[str | Path]]:
         target = f"-DaltDeploymentRepository=bench::{place.server.origin}/maven2/"
@@ -102,6 +106,7 @@ PEERS: Final[Mapping[str, tuple[Way, ...]]] = {
     "cargo": (
         Way("`cargo publish --workspace --no-verify`", _cargo_publish("--no-verify")),
         Way("`cargo publish --workspace`", _cargo_publish()),
+        Way(f"{OURS}, 16 slots, `verify`", lambda place: place.ours, _verify),
     ),
     "maven": (Way("`mvn -T2 deploy`", _mvn("-T2")), Way("`mvn deploy`", _mvn())),
     "go": (

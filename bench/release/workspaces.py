@@ -133,6 +133,8 @@ def _pypi(root: Path, shape: Shape) -> None:
 
 def _cargo(root: Path, shape: Shape) -> None:
     text(root / "Cargo.toml", '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n')
+    # As the limit, which leaves out compiling.
+    text(root / "releasekit.toml", "[cargo]\nverify = false\n")
     for name, needs in shape.items():
         needed = "".join(
             f'{need} = {{ path = "../{need}", version = "{VERSION}" }}\n' for need in needs

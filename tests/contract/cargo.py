@@ -22,6 +22,7 @@ class Cargo:
     servers = ("alternate_crate_server",)
     upload = ("PUT", "/api/v1/crates/new")
     version = "1.0.0"
+    table: Final = {"verify": False}
 
     def name(self, key: str) -> str:
         return f"demo-{key}"

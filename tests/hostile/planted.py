@@ -260,7 +260,6 @@ def _crates() -> Iterator[Case]:
         {
             **CRATE,
             "w/build.rs": script,
-            "w/releasekit.toml": "[cargo]\nverify = true\n",
             "w/pyproject.toml": None,
         },
         *("publish", "--registry", "dir:{root}/registry", "--ecosystem", "cargo"),

@@ -72,6 +72,7 @@ def workspace(tmp_path: Path, crate_server: CrateServer, program: Program) -> Pa
         crate_server.crates.hold(name, version)
     root = tmp_path / "odd"
     (root / ".cargo").mkdir(parents=True)
+    (root / "releasekit.toml").write_text("[cargo]\nverify = false\n")
     (root / "LICENSE").write_text("Do what you like.\n")
     (root / "Cargo.toml").write_text(
         '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n\n'

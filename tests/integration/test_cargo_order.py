@@ -58,6 +58,7 @@ def write(root: Path, version: str, members: dict[str, str], rest: str = "") -> 
     root.mkdir()
     names = ", ".join(f'"{name}"' for name in members)
     (root / "Cargo.toml").write_text(f'[workspace]\nmembers = [{names}]\nresolver = "2"\n{rest}')
+    (root / "releasekit.toml").write_text("[cargo]\nverify = false\n")
     for name, needs in members.items():
         source = root / name / "src"
         source.mkdir(parents=True)

@@ -136,8 +136,7 @@ def workspace(tmp_path: Path, victim: Path) -> Path:
         (root / name).mkdir(parents=True)
     attack.write_text(ATTACK)
     (root / "releasekit.toml").write_text(
-        '[pypi]\npackages = ["pypi"]\n[npm]\npackages = ["npm"]\n'
-        '[cargo]\nworkspaces = ["cargo"]\nverify = true\n'
+        '[pypi]\npackages = ["pypi"]\n[npm]\npackages = ["npm"]\n[cargo]\nworkspaces = ["cargo"]\n'
     )
     (root / "pypi" / "pyproject.toml").write_text(PYPROJECT)
     (root / "pypi" / "backend.py").write_text(BACKEND.format(attack=command("pypi")))

@@ -323,6 +323,35 @@ def test_without_cargo_nothing_is_packaged(tmp_path: Path) -> None:
     assert "rustup.rs" in error.hint
 
 
+def failing(tmp_path: Path, said: str) -> BuildFailed:
+    """What becomes of a crate named a if cargo says this."""
+    program = tmp_path / "bin" / "cargo"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 101\n")
+    program.chmod(0o755)
+
+    search = f"{program.parent}:/usr/bin:/bin"
+    error = packaged(tmp_path, crate(tmp_path, "a"), search=search, edges={"a": []})["a"]
+    assert isinstance(error, BuildFailed)
+    return error
+
+
+def test_rustc_says_why_a_crate_does_not_compile(tmp_path: Path) -> None:
+    error = failing(
+        tmp_path,
+        "   Packaging a v1.0.0 (/w/a)\n   Verifying a v1.0.0 (/w/a)\n"
+        "error[E0425]: cannot find type `Nope` in this scope\n --> src/lib.rs:3:13\n\n"
+        "error: could not compile `a` (lib) due to 1 previous error\n"
+        "error: failed to verify package tarball",
+    )
+    assert str(error) == (
+        "cargo:a could not be packaged: it does not compile: "
+        "error[E0425]: cannot find type `Nope` in this scope"
+    )
+    assert "`[cargo] verify = false`" in error.hint
+    assert "The whole output is in" in error.hint
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
@@ -334,16 +363,8 @@ def test_without_cargo_nothing_is_packaged(tmp_path: Path) -> None:
 )
 def test_what_cargo_says_comes_with_what_to_do(tmp_path: Path, words: str, hint: str) -> None:
     """Its words as they stand below `Packaging`, which tells of which crate they are."""
-    program = tmp_path / "bin" / "cargo"
-    program.parent.mkdir()
     said = f"   Packaging a v1.0.0 (/w/a)\nerror: failed to prepare\n\nCaused by:\n  {words}"
-    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 101\n")
-    program.chmod(0o755)
-
-    search = f"{program.parent}:/usr/bin:/bin"
-    built = packaged(tmp_path, crate(tmp_path, "a"), search=search, edges={"a": []})
-    error = built["a"]
-    assert isinstance(error, BuildFailed)
+    error = failing(tmp_path, said)
     assert words in str(error)
     assert hint in error.hint
 

@@ -26,7 +26,7 @@ class Options(OptionTable):
             "A name from `[registries]` of `.cargo/config.toml`; if empty, cargo's own default."
         ),
     ] = ""
-    verify: Annotated[bool, Option("Compile each crate as it will be published.")] = False
+    verify: Annotated[bool, Option("Compile each crate as it will be published.")] = True
     directory_url: Annotated[
         str, Option("The address at which a `dir:` registry will be served.")
     ] = ""

@@ -23,6 +23,7 @@ from releasekit.host.streams import TAIL_LINES, last_lines
 from releasekit.model import PackageId
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
+from releasekit.text.cause import find_cause
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -75,6 +76,14 @@ OTHER_BYTES: Final = (
     "Cargo.lock has that version from a registry, for something that needs it from there: it was "
     "published before, with other contents, be it only the commit in its .cargo_vcs_info.json. "
     "Bump its version."
+)
+# All that cargo says at the end where rustc has said the rest above.
+# https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/ops/cargo_package/mod.rs
+_UNVERIFIED: Final = "failed to verify package tarball"
+_NOT_COMPILED: Final = "it does not compile: "
+ELSEWHERE: Final = (
+    "If it compiles for another machine or with other features only, `[cargo] verify = false` "
+    "publishes it without."
 )
 METADATA: Final = (
     "Write it into [package], or into [workspace.package] and inherit it: "
@@ -263,6 +272,8 @@ class Packager:
             return
         culprit = self._find_culprit(text)
         words = extract_error(tail)
+        if words == _UNVERIFIED:
+            words = f"{_NOT_COMPILED}{find_cause(tail) or 'rustc names no error'}"
         # After so many calls that each lost another crate, no single crate is to blame.
         if culprit not in members or batch.calls >= MAX_CALLS:
             for name in batch.left:
@@ -307,6 +318,8 @@ class Packager:
             hint = LOGGED_OUT
         elif "changed between lock files" in words:
             hint = OTHER_BYTES
+        elif words.startswith(_NOT_COMPILED):
+            hint = f"{ELSEWHERE} {log.hint}"
         return BuildFailed(
             f"cargo:{name} could not be packaged: {words}",
             log=tuple(tail[-TAIL_LINES:]),

@@ -19,7 +19,7 @@ from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.ecosystems.shared.packages import batched
-from releasekit.model import PackageId
+from releasekit.model import Action, PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +43,8 @@ _TERMINAL: Final = {
     "CARGO_TERM_VERBOSE": "false",
     "CARGO_TERM_PROGRESS_WHEN": "never",
 }
+
+UNVERIFIED: Final = "cargo: `[cargo] verify` is false: no crate is compiled before it is published"
 
 
 def layout(options: Options, _inputs: object) -> Layout:
@@ -78,11 +80,16 @@ class CargoTarget(Target):
     def __init__(self, workspace: CargoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
         self.prebuilt = PrebuiltCrates(workspace.packages)
+        self._verifies = workspace.cargo.options.verify
         self._index = registry if isinstance(registry, SparseRegistry) else None
         self.is_new = self._index.is_new if self._index else None
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
-        return self._index.plan_notes(planned) if self._index else ""
+        notes = [self._index.plan_notes(planned)] if self._index else []
+        built = [each.package for each in planned if each.action is Action.PUBLISH]
+        if not self._verifies and not all(package.prebuilt for package in built):
+            notes.append(UNVERIFIED)
+        return ". ".join(filter(None, notes))
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
         return await self._index.differing(package, artifact) if self._index else []
