@@ -366,6 +366,10 @@ def test_a_remote_that_is_not_there_is_one_clear_message(
     assert run.code == 1
     assert "git remote origin" in run.err
     assert "Traceback" not in run.err
+    plan = program.run("plan", workspace, "--go-proxy", goproxy.url)
+    assert plan.code == 0, plan.out + plan.err
+    assert "unknown whether it is published" in plan.out
+    assert "`publish` would end here: git remote origin: " in plan.out
 
 
 def test_uncommitted_code_is_never_published(

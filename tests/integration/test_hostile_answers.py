@@ -55,8 +55,8 @@ def test_no_answer_exhausts_memory_or_keeps_the_loop(server: str, ecosystem: str
 
 _DEADLINE = ("--deadline=2s", 130, "the deadline of 2 s passed while the plan was made; nothing")
 _TIMEOUT = ("--task-timeout=2s", 1, "no answer within 2 s")
-# Both commands make their plan alike.
-_CROSSED = [("plan", *_TIMEOUT), ("publish", *_DEADLINE)] if SEARCHING else []
+# Both commands make their plan alike, but `plan` goes on after a time-out.
+_CROSSED = [("publish", *_DEADLINE)] if SEARCHING else []
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
+    from releasekit.errors import PackageError
     from releasekit.plan.unlisted_packages import NestedPackages, Tables
     from releasekit.state.journal import History, HistoryEntry
 
@@ -78,6 +79,7 @@ class Survey:
 NO_SURVEY: Final = Survey({})
 # Actions that send the bytes of an earlier run, even if the registry shows none.
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
+_UNKNOWN: Final = "unknown whether it is published"
 # How many dependents a message names, which all go into `exclude-packages` with one.
 _NAMED: Final = 50
 
@@ -100,7 +102,7 @@ async def make_plan(
 
     `targets` are of the ecosystems that the run publishes, and of those that it only consults.
     Raises ConfigError and PlanError for what the user has to correct, PackageError when a registry
-    cannot be asked.
+    cannot be asked and the run would upload, or refuses to be read.
     """
     about = config.package_filter
     unlisted = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
@@ -123,17 +125,20 @@ async def make_plan(
     unnamed = find_unnamed(checks)
     if config.is_uploading:
         refuse_unnamed(unnamed)
-    published = await look_up_all(asked, targets, uploading=config.is_uploading, unnamed=unnamed)
+    published, unasked = await look_up_all(
+        asked, targets, uploading=config.is_uploading, unnamed=unnamed
+    )
     urls = {
         name: target.registry.url for name, target in targets.items() if about.has_ecosystem(name)
     }
     decided = [
         plan_package(
             package,
-            published[package.id],
+            published.get(package.id),
             history.entry(package),
             commit=commit,
             url=urls[package.id.ecosystem],
+            is_known=package.id in published,
         )
         for package in ordered
     ]
@@ -144,6 +149,7 @@ async def make_plan(
             without_staged(history.entry(each.package)),
             commit=commit,
             url=urls[each.package.id.ecosystem],
+            is_known=each.package.id in published,
         )
         if each.action is Action.AWAIT and each.staged is None
         else each
@@ -183,6 +189,7 @@ async def make_plan(
             *describe_doubts(planned),
             *filter(None, [waits]),
             *left_out,
+            *describe_unasked(unasked),
             *describe_expectations(planned, targets),
             *(
                 f"{error}: it was asked without one, and may have more than it shows. {error.hint}"
@@ -216,6 +223,18 @@ def describe_doubts(planned: Sequence[PlannedPackage]) -> list[str]:
         f"to be published, although each of these {doubt}: {few(names)}; `exclude-packages` leaves "
         "them out"
         for doubt, names in doubts.items()
+    ]
+
+
+def describe_unasked(errors: Mapping[PackageId, PackageError]) -> list[str]:
+    """A note for each ecosystem whose registry could not be asked, with the first reason."""
+    first: dict[str, PackageError] = {}
+    for package, error in errors.items():
+        first.setdefault(package.ecosystem, error)
+    return [
+        f"{ecosystem}: what is published is not known, and `publish` would end here: {error}. "
+        f"{error.hint}".rstrip()
+        for ecosystem, error in first.items()
     ]
 
 
@@ -324,22 +343,24 @@ def refuse_left_out(
     not_to_publish: Collection[PackageId],
     waits: bool,
 ) -> list[PackageId]:
-    """Raises PlanError for a package whose dependency is neither planned nor published; returns
-    those dependencies that are waited for instead.
+    """Raises PlanError for a package whose dependency is neither planned nor published, as far as
+    is known; returns those dependencies that are waited for instead.
     """
     planned = {package.id for package in chosen}
 
     def is_foreign(needs: tuple[Package, Dependency]) -> bool:
         package, dependency = needs
-        there = published[dependency.on]
         # Installing a package does not install its development dependencies.
         if dependency.on in planned or dependency.kind is DependencyKind.DEV:
             return False
+        there = published.get(dependency.on)
         if there is not None and there.complete:
             return False
         # A dependency that goes out after the package cannot be waited for before it.
         if waits and dependency in package.dependencies:
             return True
+        if dependency.on not in published:
+            return False
         name = display_name(dependency.on, beside=package.id)
         hint = f"The plan file does not publish {name}: plan again with it."
         if dependency.on not in not_to_publish:
@@ -457,9 +478,15 @@ def plan_package(
     *,
     commit: str,
     url: str,
+    is_known: bool = True,
 ) -> PlannedPackage:
+    """What is to be done about a package; unless it `is_known` what its registry shows, the same as
+    if that were nothing.
+    """
     prebuilt = package.prebuilt
     action, reason = decide(published, entry, commit=commit, url=url, prebuilt=prebuilt)
+    if not is_known and action in SENT:
+        reason = _UNKNOWN
     if action is Action.PUBLISH and prebuilt:
         reason += f"; {len(prebuilt)} file{'s' * (len(prebuilt) > 1)} from dist"
     return PlannedPackage(

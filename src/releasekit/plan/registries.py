@@ -59,8 +59,9 @@ async def look_up_all(
     *,
     uploading: bool,
     unnamed: Mapping[str, UnnamedRegistry] = MappingProxyType({}),
-) -> dict[PackageId, Published | None]:
-    """What the registries show of every package, asked side by side.
+) -> tuple[dict[PackageId, Published | None], dict[PackageId, PackageError]]:
+    """What the registries show of every package, asked side by side, and why some of them could
+    not be asked: only a run that is `uploading` has to know, and raises the first of these errors.
 
     Raises Denied with one reason for each registry that refuses to be read, and, where this run is
     `uploading`, with the credentials that are missing. The `unnamed` are asked without a token.
@@ -86,9 +87,10 @@ async def look_up_all(
         wanting = {id_.ecosystem for id_, answer in answers.items() if answer is None}
         missing = _find_missing(wanting - denied.keys(), targets) if uploading else []
         raise _join_errors([*denied.values(), *missing])
-    for error in errors.values():
-        raise error
-    return {id_: answer for id_, answer in answers.items() if not isinstance(answer, PackageError)}
+    if errors and uploading:
+        raise next(iter(errors.values()))
+    seen = {id_: it for id_, it in answers.items() if not isinstance(it, PackageError)}
+    return seen, errors
 
 
 def check_credentials(ecosystems: Iterable[str], targets: Mapping[str, Target]) -> None:

@@ -340,3 +340,21 @@ def test_a_registry_that_is_down_stops_the_plan(tmp_path: Path) -> None:
     """R16"""
     with pytest.raises(Transient, match="does not answer"):
         plan_of(tmp_path, CORE, APP, registry=Down())
+
+
+@pytest.mark.parametrize(("mode", "dry_run"), [("plan", False), ("publish", True)])
+def test_what_uploads_nothing_goes_on_without_it(tmp_path: Path, mode: str, dry_run: bool) -> None:
+    """Also where a package needs one that was left out, which may be there."""
+    plan = plan_of(
+        tmp_path,
+        *(CORE, APP),
+        registry=Down(),
+        exclude_packages=("core",),
+        mode=mode,
+        dry_run=dry_run,
+    )
+    (app,) = plan.packages
+    assert (app.action, app.reason) == (Action.PUBLISH, "unknown whether it is published")
+    (note,) = plan.notes
+    assert note.startswith("fake: what is published is not known, and `publish` would end here: ")
+    assert "does not answer" in note
