@@ -71,7 +71,7 @@ def go_workspace(
     (root / "go.work").write_text(f"go 1.22\n\nuse (\n{uses})\n")
     (root / "VERSION").write_text(f"{version}\n")
     (root / "LICENSE").write_text("Do what you like.\n")
-    (root / "releasekit.toml").write_text('[go]\nversion-file = "VERSION"\n')
+    (root / "releasekit.toml").write_text('[go]\nversion-file = "VERSION"\nverify = false\n')
     for name, needs in packages.items():
         write_module(root / name, name, needs)
     git(root, "init", "--quiet", "--initial-branch", "main")

@@ -25,7 +25,7 @@ class Go:
     servers = ()
     upload = ("POST", ".*/git-receive-pack")
     version = "v1.0.0"
-    table: Final = {"version": version, "private": ["internal"]}
+    table: Final = {"version": version, "private": ["internal"], "verify": False}
 
     def name(self, key: str) -> str:
         return f"github.com/acme/mono/{key}"

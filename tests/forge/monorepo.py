@@ -52,7 +52,9 @@ def monorepo(root: Path, remote: str) -> Path:
         module.mkdir(parents=True)
         (module / "go.mod").write_text(f"module {MODULES}/go/{name}\n\ngo 1.22\n")
         (module / f"{name}.go").write_text(f"package {name}\n")
-    (root / "releasekit.toml").write_text('[go]\nversion = "v1.0.0"\nproxy = false\n')
+    (root / "releasekit.toml").write_text(
+        '[go]\nversion = "v1.0.0"\nproxy = false\nverify = false\n'
+    )
     git(root, "init", "--quiet", "--initial-branch", "main")
     git(root, "remote", "add", "origin", remote)
     git(root, "add", "--all")

@@ -423,7 +423,7 @@ left_behind(written)"""
                 **_package("core", _planning(work), dynamic=True),
                 "w/a/go.mod": "module github.com/acme/mono/a\n\ngo 1.22\n",
                 "w/a/a.go": "package a\n",
-                "w/releasekit.toml": '[go]\nversion = "v1.0.0"\n',
+                "w/releasekit.toml": '[go]\nversion = "v1.0.0"\nverify = false\n',
             },
             prepare=commit,
         )

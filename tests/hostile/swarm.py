@@ -195,7 +195,8 @@ def swarmed(seed: int) -> Case:
             "w/go/a/a.go": "package a\n",
             "w/pom.xml": POM,
             "w/mvnw": DEPLOYING,
-            "w/releasekit.toml": '[go]\nversion = "v1.0.0"\n[maven]\ncommand = "./mvnw"\n',
+            "w/releasekit.toml": '[cargo]\nverify = false\n[maven]\ncommand = "./mvnw"\n'
+            '[go]\nversion = "v1.0.0"\nverify = false\n',
             **VICTIMS,
         },
         argv=(

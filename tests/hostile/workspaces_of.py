@@ -56,7 +56,7 @@ GO: Final[Mapping[str, str]] = {
     "w/a/go.mod": GOMOD,
     "w/a/a.go": "package a\n",
     "w/go.work": "go 1.22\n\nuse ./a\n",
-    "w/releasekit.toml": '[go]\nversion = "v1.0.0"\n',
+    "w/releasekit.toml": '[go]\nversion = "v1.0.0"\nverify = false\n',
 }
 MAVEN: Final[Mapping[str, str]] = {"w/pom.xml": POM}
 

@@ -105,7 +105,7 @@ def _go() -> World:
         for module, files in modules.items():
             for path, data in files.items():
                 write(root, f"{module.removeprefix(MODULE)[1:]}/{path}", data)
-        write(root, "releasekit.toml", b'[go]\nversion = "v1.0.0"\n')
+        write(root, "releasekit.toml", b'[go]\nversion = "v1.0.0"\nverify = false\n')
         git(root, "init", "--quiet", "--initial-branch", "main")
         git(root, "add", "--all")
         git(root, "commit", "--quiet", "--message", "Start")

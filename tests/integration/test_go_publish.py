@@ -18,6 +18,7 @@ from go_workspaces import (
     go_environment,
     go_workspace,
     require_back,
+    write_module,
 )
 from integration.servers import static_server
 from processes import PATIENCE_S
@@ -370,6 +371,39 @@ def test_a_remote_that_is_not_there_is_one_clear_message(
     assert plan.code == 0, plan.out + plan.err
     assert "unknown whether it is published" in plan.out
     assert "`publish` would end here: git remote origin: " in plan.out
+
+
+def test_a_module_that_does_not_build_gets_no_tag(
+    goproxy: GoProxy, workspace: Path, program: Program
+) -> None:
+    """R6: what its users would meet, and the workspace hides: a requirement that go.mod lacks.
+    Modules find those of the same release; tests and other platforms do not count.
+    """
+    (workspace / "releasekit.toml").write_text('[go]\nversion-file = "VERSION"\n')
+    base = workspace / "demo-base"
+    for name in ("base_test.go", "base_plan9.go"):
+        (base / name).write_text("package demobase\n\nvar x = nowhere\n")
+    (workspace / "demo-http" / "more.go").write_text("package demohttp\n\nvar x = nowhere\n")
+    lone = f'package demolone\n\nimport _ "{HOST}/demo-base"\n'
+    (workspace / "demo-lone" / "more.go").write_text(lone)
+    write_module(workspace / "demo-more", "demo-more", ("demo-base",))
+    work = workspace / "go.work"
+    work.write_text(work.read_text().replace("\t./demo-base\n", "\t./demo-base\n\t./demo-more\n"))
+    commit_and_push(workspace, goproxy.forge, "Break")
+    run = publish(program, workspace, goproxy)
+    assert run.code == 1
+    assert run.outcomes == {
+        NAMES["demo-base"]: "published",
+        f"{HOST}/demo-more": "published",
+        NAMES["demo-http"]: "failed",
+        NAMES["demo-docs"]: "blocked",
+        NAMES["demo-lone"]: "failed",
+    }
+    reason = run.row(NAMES["demo-http"])["reason"]
+    assert reason == "does not build: ./more.go:3:9: undefined: nowhere"
+    lacks = f"more.go:3:8: cannot find module providing package {HOST}/demo-base"
+    assert lacks in run.row(NAMES["demo-lone"])["reason"]
+    assert goproxy.forge.tags().keys() == {"demo-base/v1.0.0", "demo-more/v1.0.0"}
 
 
 def test_uncommitted_code_is_never_published(

@@ -17,11 +17,11 @@ import fakes
 from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace, require_back
 from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
-from releasekit.ecosystems.go.target import Go
+from releasekit.ecosystems.go.target import Go, GoTarget
 from releasekit.errors import BuildFailed, PlanError, Transient
 from releasekit.git.objects import Object, TagBundle
 from releasekit.host.process import Processes
-from releasekit.model import Published
+from releasekit.model import Action, PlannedPackage, Published
 from releasekit.state.directory import built_directory
 from workspaces import git
 
@@ -56,7 +56,8 @@ def build(
         environment = {**os.environ, "PATH": os.environ["PATH"] if path is None else path}
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
             services = fakes.services(fakes.config(root), processes)
-            ecosystem = Go(Options(version="1.0.0"), services, lookup, edits=pin != "none")
+            options = Options(version="1.0.0", verify=False)
+            ecosystem = Go(options, services, lookup, edits=pin != "none")
             workspace = await ecosystem.discover(root)
             found = {each.id.name.rpartition("/")[2]: each for each in workspace.packages}
             (batch,) = workspace.batches([found[name] for name in names])
@@ -459,6 +460,27 @@ def test_the_text_of_a_go_mod_needs_no_pin(root: Path) -> None:
             higher = text.replace(PLACEHOLDER, "v1.0.1")
             with pytest.raises(PlanError, match=r"requires .*/text .* but the workspace has"):
                 workspace.pin(higher, planned)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_modules_are_compiled_unless_somebody_says_otherwise(root: Path, verify: bool) -> None:
+    """Which takes the go command; the plan says what is left out."""
+
+    async def main() -> None:
+        async with Processes(environment={"PATH": str(root)}) as processes:
+            services = fakes.services(fakes.config(root), processes)
+            ecosystem = Go(Options(version="1.0.0", verify=verify), services, absent, edits=True)
+            workspace = await ecosystem.discover(root)
+            target = GoTarget(workspace, fakes.FakeRegistry())
+            missing = target.missing_tool(workspace.packages)
+            assert (missing is not None) == verify
+            package = workspace.packages[0]
+            planned = [PlannedPackage(package=package, action=Action.PUBLISH, reason="")]
+            said = "go: `[go] verify` is false: no module is built before its tag is pushed"
+            assert target.plan_notes(planned) == ("" if verify else said)
+            assert target.plan_notes([replace(planned[0], action=Action.KEEP)]) == ""
 
     asyncio.run(main())
 

@@ -49,6 +49,7 @@ class Options(OptionTable):
         bool,
         Option("Ask the module proxy; if `false`, a tag on the remote is all there is to see."),
     ] = True
+    verify: Annotated[bool, Option("Build each module as it will be published.")] = True
 
 
 DECLARATION: Final = EcosystemDeclaration(
@@ -62,7 +63,6 @@ DECLARATION: Final = EcosystemDeclaration(
     ),
     options=Options,
     variables=ToolVariables(seen=("GO[A-Z0-9]+", r"CGO_\w+")),
-    # A build of another ecosystem may call the go command.
     caches=(
         Cache("go", "GOCACHE", "~/.cache/go-build"),
         Cache("go", "GOPATH", "~/go", below=("pkg/",)),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.gomod import GoMod
     from releasekit.ecosystems.go.source import ModuleSources
+    from releasekit.ecosystems.go.verify import Verifier
     from releasekit.ecosystems.interface import Built, Into
     from releasekit.model import Package, PackageId, Published
 
@@ -189,7 +190,8 @@ class ModuleBatch:
     to what the release needs; `lookup` finds the hashes of published modules; `into` says where the
     files of each will be; `stored` are the ids of the tags that earlier runs made there of the same
     commit. Builds can write there, so nothing else of it is trusted: such a module is built again
-    from the commit, and counts if the result is the same.
+    from the commit, and counts if the result is the same. Without a
+    `verifier`, nothing is compiled.
 
     `_left` are the modules whose turn is still to come; only in a cycle does an earlier module need
     one of them. The hash of a module covers its go.sum, so one of two modules that need each other
@@ -203,6 +205,7 @@ class ModuleBatch:
     lookup: Lookup
     into: Into
     stored: Mapping[str, str]
+    verifier: Verifier | None = None
     _built: dict[str, BuiltModule] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
     _left: set[str] = field(default_factory=set)
@@ -232,10 +235,12 @@ class ModuleBatch:
             except BuildFailed as error:
                 self._failed.add(path)
                 built[package.id] = error
+        if self.verifier is not None:
+            built |= await self._verify(self.verifier, wanted)
         # In a cycle, a module may be built before one that it needs fails.
         for package in packages if self.edits else ():
             path = package.id.name
-            if path in self._built and (
+            if path in self._built.keys() - self._failed and (
                 failed := self._failed.intersection(self._find_needed(path))
             ):
                 built[package.id] = _make_failure(path, min(failed))
@@ -245,7 +250,27 @@ class ModuleBatch:
         manifests = await asyncio.to_thread(self._read_committed, module)
         if self.edits:
             manifests = await self._edit(module, manifests)
-        return await asyncio.to_thread(build_module, module, manifests, self.sources)
+        made, files = await asyncio.to_thread(build_module, module, manifests, self.sources)
+        if self.verifier is not None:
+            await asyncio.to_thread(self.verifier.unpack, files[filenames(module.version)[3]])
+        return made, files
+
+    async def _verify(
+        self, verifier: Verifier, wanted: Mapping[str, Package]
+    ) -> dict[PackageId, BuildFailed]:
+        """The modules that do not compile, and those that need one of them."""
+        beside = [(path, self.packages[path].version) for path in self._built]
+        broken: dict[PackageId, BuildFailed] = {}
+        for path in [path for path in self._built if path in wanted]:
+            if failed := self._failed.intersection(self._find_needed(path)):
+                error: BuildFailed | None = _make_failure(path, min(failed))
+            else:
+                mod = self._built[path].manifests["go.mod"].decode()
+                error = await verifier.build(wanted[path], mod, beside)
+            if error is not None:
+                self._failed.add(path)
+                broken[wanted[path].id] = error
+        return broken
 
     async def _rebuild(self, path: str) -> None:
         """Makes a module again that an earlier run has built and may have published."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from releasekit.config.values import Directory
 from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.module_zip import packs
 from releasekit.ecosystems.go.registry import OFFICIAL, ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
+from releasekit.ecosystems.go.verify import NO_GO, Verifier
 from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import BuildFailed
+from releasekit.model import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -24,7 +29,12 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
     from releasekit.ecosystems.interface import Built, Into, Registry
-    from releasekit.model import Package, PackageId
+    from releasekit.errors import ConfigError
+    from releasekit.model import Package, PackageId, PlannedPackage
+
+# https://go.dev/ref/mod#environment-variables
+_GOPROXY: Final = f"{OFFICIAL.rstrip('/')},direct"
+UNVERIFIED: Final = "go: `[go] verify` is false: no module is built before its tag is pushed"
 
 
 def layout(_options: Options, _inputs: object) -> Layout:
@@ -42,7 +52,9 @@ def target(
         services,
         at_a_time=config.tagging.at_a_time,
     )
-    ecosystem = Go(options, services, registry.lookup, edits=config.pin != "none")
+    goes_to = config.registries.get("go")
+    proxy = goes_to.path.as_uri() if isinstance(goes_to, Directory) else str(goes_to or "")
+    ecosystem = Go(options, services, registry.lookup, edits=config.pin != "none", proxy=proxy)
     return Discovery.joining(ecosystem, registry, GoTarget)
 
 
@@ -54,10 +66,19 @@ class GoTarget(Target):
 
     def __init__(self, workspace: GoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
+        self._go = workspace.go
         self._tags = registry if isinstance(registry, TagRegistry) else None
         if self._tags:
             self.deployment, self.whole = self._tags, False
             self.is_new = self._tags.is_new
+
+    def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:
+        missing = self._go.options.verify and self._go.processes.which("go") is None
+        return NO_GO if missing else None
+
+    def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
+        is_building = any(each.action is Action.PUBLISH for each in planned)
+        return UNVERIFIED if is_building and not self._go.options.verify else ""
 
     def own_tag(self, package: Package, /) -> str | None:
         return self._tags.own_tag(package) if self._tags else None
@@ -65,16 +86,42 @@ class GoTarget(Target):
 
 class Go:
     """Implements `interface.Ecosystem`. `lookup` finds the hashes of published modules; `edits`
-    says whether what is published requires the versions it is released with.
+    says whether what is published requires the versions it is released with; `proxy` has earlier
+    versions of modules, empty where the go command knows where.
     """
 
     def __init__(
-        self, options: Options, services: Services, lookup: Lookup, *, edits: bool
+        self,
+        options: Options,
+        services: Services,
+        lookup: Lookup,
+        *,
+        edits: bool,
+        proxy: str = "",
     ) -> None:
         self.edits = edits
         self.options = options
+        self.services = services
         self.processes = services.processes
         self.lookup = lookup
+        self._proxy = proxy
+
+    @contextlib.asynccontextmanager
+    async def open_verifier(self) -> AsyncIterator[Verifier | None]:
+        if not self.options.verify:
+            yield None
+            return
+        environment = {"GOWORK": "off"}
+        if self._proxy:
+            others = self.services.environment.get("GOPROXY") or _GOPROXY
+            environment["GOPROXY"] = f"{self._proxy},{others}"
+        async with scratch(self.processes.environment) as directory:
+            yield Verifier(
+                processes=self.processes,
+                logs=self.services.logs,
+                directory=directory,
+                environment=environment,
+            )
 
     async def discover(self, root: Path) -> GoWorkspace:
         modules = await asyncio.to_thread(discover.find_modules, root, self.options)
@@ -110,7 +157,10 @@ class GoWorkspace:
         before = (package for package in self.packages if package.id.name in stored)
         directories = [package.directory for package in (*packages, *before)]
         try:
-            async with open_sources(self.root, directories, go.processes) as sources:
+            async with (
+                open_sources(self.root, directories, go.processes) as sources,
+                go.open_verifier() as verifier,
+            ):
                 batch = ModuleBatch(
                     sources=sources,
                     modules=self.modules,
@@ -123,6 +173,7 @@ class GoWorkspace:
                         for path, (tag, commit) in stored.items()
                         if commit == sources.head.commit
                     },
+                    verifier=verifier,
                 )
                 return await batch.build(packages)
         except BuildFailed as error:

@@ -1,0 +1,93 @@
+"""Whether modules build as those get them who check out their tags: each from its zip, with the
+modules of the same release beside it, which no proxy has yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.go import gomod
+from releasekit.ecosystems.shared.artifacts import no_place, write_new
+from releasekit.errors import CommandFailed, ConfigError
+from releasekit.host import durable
+from releasekit.problems import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from releasekit.errors import BuildFailed
+    from releasekit.host.process import Processes
+    from releasekit.model import Package
+    from releasekit.state.run_logs import Logs
+
+NO_GO: Final = ConfigError(
+    "go is not on PATH, and modules are built before their tags are pushed",
+    hint="Install Go (https://go.dev/dl/), or write `verify = false` below [go]: tags take git "
+    "alone.",
+    problem=Problem.TOOL_MISSING,
+)
+ELSEWHERE: Final = (
+    "If it builds only where this machine is not, or needs what go cannot download here, "
+    "`[go] verify = false` publishes it without."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verifier:
+    """`directory` is where modules are unpacked. Builds can write there, so nothing is read from
+    it.
+    """
+
+    processes: Processes
+    logs: Logs
+    directory: Path
+    environment: Mapping[str, str]
+
+    def unpack(self, zipped: bytes) -> None:
+        """Blocks; raises BuildFailed. The names in a module's zip begin with its path and version.
+
+        https://go.dev/ref/mod#zip-files
+        """
+        try:
+            with zipfile.ZipFile(io.BytesIO(zipped)) as archive:
+                for name in archive.namelist():
+                    durable.make_directory((self.directory / name).parent)
+                    write_new(self.directory / name, archive.read(name))
+        except OSError as error:
+            raise no_place(error) from error
+
+    async def build(
+        self, package: Package, mod: str, beside: Collection[tuple[str, str]]
+    ) -> BuildFailed | None:
+        """Why the packages of a module do not build, leaving out tests, with `mod` as its published
+        go.mod. Those `beside` it, by path and version, are unpacked too.
+        """
+        place = self._place(package.id.name, package.version)
+        required = {(need.path, need.version) for need in gomod.parse_mod(mod, "go.mod").requires}
+        # Quoted, as a path may hold spaces. https://go.dev/ref/mod#go-mod-file-lexical
+        lines = [
+            f"replace {path} {version} => {json.dumps(str(self._place(path, version)))}\n"
+            for path, version in sorted(required & {*beside})
+        ]
+        text = "\n".join([mod, *lines])
+        log = self.logs.fresh("build", package.id)
+        argv = ["go", "build", "-mod=readonly", "./..."]
+        try:
+            await asyncio.to_thread(durable.replace, place / "go.mod", text.encode())
+            await self.processes.run(argv, cwd=place, env=self.environment, log=log.path)
+        except CommandFailed as error:
+            failed = log.failure(f"{package.id} does not build", error)
+            failed.hint = f"{ELSEWHERE} {failed.hint}"
+            return failed
+        except OSError as error:
+            return no_place(error)
+        return None
+
+    def _place(self, path: str, version: str) -> Path:
+        return self.directory / f"{path}@{version}"
