@@ -8,6 +8,7 @@ import pytest
 
 from releasekit.__main__ import main, trust_as_machine
 from releasekit.config.commands import COMMANDS, CommandRow
+from screens import Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,18 @@ def test_errors_of_one_kind_share_what_to_do(
     assert said.count("error: ") == 2
     assert said.count("Write a name like") == 1
     assert said.index("none either") < said.index("Write a name like")
+
+
+def test_a_terminal_says_at_once_that_the_run_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    main(["plan", str(tmp_path)])
+    first, second, *_ = screen.getvalue().splitlines()
+    assert first.endswith(f"plan {tmp_path}")
+    assert second == "planning…"
 
 
 def test_a_command_is_a_row_and_a_module(

@@ -229,13 +229,13 @@ def test_a_cancellation_counts_down_and_what_is_in_flight_stays(screen: Screen) 
     *_, state, legend = screen.rows()
     assert state == "Cancelling, by the key q: finishing what was begun, 2 in flight"
     assert legend == "keys: q again stops builds, uploads get 6 s"
-    screen.course("cancelling", reason="cancelled by SIGINT", until_s=6.0)
-    assert screen.rows()[-2] == "Cancelling, by SIGINT: 6 s left, 2 in flight"
+    screen.course("cancelling", reason="cancelled by Ctrl-C", until_s=6.0)
+    assert screen.rows()[-2] == "Cancelling, by Ctrl-C: 6 s left, 2 in flight"
     screen.now_s += 4
     screen.event("settled", "b", outcome=Outcome.PUBLISHED)
     *_, row, _, state, legend = screen.rows()
     assert "pypi:a  upload" in row
-    assert state == "Cancelling, by SIGINT: 2 s left, 1 in flight"
+    assert state == "Cancelling, by Ctrl-C: 2 s left, 1 in flight"
     assert legend == "keys: q again ends it at once"
     screen.course("cancelling", reason="cancelled by SIGTERM", until_s=4.0)
     assert screen.rows()[-1] == "Cancelling, by SIGTERM: interrupting, 1 in flight"
