@@ -4,6 +4,7 @@ running, how far it is, how long it may take, and which keys are heard.
 
 from __future__ import annotations
 
+import textwrap
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from releasekit.graph import reachable
 from releasekit.model import Course, Outcome
-from releasekit.report.log import cancel_reason
+from releasekit.report.log import MOST_OPEN, cancel_reason, failed_logs
 from releasekit.report.marks import OUTCOMES, symbols_for
 from releasekit.report.plans import destination_line, plan_headline
 from releasekit.report.region import Region, size_of
@@ -38,6 +39,7 @@ _MAX_ROWS: Final = 12
 _MAX_CHARS: Final = 1_000
 _NARROW: Final = 60
 _LEAST_TABLE: Final = 80
+_GAP: Final = 2  # between the columns of a table
 _LEAST_BAR: Final = 12
 _MOST_BAR: Final = 40
 # Before so many have ended, what is left is a guess.
@@ -98,8 +100,8 @@ class LiveProgress:
         self._course = Course(name="running")
         self._turned_s = self._began_s
         self._paused_s = 0.0
-        size = size or size_of(stream, environment)
-        self._region = Region(self._console, self._draw, size, every_s=every_s)
+        self._size = size or size_of(stream, environment)
+        self._region = Region(self._console, self._draw, self._size, every_s=every_s)
 
     def begin(self, plan: Plan) -> None:
         self._packages = {planned.package.id: planned.package for planned in plan.packages}
@@ -147,13 +149,19 @@ class LiveProgress:
     def end(self, report: Report) -> None:
         self.close()
         view = View(report)
+        # Of more failures, the log files say it all.
+        for title, lines in failed_logs(report)[:MOST_OPEN]:
+            self._console.print()
+            self._console.print(Text(title, style="bold"), soft_wrap=True)
+            for line in lines:
+                self._console.print(Text(line, style="dim"), soft_wrap=True)
         if view.rows:
             self._console.print()
             self._print_results(view.rows)
             self._console.print()
         for line in remarks(view):
-            self._console.print(Text(visible(line)))
-        self._console.print(Text(view.headline, style="bold"))
+            self._print_words(Text(visible(line)))
+        self._print_words(Text(view.headline, style="bold"))
 
     def close(self) -> None:
         self._region.stop()
@@ -167,7 +175,8 @@ class LiveProgress:
             return
         mark, colour = self._symbols.marks[outcome], OUTCOMES[outcome].colour
         if outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
-            self._say(event, outcome, style=colour, mark=mark)
+            # In one row: its cause is told in full at the end.
+            self._say(event, outcome, style=colour, mark=mark, in_one_row=True)
             return
         busy_s = self._busy_s.get(event.package, 0.0)
         line = self._name_line(event, colour, mark)
@@ -182,11 +191,18 @@ class LiveProgress:
         line = Text().append(f"{mark} ", style=style).append(visible(clip(str(event.package), 300)))
         return line.append(visible(version), style="dim")
 
-    def _say(self, event: Event, what: str, *, style: str, mark: str = "~") -> None:
+    def _say(
+        self, event: Event, what: str, *, style: str, mark: str = "~", in_one_row: bool = False
+    ) -> None:
         package = self._packages.get(event.package)
         detail = without_name(event.detail, package) if package else event.detail
         line = self._name_line(event, style, mark).append(f"  {what}", style=style)
-        self._region.say(line.append(visible(clip(f": {detail}" if detail else "", _MAX_CHARS))))
+        line.append(visible(clip(f": {detail}" if detail else "", _MAX_CHARS)))
+        more, (width, _) = self._symbols.more, self._size()
+        if in_one_row and line.cell_len > width:
+            line.truncate(width - len(more), overflow="crop")
+            line.append(more)
+        self._region.say(line)
 
     def _draw(self, width: int, height: int) -> RenderableType:
         below = [*self._draw_progress(width), *self._state_lines()]
@@ -271,18 +287,36 @@ class LiveProgress:
             case "cancelling":
                 return ""
 
+    def _print_words(self, line: Text) -> None:
+        """Broken between words alone: a path that has no room in a row, or in none, stays whole."""
+        width, start = self._console.width, 0
+        for row in textwrap.wrap(
+            line.plain, width, break_long_words=False, break_on_hyphens=False
+        ) or [""]:
+            start = line.plain.index(row, start)
+            self._console.print(line[start : start + len(row)], soft_wrap=True)
+            start += len(row)
+
     def _print_results(self, rows: list[Row]) -> None:
-        if self._console.width < _LEAST_TABLE:
+        beside = sum(
+            max(map(cell_len, column))
+            for column in zip(
+                *((r.package, r.version, f"x {r.outcome}") for r in rows), strict=True
+            )
+        )
+        longest = max((cell_len(word) for row in rows for word in row.why.split()), default=0)
+        if self._console.width < max(_LEAST_TABLE, beside + 3 * _GAP + longest):
             for row in rows:
                 mark, colour = self._symbols.marks[row.outcome], OUTCOMES[row.outcome].colour
                 line = Text().append(f"{mark} ", style=colour)
                 line.append(f"{row.package} {row.version}".rstrip())
                 line.append(f" {row.outcome}", style=colour)
-                self._console.print(line.append(f": {row.why}" if row.why else ""))
+                self._print_words(line.append(f": {row.why}" if row.why else ""))
             return
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for heading in ("package", "version", "outcome", "why"):
-            table.add_column(heading, overflow="fold")
+        table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+        for heading in ("package", "version", "outcome"):
+            table.add_column(heading, no_wrap=True)
+        table.add_column("why")
         for row in rows:
             mark = self._symbols.marks[row.outcome]
             outcome = Text(f"{mark} {row.outcome}", style=OUTCOMES[row.outcome].colour)

@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from processes import PATIENCE_S
 from releasekit.model import Action, Course, Event, Outcome, PackageId, Phase, Plan, PlannedPackage
 from releasekit.report.live import LiveProgress
-from sample_runs import hostile_text, mixed_plan, outcomes, package, partial_report, plan
+from sample_runs import (
+    hostile_text,
+    mixed_plan,
+    outcomes,
+    package,
+    partial_report,
+    plan,
+    report,
+    result,
+)
 from screens import Cutting, Terminal
 
 if TYPE_CHECKING:
@@ -344,6 +353,32 @@ def test_the_terminal_ends_with_what_failed_hints_and_the_headline(screen: Scree
         "2 of 5 packages published, 1 already there, 1 failed, 1 blocked",
     ]
     assert sum("headline" in row or "2 of 5" in row for row in lines) == 1
+
+
+def test_the_end_of_a_failed_builds_log_is_shown_and_paths_stay_whole() -> None:
+    """What goes on in the next row is one word for who copies it; the cause is told once."""
+    path = f"/{'deep/' * 12}build-pypi-broken.log"
+    why = f"its build ended with 1: no {path}"
+    failed = result(
+        "broken",
+        Outcome.FAILED,
+        reason=why,
+        log=(f"Error: no {path}",),
+        hint=f"Read {path} first.",
+    )
+    for width, table in ((60, False), (80, False), (120, True)):
+        screen = Screen(width=width)
+        screen.progress.begin(of("broken"))
+        screen.event("settled", "broken", outcome=Outcome.FAILED, detail=why)
+        screen.progress.end(report(failed))
+        text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", screen.stream.getvalue())
+        lines = text.splitlines()
+        assert "Last lines of the log of pypi:broken" in lines
+        assert f"  | Error: no {path}" in lines
+        assert any(line.startswith("package") for line in lines) is table
+        assert text.count(path) == 3  # in the log, in the table, and in what to do
+        told = next(line for line in lines if "failed: its build" in line and "…" in line)
+        assert len(told.rstrip()) == width
 
 
 def test_a_narrow_terminal_gets_lines_in_place_of_a_table() -> None:
