@@ -183,13 +183,17 @@ def test_keys_show_what_they_did(site: Site) -> None:
         window.press("r")
         window.shows("Resumed after a pause")
         window.press("q")
-        rows = window.shows("Cancelling, by the key q: finishing what was begun")
+        rows = window.shows("Cancelling, by the key q: what is built goes out next time")
         assert any("pypi:demo-b  build" in row for row in rows)
         site.go.touch()
         rows = window.shows("1 of 2 packages published, 1 cancelled")
         assert not any("elapsed" in row or "keys:" in row for row in rows)
         assert window.process.wait(PATIENCE_S) == 130, window.told
     assert site.outcomes == {"demo-a": "published", "demo-b": "cancelled"}
+    assert any("it is built, and the next run uploads it" in row for row in rows), rows
+    again = site.program.run(*site.arguments[1:])
+    assert "1 to upload as built before, 1 already published" in again.out
+    assert again.code == 0, again.out + again.err
 
 
 def test_a_signal_shows_the_seconds_that_are_left(site: Site) -> None:

@@ -155,13 +155,13 @@ class Phases:
                 run.error = await self._trouble(run, answer) or held_against_claim(run, answer)
                 if run.error is not None:
                     continue
-                run.artifacts = answer
                 await self._journal.built(
                     run.planned.package,
                     answer,
                     fingerprint=run.planned.fingerprint,
                     again=bool(run.planned.claimed) and run.planned.begun,
                 )
+                run.artifacts = answer
             if len(runs) == 1 and runs[0].error is not None:
                 raise runs[0].error
 

@@ -265,7 +265,7 @@ class LiveProgress:
             case "cancelling":
                 why, course = clip(cancel_reason(self._course), 100), self._course
                 if course.until_s is None:
-                    grace = "finishing what was begun"
+                    grace = "what is built goes out next time"
                 else:
                     left_s = self._turned_s + course.until_s - course.at_s - self._clock()
                     grace = f"{round(left_s)} s left" if left_s > 0 else "interrupting"

@@ -607,7 +607,7 @@ def test_a_stop_lets_uploads_in_flight_end(line: Line) -> None:
     assert results["core"].outcome is Outcome.PUBLISHED
     assert (results["app"].outcome, results["app"].reason) == (
         Outcome.CANCELLED,
-        "cancelled by SIGINT",
+        "cancelled by SIGINT; it is built, and the next run uploads it",
     )
 
 
@@ -621,7 +621,7 @@ def test_a_stop_without_a_limit_publishes_what_is_in_flight(line: Line) -> None:
     (sent,) = line.registry.uploads
     assert results.pop(sent).outcome is Outcome.PUBLISHED
     assert {(result.outcome, result.reason) for result in results.values()} == {
-        (Outcome.CANCELLED, "cancelled by the key q")
+        (Outcome.CANCELLED, "cancelled by the key q; it is built, and the next run uploads it")
     }
 
 

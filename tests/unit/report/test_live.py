@@ -236,7 +236,7 @@ def test_a_cancellation_counts_down_and_what_is_in_flight_stays(screen: Screen) 
         screen.event("started", name, phase="upload")
     screen.course("cancelling", reason="cancelled by the key q")
     *_, state, legend = screen.rows()
-    assert state == "Cancelling, by the key q: finishing what was begun, 2 in flight"
+    assert state == "Cancelling, by the key q: what is built goes out next time, 2 in flight"
     assert legend == "keys: q again stops builds, uploads get 6 s"
     screen.course("cancelling", reason="cancelled by Ctrl-C", until_s=6.0)
     assert screen.rows()[-2] == "Cancelling, by Ctrl-C: 6 s left, 2 in flight"
@@ -256,7 +256,9 @@ def test_a_cancellation_ends_a_pause(screen: Screen) -> None:
     screen.course("paused")
     screen.course("cancelling", reason="cancelled by the key q")
     rows = screen.rows()
-    assert rows[-2] == "Cancelling, by the key q: finishing what was begun, nothing in flight"
+    assert (
+        rows[-2] == "Cancelling, by the key q: what is built goes out next time, nothing in flight"
+    )
     assert not any("Resumed" in row for row in rows)
 
 
