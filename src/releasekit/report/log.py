@@ -267,10 +267,7 @@ def course_line(course: Course) -> str:
             return "paused: nothing new starts, what is in flight goes on; SIGUSR2 resumes it"
         case "cancelling":
             if course.until_s is None:
-                then = (
-                    "nothing new starts, what is in flight is finished; the next run uploads what "
-                    "is built by then"
-                )
+                then = "what is in flight is finished, and what is built goes out next time"
             elif (left_s := course.until_s - course.at_s) > 0:
                 then = f"builds are interrupted, uploads in flight have {seconds(left_s)}"
             else:

@@ -413,8 +413,10 @@ def test_nothing_in_the_log_is_a_command_to_the_runner(verbose: bool, text: str)
         (Course(name="running", at_s=1.25), "resumed"),
         (
             Course(name="cancelling", at_s=1.25, reason="cancelled by the key q"),
-            "cancelling, by the key q: nothing new starts, what is in flight is finished; the next "
-            "run uploads what is built by then",
+            (
+                "cancelling, by the key q: what is in flight is finished, and what is built goes "
+                "out next time"
+            ),
         ),
         (
             Course(name="cancelling", at_s=1.25, reason="cancelled by SIGINT", until_s=7.25),
