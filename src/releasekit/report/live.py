@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from releasekit.model import Event, Package, PackageId, Plan, Report
+    from releasekit.model import Event, Package, PackageId, Phase, Plan, Report
     from releasekit.report.region import Size
     from releasekit.report.view import Row
 
@@ -44,6 +44,13 @@ _LEAST_BAR: Final = 12
 _MOST_BAR: Final = 40
 # Before so many have ended, what is left is a guess.
 _ENOUGH: Final = 3
+# The other phases wait for somebody else.
+_STYLES: Final[Mapping[Phase | None, str]] = {
+    "build": "cyan",
+    "attest": "cyan",
+    "upload": "bold magenta",
+    "follow-up": "magenta",
+}
 # What ends a package before its turn is shown once, at the end, with how many others it ends.
 _SHOWN_AT_THE_END: Final = frozenset({Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED})
 _PLAIN: Final = {
@@ -55,10 +62,11 @@ _PLAIN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Where it waits, it goes on at `until_s`."""
+    """Where it waits for another attempt, it goes on at `until_s`."""
 
     what: str
     since_s: float
+    style: str
     until_s: float | None = None
 
 
@@ -120,15 +128,18 @@ class LiveProgress:
         match event.state:
             case "started":
                 again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-                others[event.package] = _Row(f"{event.phase}{again}", now_s)
+                others[event.package] = _Row(f"{event.phase}{again}", now_s, _style(event))
                 self._began_at_s[event.package] = event.at_s
             case "ended" if event.phase != "approval":  # which takes a person's time
                 since_s = self._began_at_s.get(event.package, event.at_s)
                 self._busy_s[event.package] = busy_s + event.at_s - since_s
             case "ended":
                 pass
+            case "waiting":
+                what = f"{event.phase}: waits for {event.detail}" if event.detail else event.phase
+                others[event.package] = _Row(str(what), now_s, _style(event))
             case "retrying":
-                row = _Row(f"{event.phase}: again in", now_s, now_s + event.delay_s)
+                row = _Row(f"{event.phase}: again in", now_s, "yellow", now_s + event.delay_s)
                 others[event.package] = row
                 self._say(event, f"{row.what} {seconds(event.delay_s)}", style="yellow")
             case "settled":
@@ -214,20 +225,21 @@ class LiveProgress:
         now_s, rows = self._clock(), []
         for package, row in list(running.items())[:room]:
             if row.until_s is None:
-                rows.append((str(package), row.what, seconds(max(0.0, now_s - row.since_s))))
+                since = seconds(max(0.0, now_s - row.since_s))
+                rows.append((str(package), row.what, since, row.style))
             else:
                 wait = seconds(max(0.0, row.until_s - now_s))
-                rows.append((str(package), f"{row.what} {wait}", ""))
-        least = max((len(what) + len(since) for _, what, since in rows), default=0)
+                rows.append((str(package), f"{row.what} {wait}", "", row.style))
+        least = max((len(what) + len(since) for _, what, since, _ in rows), default=0)
         names = max(6, width - least - 6)  # beside the gaps
         table = Table.grid(padding=(0, 2, 0, 0))
         for justify in ("left", "left", "right"):
             table.add_column(no_wrap=True, overflow="crop", justify=justify)
-        for name, what, since in rows:
+        for name, what, since, style in rows:
             shown, more = visible(name), self._symbols.more
             if cell_len(shown) > names:
                 shown = set_cell_size(shown, names - len(more)) + more
-            table.add_row(Text(f"  {shown}", style="cyan"), Text(what), Text(since))
+            table.add_row(*(Text(cell, style=style) for cell in (f"  {shown}", what, since)))
         left = [Text(f"  and {len(running) - room} more")] if len(running) > room else []
         return Group(*([table] if running else []), *left, *below)
 
@@ -322,6 +334,11 @@ class LiveProgress:
             outcome = Text(f"{mark} {row.outcome}", style=OUTCOMES[row.outcome].colour)
             table.add_row(Text(row.package), Text(row.version), outcome, Text(row.why))
         self._console.print(table)
+
+
+def _style(event: Event) -> str:
+    """What is at work stands out from what waits, without colours too."""
+    return "dim" if event.detail and event.state == "waiting" else _STYLES.get(event.phase, "dim")
 
 
 class ProgressCounts:

@@ -109,9 +109,13 @@ class LogProgress:
                 self._on_started(event)
             case "ended":
                 self._on_ended(event)
+            case "waiting":
+                what = f"waiting for {event.detail}" if event.detail else ""
+                if event.phase is not None and event.package in self._at_work:
+                    self._at_work[event.package] = _Work(event.at_s, what or _DOING[event.phase])
             case "retrying":
                 self._on_retrying(event)
-            case _:
+            case "settled":
                 self._on_settled(event)
 
     def on_course(self, course: Course) -> None:

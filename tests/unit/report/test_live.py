@@ -53,7 +53,7 @@ class Screen:
 
     def event(
         self,
-        state: Literal["started", "ended", "retrying", "settled"],
+        state: Literal["started", "ended", "waiting", "retrying", "settled"],
         name: str = "http",
         *,
         phase: Phase | None = None,
@@ -125,6 +125,38 @@ def test_what_is_running_is_shown_and_how_far_it_is(screen: Screen) -> None:
     assert re.fullmatch(r"  pypi:app +build \(attempt 2\) +0\.0 s", app)
     assert re.fullmatch(r"░+ 0 of 3 packages, 4 s elapsed", bar)
     assert legend == "keys: p pause, q cancel"
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_what_waits_says_for_what_and_only_work_has_its_time(plain: bool) -> None:
+    """Colour and weight tell building, uploading and waiting apart; without colours, weight does.
+
+    https://no-color.org
+    """
+    screen = Screen(NO_COLOR="1" if plain else "")
+    screen.progress.begin(of("http", "app", "core"))
+    screen.event("started", phase="upload")
+    screen.event("started", "app", phase="build")
+    screen.event("waiting", phase="upload", detail="the upload before it")
+    screen.now_s += 7.5
+    screen.event("started", "core", phase="confirm")
+    *_, app, http, core, _, _ = screen.rows()
+    assert re.fullmatch(r"  pypi:app +build +7\.5 s", app)
+    assert re.fullmatch(r"  pypi:http +upload: waits for the upload before it +7\.5 s", http)
+    assert re.fullmatch(r"  pypi:core +confirm +0\.0 s", core)
+    before = len(screen.written)
+    screen.event("waiting", phase="upload")
+    assert any(re.fullmatch(r"  pypi:http +upload +0\.0 s", row) for row in screen.rows())
+    shown = screen.written[before:]
+    styles = {
+        what: re.search(rf"(?:\x1b\[([0-9;]*)m| ){what}", shown)
+        for what in ("build", "upload", "confirm")
+    }
+    assert {what: found[1] for what, found in styles.items() if found} == {
+        "build": None if plain else "36",
+        "upload": "1" if plain else "1;35",
+        "confirm": "2",
+    }
 
 
 def test_a_terminal_says_where_packages_go_before_the_first_ends(screen: Screen) -> None:

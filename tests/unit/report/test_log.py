@@ -289,7 +289,7 @@ class Details(TypedDict, total=False):
 
 
 def event(
-    state: Literal["started", "ended", "retrying", "settled"],
+    state: Literal["started", "ended", "waiting", "retrying", "settled"],
     name: str = "http",
     **details: Unpack[Details],
 ) -> Event:
@@ -376,6 +376,20 @@ def test_one_log_is_shown_once_and_many_are_folded() -> None:
     ]
 
 
+def test_what_only_waits_is_not_called_an_upload() -> None:
+    stream = StringIO()
+    progress = LogProgress(stream)
+    progress.on_event(event("waiting", "http", phase="build", detail="the lock on Cargo.toml"))
+    progress.on_event(event("started", "http", phase="upload"))
+    progress.on_event(event("waiting", "http", phase="upload", detail="a rate limit"))
+    progress._print_work(45.0)
+    progress.on_event(event("waiting", "http", phase="upload"))
+    progress._print_work(50.0)
+    first, second = stream.getvalue().splitlines()
+    assert "still at work: pypi:http waiting for a rate limit for" in first
+    assert "still at work: pypi:http uploading for" in second
+
+
 def test_a_line_of_a_build_is_cut_where_nobody_reads_on() -> None:
     """R51: its log file has all of it."""
     stream = StringIO()
@@ -393,6 +407,8 @@ def test_nothing_in_the_log_is_a_command_to_the_runner(verbose: bool, text: str)
     progress.begin(a_plan(step(text, Action.PUBLISH, needs=(text,), reason=text)))
     for phase in ("build", "wait", "follow-up"):
         progress.on_event(event("started", text, phase=phase, detail=text))
+        progress.on_event(event("waiting", text, phase=phase, detail=text))
+        progress._print_work(60.0)
         progress.on_event(event("retrying", text, phase=phase, delay_s=60.0, detail=text))
         progress.on_event(event("ended", text, phase=phase, detail=text))
     progress.on_event(event("settled", text, outcome=Outcome.UNKNOWN, detail=text))
