@@ -155,7 +155,7 @@ def paused(stage: Stage) -> None:
 def cancelled(stage: Stage) -> None:
     running(stage)
     stage.progress.on_course(
-        Course(name="cancelling", at_s=12.0, reason="cancelled by SIGINT", until_s=18.0)
+        Course(name="cancelling", at_s=12.0, reason="cancelled by Ctrl-C", until_s=18.0)
     )
     stage.ends("npm:@acme/schema", "build", 12.1)
     stage.ends("cargo:acme-store", "confirm", 14.0)

@@ -166,11 +166,13 @@ def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> 
     for each, following in zip_longest(told, told[1:]):
         message = clip(log_line(credentials.redact(redact_urls(str(each)))), MAX_CHARS)
         print(f"error: {message}{mark(each.problem)}", file=sys.stderr, flush=True)
+        hint = clip(log_line(credentials.redact(each.hint)), MAX_CHARS)
         # Errors of one kind have it in common.
-        if each.hint and (following is None or following.hint != each.hint):
-            hint = clip(log_line(credentials.redact(each.hint)), MAX_CHARS)
+        if hint and (following is None or following.hint != each.hint):
             print(f"  {hint}", file=sys.stderr, flush=True)
-        annotations.append((f"ReleaseKit{mark(each.problem)}", message))
+        # An annotation stands alone, on the page of the run.
+        text = "\n".join(filter(None, (message, hint, each.problem.url)))
+        annotations.append((f"ReleaseKit{mark(each.problem)}", text))
     print(f"  {error.problem.url}", file=sys.stderr, flush=True)
     actions.annotate("error", annotations)
     actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")

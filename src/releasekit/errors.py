@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+E = TypeVar("E", bound="ReleasekitError")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -144,18 +145,27 @@ def map_all(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     a user who sees one at a time needs a run for each.
     """
     found: list[R] = []
-    refused: dict[str, ReleasekitError] = {}
+    refused: list[ReleasekitError] = []
     for item in items:
         try:
             found.append(function(item))
         except (ConfigError, PlanError) as error:
-            for each in (error, *error.others):
-                refused.setdefault(str(each), each)
+            refused.append(error)
     if refused:
-        first, *others = refused.values()
-        first.others = tuple(others)
-        raise first
+        raise join_errors(refused)
     return found
+
+
+def join_errors(errors: Sequence[E]) -> E:
+    """The first, which holds the others, of each message one: each is told in a line of its own."""
+    found: dict[str, ReleasekitError] = {}
+    for error in errors:
+        told: list[ReleasekitError] = [error, *error.others]
+        for each in told:
+            found.setdefault(str(each), each)
+    _, *others = found.values()
+    errors[0].others = tuple(others)
+    return errors[0]
 
 
 class Cycle(PlanError):

@@ -338,12 +338,14 @@ class Span:
 class Event:
     """Something a watcher of the run may show; `at_s` is in seconds since the run started.
 
-    `state` is "started" and "ended" for an attempt at a phase, "retrying" when it will be tried
-    again after `delay_s`, and "settled", with `outcome`, when the package has come to its end.
+    `state` is "started" and "ended" for an attempt at a phase; "waiting" where the attempt only
+    waits, for what `detail` says, and again, without one, when it goes on; "retrying" when it will
+    be tried again after `delay_s`; and "settled", with `outcome`, when the package has come to its
+    end.
     """
 
     package: PackageId
-    state: Literal["started", "ended", "retrying", "settled"]
+    state: Literal["started", "ended", "waiting", "retrying", "settled"]
     at_s: float
     phase: Phase | None = None
     attempt: int = 1

@@ -123,6 +123,10 @@ class Window:
     def shows(self, text: str) -> list[str]:
         return self.until(lambda rows: any(text in row for row in rows))
 
+    def hears_keys(self) -> bool:
+        """Whether the terminal no longer echoes them."""
+        return not termios.tcgetattr(self.master)[3] & termios.ECHO
+
     def press(self, key: str) -> None:
         os.write(self.master, key.encode())
 
@@ -162,25 +166,34 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_keys_show_what_they_did(site: Site) -> None:
-    """R10, R41"""
+    """R10, R41: also those that are pressed while the run plans, which do not show."""
     with contextlib.closing(Window(site)) as window:
+        wait_until(window.hears_keys, window.process, lambda: window.told)
+        window.press("p")
+        rows = window.shows("keys: r resume")
+        assert "p" not in rows
+        window.press("r")
         window.begins_the_build()
         window.shows("✓ pypi:demo-a 1.0.0")
         window.shows("keys: p pause, q cancel")
         window.press("p")
-        rows = window.shows("Paused: ")
+        rows = window.shows("keys: r resume")
         assert any("pypi:demo-b  build" in row for row in rows)
         assert rows[-1] == "keys: r resume, q cancel"
         window.press("r")
         window.shows("Resumed after a pause")
         window.press("q")
-        rows = window.shows("Cancelling, by the key q: finishing what was begun")
+        rows = window.shows("Cancelling, by the key q: what is built goes out next time")
         assert any("pypi:demo-b  build" in row for row in rows)
         site.go.touch()
         rows = window.shows("1 of 2 packages published, 1 cancelled")
         assert not any("elapsed" in row or "keys:" in row for row in rows)
         assert window.process.wait(PATIENCE_S) == 130, window.told
     assert site.outcomes == {"demo-a": "published", "demo-b": "cancelled"}
+    assert any("it is built, and the next run uploads it" in row for row in rows), rows
+    again = site.program.run(*site.arguments[1:])
+    assert "1 to upload as built before, 1 already published" in again.out
+    assert again.code == 0, again.out + again.err
 
 
 def test_a_signal_shows_the_seconds_that_are_left(site: Site) -> None:
@@ -190,7 +203,7 @@ def test_a_signal_shows_the_seconds_that_are_left(site: Site) -> None:
         window.process.send_signal(signal.SIGUSR1)
         window.shows("Paused: ")
         window.press("\x03")  # the terminal makes it a SIGINT
-        window.shows("cancelled")
+        window.shows("by Ctrl-C")
         assert window.process.wait(PATIENCE_S) == 130, window.told
 
 

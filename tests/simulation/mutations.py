@@ -34,6 +34,12 @@ FRONTIER = mutants(
         "adding raises no priority": without("Frontier.add", "self._reprioritise(...)"),
         "blocking lowers no priority": without("Frontier._settle", "self._reprioritise(shortened)"),
         "settled dependents count": without("Frontier._longest_from", "d.state is not SETTLED"),
+        "what prepares nothing goes first": without(
+            "Frontier._longest_from", "longest == -math.inf"
+        ),
+        "what prepares nothing does not wait": never(
+            "Frontier._longest_from", "node.lane.name in self._preparing and ..."
+        ),
         "a removal rewrites the past": (
             never("Frontier.remove", "node.state is SETTLED"),
             never("Frontier._settle", "node.state is SETTLED"),

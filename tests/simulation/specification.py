@@ -4,6 +4,7 @@ as a function of what happened so far. Slow, without increments, and written fro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ class World:
 
     tasks: dict[str, Task[str]]
     lanes: dict[str, int | None]
+    preparing: frozenset[str] = frozenset()
     completing: frozenset[str] = frozenset()
     sequential: bool = False
     fates: dict[str, Outcome] = field(default_factory=dict)
@@ -38,6 +40,7 @@ class World:
         return World(
             dict(self.tasks),
             self.lanes,
+            self.preparing,
             self.completing,
             self.sequential,
             dict(self.fates),
@@ -78,15 +81,18 @@ class World:
 
     def priorities(self, states: dict[str, State | Outcome]) -> dict[str, tuple[float, str]]:
         """Of all that has no outcome; the smaller goes first."""
-        if self.sequential:
-            return {name: (place, name) for place, name in enumerate(self.tasks)}
         longest: dict[str, float] = {}
         for name in reversed(self.tasks):
             if isinstance(states[name], State):
-                longest[name] = self.tasks[name].weight + max(
-                    (longest[d] for d in longest if name in self.tasks[d].after), default=0.0
-                )
-        return {name: (-length, name) for name, length in longest.items()}
+                behind = [longest[d] for d in longest if name in self.tasks[d].after]
+                then = max(behind, default=-math.inf)
+                in_vain = self.tasks[name].lane in self.preparing and then == -math.inf
+                longest[name] = then if in_vain else self.tasks[name].weight + max(then, 0.0)
+        places = {name: place for place, name in enumerate(self.tasks)}
+        return {
+            name: (places[name] if self.sequential and length > -math.inf else -length, name)
+            for name, length in longest.items()
+        }
 
     def pools(self) -> list[tuple[int | None, set[str]]]:
         """Slots, and the lanes that share them."""
@@ -123,14 +129,20 @@ class Pair:
         lanes: dict[str, int | None],
         done: frozenset[str] = frozenset(),
         *,
+        preparing: frozenset[str] = frozenset(),
         completing: frozenset[str] = frozenset(),
         sequential: bool = False,
     ) -> None:
         self.real = Frontier(
-            tasks.values(), lanes=lanes, done=done, completing=completing, sequential=sequential
+            tasks.values(),
+            lanes=lanes,
+            done=done,
+            preparing=preparing,
+            completing=completing,
+            sequential=sequential,
         )
         fates = dict.fromkeys((n for n in tasks if n in done), Outcome.ALREADY_PUBLISHED)
-        self.world = World(dict(tasks), lanes, completing, sequential, fates)
+        self.world = World(dict(tasks), lanes, preparing, completing, sequential, fates)
         self.check()
 
     def check(self) -> dict[str, State | Outcome]:

@@ -44,6 +44,7 @@ class Histories(RuleBasedStateMachine):
             {task.name: task for task in tasks},
             LANES,
             done,
+            preparing=frozenset({"build"}),
             completing=frozenset({"confirm"}),
             sequential=sequential,
         )

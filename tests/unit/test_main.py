@@ -8,6 +8,7 @@ import pytest
 
 from releasekit.__main__ import main, trust_as_machine
 from releasekit.config.commands import COMMANDS, CommandRow
+from screens import Terminal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,33 @@ def test_errors_of_one_kind_share_what_to_do(
     assert said.count("error: ") == 2
     assert said.count("Write a name like") == 1
     assert said.index("none either") < said.index("Write a name like")
+
+
+def test_an_annotation_has_what_to_do_and_where_to_read_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    (tmp_path / "package.json").write_text('{"name": "no name", "version": "1.0.0"}')
+    assert main(["plan", str(tmp_path)]) == 2
+    (line,) = (each for each in capsys.readouterr().out.splitlines() if "::error" in each)
+    _, message = line.split("::", 2)[1:]
+    said, hint, page = message.split("%0A")
+    assert "no name" in said
+    assert hint.startswith("Write a name like")
+    assert page.startswith("https://")
+    assert "/problems.md#rk-" in page
+
+
+def test_a_terminal_says_at_once_that_the_run_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    main(["plan", str(tmp_path)])
+    first, second, *_ = screen.getvalue().splitlines()
+    assert first.endswith(f"plan {tmp_path}")
+    assert second == "planning…"
 
 
 def test_a_command_is_a_row_and_a_module(

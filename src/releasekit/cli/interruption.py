@@ -1,4 +1,6 @@
-"""SIGINT, SIGTERM, SIGHUP and the key q: what ends a run, and how strictly."""
+"""SIGINT, SIGTERM, SIGHUP and the keys of a person who watches: what ends a run, and how strictly,
+and what lets it pause.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from releasekit.errors import INTERRUPTED
 from releasekit.release.release import CANCEL_GRACE_S
+from releasekit.scheduler.controls import keys_are_read, listening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,11 +27,17 @@ class Interruption:
     """`with Interruption()`, inside the task that the signals are meant for.
 
     Until there is a release to end, that task is cancelled, and the second signal ends the process
-    with the words of `leaving`.
+    with the words of `leaving`. With `keys`, it also listens to p, r and q and their signals; a
+    pause that is wanted before there is a release begins with it.
     """
 
-    def __init__(self, leaving: str = "cancelled before anything was published") -> None:
+    def __init__(
+        self, leaving: str = "cancelled before anything was published", *, keys: bool = False
+    ) -> None:
         self._leaving = leaving
+        self._hears_keys = keys
+        self._keys = contextlib.ExitStack()
+        self._paused = False
         self._task = asyncio.current_task()
         self._release: ReleaseRun | None = None
         self._strictness = -1  # the strictest end that was asked for, if any
@@ -48,6 +57,18 @@ class Interruption:
         """From now on, end `release` instead, which accounts for every package."""
         self._release = release
         self._listen()
+        if self._paused:
+            release.pause()
+
+    def pause(self) -> None:
+        self._paused = True
+        if self._release is not None:
+            self._release.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._release is not None:
+            self._release.resume()
 
     def by_key(self) -> None:
         """What is in flight runs to its end; the second time, it is treated like a signal."""
@@ -59,13 +80,20 @@ class Interruption:
         When a terminal hangs up, the shell and the kernel each say so: that is one time.
         """
         stricter = self._strictness + (number != signal.SIGHUP)
-        self._interrupt(f"cancelled by {number.name}", max(stricter, 1))
+        # A runner cancels jobs by the same signal.
+        by_hand = number == signal.SIGINT and keys_are_read()
+        by = "Ctrl-C" if by_hand else number.name
+        self._interrupt(f"cancelled by {by}", max(stricter, 1))
 
     def __enter__(self) -> Self:
         self._listen()
+        if self._hears_keys:
+            keys = listening(pause=self.pause, resume=self.resume, cancel=self.by_key)
+            self._keys.enter_context(keys)
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._keys.close()
         if not self.happened or self._release is not None:
             # For SIGINT asyncio would leave the handler that raises KeyboardInterrupt.
             self._listen_no_more(self._before)
@@ -95,6 +123,7 @@ class Interruption:
         """At once: no release is under way."""
         if number == signal.SIGHUP:
             return
+        self._keys.close()  # the terminal is given back
         with contextlib.suppress(OSError):  # a terminal that has hung up
             os.write(2, f"error: {self._leaving}\n".encode())
         os._exit(INTERRUPTED)

@@ -34,7 +34,7 @@ from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
 from releasekit.report.text import few
-from releasekit.scheduler.controls import keys_are_read, listening
+from releasekit.scheduler.controls import keys_are_read
 from releasekit.state import doctor, locks, pins, run_logs
 from releasekit.state.directory import refuse_links
 from releasekit.state.journal import Journal
@@ -66,7 +66,7 @@ async def run(config: Config, session: Session) -> int:
     await refuse_tracked_results(config, session)
     session.actions.watch_files()
     with (
-        Interruption() as interruption,
+        Interruption(keys=True) as interruption,
         collect(request_logger(session, verbose=config.verbose, mode=config.mode)) as book,
     ):
         async with Group() as group:
@@ -169,7 +169,6 @@ class Publishing:
             ecosystems=sorted(config.package_filter.ecosystems),
         )
         self.journal.planned(plan.pending())
-        interruption.ends(release)
         self.session.actions.release_began = True
         statement: ReleaseStatement | None = None
         results: tuple[Result, ...] | None = None
@@ -195,10 +194,10 @@ class Publishing:
         signed = asyncio.ensure_future(self._statement(release))
         try:
             progress.begin(plan)
-            with listening(pause=release.pause, resume=release.resume, cancel=interruption.by_key):
-                await release.run()
-                statement = await signed
-                results = await self._run_post_release(release, statement, told, progress)
+            interruption.ends(release)
+            await release.run()
+            statement = await signed
+            results = await self._run_post_release(release, statement, told, progress)
         finally:
             signed.cancel()
             await asyncio.wait((signed,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
@@ -33,6 +34,8 @@ from releasekit.plan.make import Survey, discover, find_missing_tools, make_plan
 from releasekit.plan.source import is_tracked, read_checkout
 from releasekit.plan.unlisted_packages import find_nested, include_workspaces
 from releasekit.plan.warnings import with_warnings
+from releasekit.report.marks import symbols_for
+from releasekit.report.progress import has_screen
 from releasekit.report.redacted import Redacted
 from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
@@ -117,6 +120,9 @@ async def prepare(
     Raises DeadlinePassed where that takes longer than the whole run may, and Transient where a
     registry does not answer.
     """
+    told = sys.stderr  # what a plan prints may be read by a program
+    if has_screen(told, session.credentials.environment):
+        print(f"planning{symbols_for(told.encoding).more}", file=told, flush=True)
     patience = WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=config.deadline)
     logs = _logs(config.state_directory, session, run_id)
     async with _explain_delays(config, session, patience):

@@ -78,10 +78,15 @@ class Pause(NamedTuple):
     end_s: float
 
 
+class _Recorder(NamedTuple):
+    pauses: list[Pause]
+    on_wait: Callable[[Wait | None, str], None]
+
+
 _metrics: ContextVar[Metrics | None] = ContextVar("_metrics", default=None)
 # Outside of `collect`, requests are counted here, and nothing reads it.
 _counters: ContextVar[Counters] = ContextVar("_counters", default=Counters())  # noqa: B039 (as above)
-_pauses: ContextVar[list[Pause] | None] = ContextVar("_pauses", default=None)
+_pauses: ContextVar[_Recorder | None] = ContextVar("_pauses", default=None)
 _about: ContextVar[str] = ContextVar("_about", default="")
 
 
@@ -124,9 +129,13 @@ def attribute_to(package: PackageId) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def record_pauses(pauses: list[Pause]) -> Iterator[None]:
-    """Pauses in this block are added to `pauses`."""
-    before = _pauses.set(pauses)
+def record_pauses(
+    pauses: list[Pause], on_wait: Callable[[Wait | None, str], None] = lambda *_: None
+) -> Iterator[None]:
+    """Pauses in this block are added to `pauses`. `on_wait` is told of each as it begins, with its
+    cause and what is waited for, and of its end, with None.
+    """
+    before = _pauses.set(_Recorder(pauses, on_wait))
     try:
         yield
     finally:
@@ -137,14 +146,16 @@ def record_pauses(pauses: list[Pause]) -> Iterator[None]:
 def record_wait(cause: Wait, what: str = "") -> Iterator[None]:
     """Records the block, which only waits for `what`, as a pause."""
     clock = asyncio.get_running_loop().time
-    start_s = clock()
+    start_s, recorder = clock(), _pauses.get()
+    if recorder is not None:
+        recorder.on_wait(cause, what)
     try:
         yield
     finally:
         end_s = clock()
-        pauses = _pauses.get()
-        if pauses is not None:
-            pauses.append(Pause(cause, start_s, end_s))
+        if recorder is not None:
+            recorder.pauses.append(Pause(cause, start_s, end_s))
+            recorder.on_wait(None, "")
         if cause not in _TOLD_BEFORE and end_s - start_s >= _NOTICEABLE_S:
             _report_pause(cause, end_s - start_s, end=True, what=what)
 

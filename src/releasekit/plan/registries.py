@@ -15,6 +15,7 @@ from releasekit.errors import (
     MissingCredentials,
     PackageError,
     UnnamedRegistry,
+    join_errors,
 )
 from releasekit.http.traffic import attribute_to
 from releasekit.model import Action, Staged
@@ -50,7 +51,7 @@ def find_unnamed(checks: Mapping[str, Callable[[], object]]) -> dict[str, Unname
 def refuse_unnamed(unnamed: Mapping[str, UnnamedRegistry]) -> None:
     """Raises one error for all of them."""
     if unnamed:
-        raise _join_errors([*unnamed.values()])
+        raise join_errors([*unnamed.values()])
 
 
 async def look_up_all(
@@ -86,7 +87,7 @@ async def look_up_all(
     if denied:
         wanting = {id_.ecosystem for id_, answer in answers.items() if answer is None}
         missing = _find_missing(wanting - denied.keys(), targets) if uploading else []
-        raise _join_errors([*denied.values(), *missing])
+        raise join_errors([*denied.values(), *missing])
     if errors and uploading:
         raise next(iter(errors.values()))
     seen = {id_: it for id_, it in answers.items() if not isinstance(it, PackageError)}
@@ -96,7 +97,7 @@ async def look_up_all(
 def check_credentials(ecosystems: Iterable[str], targets: Mapping[str, Target]) -> None:
     """Raises MissingCredentials for all of these ecosystems where uploads have none."""
     if missing := _find_missing(ecosystems, targets):
-        raise _join_errors(missing)
+        raise join_errors(missing)
 
 
 def _find_missing(
@@ -116,18 +117,6 @@ def _without_token(error: Denied, why: UnnamedRegistry) -> Denied:
         f"{error}; what it has is not known without the token, which was not sent: {why}",
         hint=why.hint,
     )
-
-
-def _join_errors(
-    errors: Sequence[Denied | MissingCredentials | UnnamedRegistry],
-) -> Denied | MissingCredentials | UnnamedRegistry:
-    """One error, of the class of the first, with each reason and each hint once."""
-    first, *others = errors
-    if not others:
-        return first
-    reasons = dict.fromkeys(map(str, errors))
-    hints = dict.fromkeys(error.hint for error in errors if error.hint)
-    return type(first)("; ".join(reasons), hint=" ".join(hints))
 
 
 async def refresh_staged(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CircuitOpen, Transient
@@ -13,13 +14,22 @@ from releasekit.release.timesheet import Moment
 from releasekit.report.text import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from releasekit.model import Outcome, PackageId, Phase, Result
     from releasekit.release.package_run import PackageRun
     from releasekit.scheduler import Task
     from releasekit.spent import Wait
     from releasekit.state.journal import Journal
+
+
+# Within an attempt.
+_WAITED_FOR: Final[Mapping[Wait, str]] = {
+    "slot": "a slot",
+    "build-slot": "a slot",
+    "rate-limit": "a rate limit",
+    "retry": "another attempt",
+}
 
 
 class Events:
@@ -142,8 +152,20 @@ class Events:
     @contextlib.contextmanager
     def attempt(self, node: Node) -> Iterator[None]:
         """What is asked in this block is asked for the task, and it is the task that pauses."""
-        with attribute_to(node.package), record_pauses(self._pauses.setdefault(node, [])):
+        pauses = self._pauses.setdefault(node, [])
+        with attribute_to(node.package), record_pauses(pauses, partial(self._on_wait, node)):
             yield
+
+    def _on_wait(self, node: Node, cause: Wait | None, what: str) -> None:
+        self._watch(
+            Event(
+                package=node.package,
+                state="waiting",
+                at_s=self.now_s(),
+                phase=node.phase,
+                detail="" if cause is None else what or _WAITED_FOR.get(cause, cause),
+            )
+        )
 
     def retrying(self, node: Node, attempt: int, delay_s: float, error: BaseException) -> None:
         """Only the scheduler knows when a phase will be tried again."""

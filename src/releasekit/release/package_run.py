@@ -203,6 +203,7 @@ Ending = tuple[Outcome, str]
 
 CUT_OFF: Ending = (Outcome.CANCELLED, "the run ended before its turn")
 DRY_RUN: Ending = (Outcome.WOULD_PUBLISH, "built, and not uploaded: a dry run")
+_BUILT: Final = "it is built, and the next run uploads it"
 _ACCEPTED: Final = "accepted; it waits for a person's approval"
 _NOT_COMPARED: Final = (
     f"this identity cannot compare what waits there with what was built; {spell('approve')} "
@@ -252,7 +253,7 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         partly = f"; {few(run.there)} of it is on the registry" if run.there else ""
         return Outcome.FAILED, f"{run.error}{partly}"
     if ending[0] is not Outcome.WOULD_PUBLISH:
-        return ending
+        return (ending[0], f"{ending[1]}; {_BUILT}") if run.waiting else ending
     if run.postponed and not run.artifacts:
         return Outcome.WOULD_PUBLISH, run.postponed
     return (Outcome.WOULD_PUBLISH, _WOULD_BE_STAGED) if run.stages else DRY_RUN

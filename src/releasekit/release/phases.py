@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -74,7 +73,6 @@ class Phases:
         events: Events,
         lookups: Lookups,
         sources: Sources,
-        build_slots: int | None,
         patience: WaitBudget = PATIENT,
     ) -> None:
         self._targets = targets
@@ -86,7 +84,6 @@ class Phases:
         self._patience = patience
         # Which packages go along with an upload is decided, and done, one upload at a time.
         self._turns = {name: asyncio.Lock() for name in targets}
-        self._building = asyncio.Semaphore(build_slots or sys.maxsize)
         # What several packages inherit from is pinned, and given back, by one build at a time.
         self._inherited = {
             path: asyncio.Lock()
@@ -95,8 +92,15 @@ class Phases:
             for path in package.inherits
         }
 
-    async def build(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
-        """Build one batch with its manifests pinned to `versions`.
+    async def build(
+        self,
+        runs: Sequence[PackageRun],
+        versions: Mapping[str, str],
+        *,
+        on_built: Callable[[], None],
+    ) -> None:
+        """Build one batch with its manifests pinned to `versions`; `on_built` is called once the
+        tool has built all of it, and what is left to do is for the disk.
 
         Raises BuildFailed when the batch is one package; otherwise each run keeps its own error,
         which its upload raises.
@@ -107,9 +111,14 @@ class Phases:
                 lock = self._inherited[path]
                 with record_wait("build-slot", f"the lock on {path.name}"):
                     await alone.enter_async_context(turn(Kind.MANIFEST, str(path), lock))
-            await self._build_alone(runs, versions)
+            await self._build_alone(runs, versions, on_built)
 
-    async def _build_alone(self, runs: Sequence[PackageRun], versions: Mapping[str, str]) -> None:
+    async def _build_alone(
+        self,
+        runs: Sequence[PackageRun],
+        versions: Mapping[str, str],
+        on_built: Callable[[], None],
+    ) -> None:
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
         workspace = self._targets[name].workspace
@@ -135,6 +144,8 @@ class Phases:
             with self._sources.building(packages, pins):
                 async with pin:
                     built = await self._build(workspace, packages)
+                    if not any(isinstance(each, BuildFailed) for each in built.values()):
+                        on_built()
             for run in runs:
                 answer = built[run.id]
                 if isinstance(answer, BuildFailed):
@@ -144,13 +155,13 @@ class Phases:
                 run.error = await self._trouble(run, answer) or held_against_claim(run, answer)
                 if run.error is not None:
                     continue
-                run.artifacts = answer
                 await self._journal.built(
                     run.planned.package,
                     answer,
                     fingerprint=run.planned.fingerprint,
                     again=bool(run.planned.claimed) and run.planned.begun,
                 )
+                run.artifacts = answer
             if len(runs) == 1 and runs[0].error is not None:
                 raise runs[0].error
 
@@ -179,10 +190,7 @@ class Phases:
         into = partial(built_directory, state_directory=self._config.state_directory)
         limit_s = self._config.task_timeout
         try:
-            async with (
-                wait_for_turn(self._building, "build-slot"),
-                in_time(asyncio.timeout(limit_s)),
-            ):
+            async with in_time(asyncio.timeout(limit_s)):
                 return await workspace.build(packages, into)
         except TimeoutError:
             error = BuildFailed(

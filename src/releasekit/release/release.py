@@ -26,7 +26,7 @@ from releasekit.release.package_run import (
 from releasekit.release.phases import Phases
 from releasekit.release.polling import POLLING, Lookups, Polling
 from releasekit.release.sibling_jobs import ExternalPackages, OtherJobs
-from releasekit.release.spending import Spending, lanes_of, one_at_a_time, slots_of, spending
+from releasekit.release.spending import Spending, lanes_of, one_at_a_time, spending
 from releasekit.release.tasks import TaskGraph
 from releasekit.scheduler import Scheduler
 from releasekit.scheduler.retries import WaitBudget
@@ -125,7 +125,6 @@ class ReleaseRun:
             events=self._events,
             lookups=self._lookups,
             sources=sources,
-            build_slots=self._lanes["build"],
             patience=self._patience,
         )
         for package, run in self._runs.items():
@@ -138,11 +137,13 @@ class ReleaseRun:
         known = journal.history.durations
         self._scheduler = Scheduler.from_tasks(
             tasks,
-            lanes=slots_of(self._lanes),
+            lanes=self._lanes,
             max_retries=config.max_retries,
             retry_base_delay=config.retry_base_delay,
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
+            # A dry run prepares nothing: its builds are all that it does.
+            preparing=() if config.dry_run else {"build", "attest"},
             completing={"confirm", "approval", "follow-up"},
             sequential=one_at_a_time(self._lanes, waits_for_jobs=bool(plan.foreign)),
             patience=self._patience,
@@ -294,7 +295,15 @@ class ReleaseRun:
         if not self._config.dry_run:
             absent = [self._runs[on] for on in batch.absent & self._runs.keys()]
             block_on_staged(runs, absent, mode="never")
-        await self._phases.build(runs, self._plan.versions[node.package.ecosystem])
+        versions = self._plan.versions[node.package.ecosystem]
+        await self._phases.build(runs, versions, on_built=partial(self._free_slot, node))
+
+    def _free_slot(self, node: Node) -> None:
+        """Of a build that went well. One that has failed keeps its slot until it is known what that
+        blocks; and with a single slot, no manifest is pinned while another one is restored.
+        """
+        if self._lanes["build"] != 1:
+            self._scheduler.free_slot(node)
 
     async def _upload(self, node: Node) -> None:
         runs = [self._runs[package] for package in self._graph.uploads[node]]

@@ -52,14 +52,6 @@ def lanes_of(builds: int | None, uploads: int) -> dict[str, int | None]:
     }
 
 
-def slots_of(lanes: Mapping[str, int | None]) -> Mapping[str, int | None]:
-    """As `lanes_of`, for the scheduler: as many packages as are built may be pinned beside them, or
-    wait for the disk.
-    """
-    builds = lanes["build"] or 1
-    return lanes if builds == 1 else {**lanes, "build": 2 * builds}
-
-
 def one_at_a_time(lanes: Mapping[str, int | None], *, waits_for_jobs: bool) -> bool:
     """Whether one slot serves all lanes: what other jobs wait for may not wait for them."""
     return lanes["upload"] == lanes["build"] == 1 and not waits_for_jobs

@@ -4,6 +4,7 @@ running, how far it is, how long it may take, and which keys are heard.
 
 from __future__ import annotations
 
+import textwrap
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from releasekit.graph import reachable
 from releasekit.model import Course, Outcome
-from releasekit.report.log import cancel_reason
+from releasekit.report.log import MOST_OPEN, cancel_reason, failed_logs
 from releasekit.report.marks import OUTCOMES, symbols_for
 from releasekit.report.plans import destination_line, plan_headline
 from releasekit.report.region import Region, size_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from releasekit.model import Event, Package, PackageId, Plan, Report
+    from releasekit.model import Event, Package, PackageId, Phase, Plan, Report
     from releasekit.report.region import Size
     from releasekit.report.view import Row
 
@@ -38,10 +39,18 @@ _MAX_ROWS: Final = 12
 _MAX_CHARS: Final = 1_000
 _NARROW: Final = 60
 _LEAST_TABLE: Final = 80
+_GAP: Final = 2  # between the columns of a table
 _LEAST_BAR: Final = 12
 _MOST_BAR: Final = 40
 # Before so many have ended, what is left is a guess.
 _ENOUGH: Final = 3
+# The other phases wait for somebody else.
+_STYLES: Final[Mapping[Phase | None, str]] = {
+    "build": "cyan",
+    "attest": "cyan",
+    "upload": "bold magenta",
+    "follow-up": "magenta",
+}
 # What ends a package before its turn is shown once, at the end, with how many others it ends.
 _SHOWN_AT_THE_END: Final = frozenset({Outcome.BLOCKED, Outcome.CANCELLED, Outcome.REMOVED})
 _PLAIN: Final = {
@@ -53,10 +62,11 @@ _PLAIN: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Where it waits, it goes on at `until_s`."""
+    """Where it waits for another attempt, it goes on at `until_s`."""
 
     what: str
     since_s: float
+    style: str
     until_s: float | None = None
 
 
@@ -98,8 +108,8 @@ class LiveProgress:
         self._course = Course(name="running")
         self._turned_s = self._began_s
         self._paused_s = 0.0
-        size = size or size_of(stream, environment)
-        self._region = Region(self._console, self._draw, size, every_s=every_s)
+        self._size = size or size_of(stream, environment)
+        self._region = Region(self._console, self._draw, self._size, every_s=every_s)
 
     def begin(self, plan: Plan) -> None:
         self._packages = {planned.package.id: planned.package for planned in plan.packages}
@@ -118,15 +128,18 @@ class LiveProgress:
         match event.state:
             case "started":
                 again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-                others[event.package] = _Row(f"{event.phase}{again}", now_s)
+                others[event.package] = _Row(f"{event.phase}{again}", now_s, _style(event))
                 self._began_at_s[event.package] = event.at_s
             case "ended" if event.phase != "approval":  # which takes a person's time
                 since_s = self._began_at_s.get(event.package, event.at_s)
                 self._busy_s[event.package] = busy_s + event.at_s - since_s
             case "ended":
                 pass
+            case "waiting":
+                what = f"{event.phase}: waits for {event.detail}" if event.detail else event.phase
+                others[event.package] = _Row(str(what), now_s, _style(event))
             case "retrying":
-                row = _Row(f"{event.phase}: again in", now_s, now_s + event.delay_s)
+                row = _Row(f"{event.phase}: again in", now_s, "yellow", now_s + event.delay_s)
                 others[event.package] = row
                 self._say(event, f"{row.what} {seconds(event.delay_s)}", style="yellow")
             case "settled":
@@ -147,13 +160,19 @@ class LiveProgress:
     def end(self, report: Report) -> None:
         self.close()
         view = View(report)
+        # Of more failures, the log files say it all.
+        for title, lines in failed_logs(report)[:MOST_OPEN]:
+            self._console.print()
+            self._console.print(Text(title, style="bold"), soft_wrap=True)
+            for line in lines:
+                self._console.print(Text(line, style="dim"), soft_wrap=True)
         if view.rows:
             self._console.print()
             self._print_results(view.rows)
             self._console.print()
         for line in remarks(view):
-            self._console.print(Text(visible(line)))
-        self._console.print(Text(view.headline, style="bold"))
+            self._print_words(Text(visible(line)))
+        self._print_words(Text(view.headline, style="bold"))
 
     def close(self) -> None:
         self._region.stop()
@@ -167,7 +186,8 @@ class LiveProgress:
             return
         mark, colour = self._symbols.marks[outcome], OUTCOMES[outcome].colour
         if outcome in {Outcome.FAILED, Outcome.UNKNOWN}:
-            self._say(event, outcome, style=colour, mark=mark)
+            # In one row: its cause is told in full at the end.
+            self._say(event, outcome, style=colour, mark=mark, in_one_row=True)
             return
         busy_s = self._busy_s.get(event.package, 0.0)
         line = self._name_line(event, colour, mark)
@@ -182,11 +202,18 @@ class LiveProgress:
         line = Text().append(f"{mark} ", style=style).append(visible(clip(str(event.package), 300)))
         return line.append(visible(version), style="dim")
 
-    def _say(self, event: Event, what: str, *, style: str, mark: str = "~") -> None:
+    def _say(
+        self, event: Event, what: str, *, style: str, mark: str = "~", in_one_row: bool = False
+    ) -> None:
         package = self._packages.get(event.package)
         detail = without_name(event.detail, package) if package else event.detail
         line = self._name_line(event, style, mark).append(f"  {what}", style=style)
-        self._region.say(line.append(visible(clip(f": {detail}" if detail else "", _MAX_CHARS))))
+        line.append(visible(clip(f": {detail}" if detail else "", _MAX_CHARS)))
+        more, (width, _) = self._symbols.more, self._size()
+        if in_one_row and line.cell_len > width:
+            line.truncate(width - len(more), overflow="crop")
+            line.append(more)
+        self._region.say(line)
 
     def _draw(self, width: int, height: int) -> RenderableType:
         below = [*self._draw_progress(width), *self._state_lines()]
@@ -198,20 +225,21 @@ class LiveProgress:
         now_s, rows = self._clock(), []
         for package, row in list(running.items())[:room]:
             if row.until_s is None:
-                rows.append((str(package), row.what, seconds(max(0.0, now_s - row.since_s))))
+                since = seconds(max(0.0, now_s - row.since_s))
+                rows.append((str(package), row.what, since, row.style))
             else:
                 wait = seconds(max(0.0, row.until_s - now_s))
-                rows.append((str(package), f"{row.what} {wait}", ""))
-        least = max((len(what) + len(since) for _, what, since in rows), default=0)
+                rows.append((str(package), f"{row.what} {wait}", "", row.style))
+        least = max((len(what) + len(since) for _, what, since, _ in rows), default=0)
         names = max(6, width - least - 6)  # beside the gaps
         table = Table.grid(padding=(0, 2, 0, 0))
         for justify in ("left", "left", "right"):
             table.add_column(no_wrap=True, overflow="crop", justify=justify)
-        for name, what, since in rows:
+        for name, what, since, style in rows:
             shown, more = visible(name), self._symbols.more
             if cell_len(shown) > names:
                 shown = set_cell_size(shown, names - len(more)) + more
-            table.add_row(Text(f"  {shown}", style="cyan"), Text(what), Text(since))
+            table.add_row(*(Text(cell, style=style) for cell in (f"  {shown}", what, since)))
         left = [Text(f"  and {len(running) - room} more")] if len(running) > room else []
         return Group(*([table] if running else []), *left, *below)
 
@@ -249,7 +277,7 @@ class LiveProgress:
             case "cancelling":
                 why, course = clip(cancel_reason(self._course), 100), self._course
                 if course.until_s is None:
-                    grace = "finishing what was begun"
+                    grace = "what is built goes out next time"
                 else:
                     left_s = self._turned_s + course.until_s - course.at_s - self._clock()
                     grace = f"{round(left_s)} s left" if left_s > 0 else "interrupting"
@@ -271,23 +299,46 @@ class LiveProgress:
             case "cancelling":
                 return ""
 
+    def _print_words(self, line: Text) -> None:
+        """Broken between words alone: a path that has no room in a row, or in none, stays whole."""
+        width, start = self._console.width, 0
+        for row in textwrap.wrap(
+            line.plain, width, break_long_words=False, break_on_hyphens=False
+        ) or [""]:
+            start = line.plain.index(row, start)
+            self._console.print(line[start : start + len(row)], soft_wrap=True)
+            start += len(row)
+
     def _print_results(self, rows: list[Row]) -> None:
-        if self._console.width < _LEAST_TABLE:
+        beside = sum(
+            max(map(cell_len, column))
+            for column in zip(
+                *((r.package, r.version, f"x {r.outcome}") for r in rows), strict=True
+            )
+        )
+        longest = max((cell_len(word) for row in rows for word in row.why.split()), default=0)
+        if self._console.width < max(_LEAST_TABLE, beside + 3 * _GAP + longest):
             for row in rows:
                 mark, colour = self._symbols.marks[row.outcome], OUTCOMES[row.outcome].colour
                 line = Text().append(f"{mark} ", style=colour)
                 line.append(f"{row.package} {row.version}".rstrip())
                 line.append(f" {row.outcome}", style=colour)
-                self._console.print(line.append(f": {row.why}" if row.why else ""))
+                self._print_words(line.append(f": {row.why}" if row.why else ""))
             return
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for heading in ("package", "version", "outcome", "why"):
-            table.add_column(heading, overflow="fold")
+        table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+        for heading in ("package", "version", "outcome"):
+            table.add_column(heading, no_wrap=True)
+        table.add_column("why")
         for row in rows:
             mark = self._symbols.marks[row.outcome]
             outcome = Text(f"{mark} {row.outcome}", style=OUTCOMES[row.outcome].colour)
             table.add_row(Text(row.package), Text(row.version), outcome, Text(row.why))
         self._console.print(table)
+
+
+def _style(event: Event) -> str:
+    """What is at work stands out from what waits, without colours too."""
+    return "dim" if event.detail and event.state == "waiting" else _STYLES.get(event.phase, "dim")
 
 
 class ProgressCounts:

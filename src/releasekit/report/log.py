@@ -40,7 +40,7 @@ _DOING: Final[Mapping[Phase, str]] = {
 # A pause that a reader would wonder about.
 LONG_S: Final = 5.0
 # So many logs are shown unfolded; those of more failures are folded where that can be done.
-_OPEN: Final = 5
+MOST_OPEN: Final = 5
 # A line of a build's output may be 64 KiB long; its log file has all of it.
 _MAX_CHARS: Final = 1_000
 _MAX_DETAIL_CHARS: Final = 500
@@ -109,9 +109,13 @@ class LogProgress:
                 self._on_started(event)
             case "ended":
                 self._on_ended(event)
+            case "waiting":
+                what = f"waiting for {event.detail}" if event.detail else ""
+                if event.phase is not None and event.package in self._at_work:
+                    self._at_work[event.package] = _Work(event.at_s, what or _DOING[event.phase])
             case "retrying":
                 self._on_retrying(event)
-            case _:
+            case "settled":
                 self._on_settled(event)
 
     def on_course(self, course: Course) -> None:
@@ -122,7 +126,7 @@ class LogProgress:
         self.close()
         self._print_gap()
         self._show_logs(report)
-        self._print(results_table(report))
+        self._print(results_table(report, verbose=self._verbose))
 
     def close(self) -> None:
         self._silence.end()
@@ -195,18 +199,11 @@ class LogProgress:
         self._say(event, f"{outcome}{took}{tries}", why, mark=self._marks[outcome])
 
     def _show_logs(self, report: Report) -> None:
-        """Unfolded, since a runner shows only the title of a group; each log once, though several
-        packages may have failed in one build.
-        """
-        logs: dict[tuple[str, ...], list[str]] = {}
-        for result in report.results:
-            if result.log and not result.outcome.done:
-                logs.setdefault(result.log, []).append(str(result.package.id))
-        for number, (log, names) in enumerate(logs.items()):
-            place = self._print_section if number < _OPEN else self._group
-            with place(f"Last lines of the log of {log_line(few(names))}"):
-                lines = (log_line(clip(line, _MAX_CHARS)) for line in log)
-                self._print("\n".join(f"  | {line}" for line in lines))
+        """Unfolded, since a runner shows only the title of a group."""
+        for number, (title, lines) in enumerate(failed_logs(report)):
+            place = self._print_section if number < MOST_OPEN else self._group
+            with place(title):
+                self._print("\n".join(lines))
 
     def _print_work(self, now_s: float) -> bool:
         """Prints what is in flight; False where nothing is."""
@@ -244,6 +241,23 @@ class LogProgress:
         self._print_gap()
 
 
+def failed_logs(report: Report) -> list[tuple[str, list[str]]]:
+    """A title and the last lines of each build that failed: once, though several packages may have
+    failed in it.
+    """
+    logs: dict[tuple[str, ...], list[str]] = {}
+    for result in report.results:
+        if result.log and not result.outcome.done:
+            logs.setdefault(result.log, []).append(str(result.package.id))
+    return [
+        (
+            f"Last lines of the log of {log_line(few(names))}",
+            [f"  | {log_line(clip(line, _MAX_CHARS))}" for line in log],
+        )
+        for log, names in logs.items()
+    ]
+
+
 def _attempt_text(event: Event) -> str:
     return f" (attempt {event.attempt})" if event.attempt > 1 else ""
 
@@ -257,7 +271,7 @@ def course_line(course: Course) -> str:
             return "paused: nothing new starts, what is in flight goes on; SIGUSR2 resumes it"
         case "cancelling":
             if course.until_s is None:
-                then = "nothing new starts, what is in flight is finished"
+                then = "what is in flight is finished, and what is built goes out next time"
             elif (left_s := course.until_s - course.at_s) > 0:
                 then = f"builds are interrupted, uploads in flight have {seconds(left_s)}"
             else:

@@ -13,7 +13,7 @@ from releasekit.model import Action, Outcome
 from releasekit.problems import mark
 from releasekit.report.remarks import lack_annotations, warning_annotations
 from releasekit.report.text import few, packages
-from releasekit.report.view import View
+from releasekit.report.view import View, what_to_do
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
 
@@ -253,6 +253,11 @@ def notices(
 
 def _result_annotations(results: Iterable[Result]) -> list[Annotation]:
     return [
-        (f"{result.package} {result.outcome}{mark(result.problem)}", result.reason)
-        for result in results
+        (
+            f"{each.package} {each.outcome}{mark(each.problem)}",
+            "\n".join(
+                filter(None, (each.reason, what_to_do(each), each.problem and each.problem.url))
+            ),
+        )
+        for each in results
     ]

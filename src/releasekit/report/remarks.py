@@ -162,7 +162,7 @@ def lack_annotations(lacking: Iterable[Lack]) -> list[tuple[str, str]]:
     return [
         (
             f"{lack.words}: {_few_names(lack.names)}{mark(lack.problem)}",
-            ". ".join(filter(None, (lack.note, lack.advice))),
+            "\n".join(filter(None, (lack.note, lack.advice, lack.problem and lack.problem.url))),
         )
         for lack in lacking
     ]

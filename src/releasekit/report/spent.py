@@ -33,6 +33,7 @@ WORDS: Final[Mapping[Work | Wait, str]] = {
 }
 # Less would read "0.0 s".
 LEAST_S: Final = 0.05
+_MATTERS: Final = 0.1
 _MAX_LINE: Final = 1_000
 _WAITED_FOR: Final[Mapping[Wait, str]] = {"slot": "a slot", "build-slot": "a slot to build in"}
 
@@ -57,11 +58,20 @@ def spent_section(spent: RunSpent | None) -> list[str]:
     return ["### What the run spent", "", *(part for line in lines for part in (line, ""))]
 
 
-def spent_line(spent: RunSpent | None) -> list[str]:
-    """One line of a log, or none."""
+def was_held_up(spent: RunSpent | None, duration_s: float) -> bool:
+    """Whether pauses that servers asked for, or that came after failures, made a tenth of the time
+    that the run took.
+    """
+    chain = spent.chain if spent else ()
+    paused_s = sum(step.lasted_s for step in chain if step.what in {"rate-limit", "retry"})
+    return paused_s > 0 and paused_s >= _MATTERS * duration_s
+
+
+def spent_line(spent: RunSpent | None, duration_s: float) -> list[str]:
+    """One line of a log, or none: what the run took, then what all packages together spent."""
     if spent is None or not (told := totals(spent.total)):
         return []
-    return [log_line(f"spent: {' '.join(told)}")]
+    return [log_line(f"spent: {seconds(duration_s)} in all. {' '.join(told)}")]
 
 
 def package_words(spent: Spent | None) -> str:

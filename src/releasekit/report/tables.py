@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from releasekit.model import Outcome
+from releasekit.problems import Problem
 from releasekit.report.remarks import hint_lines, signed_line, tagged_lines, warning_table
-from releasekit.report.spent import spent_line
+from releasekit.report.spent import spent_line, was_held_up
 from releasekit.report.text import columns, few
 from releasekit.report.view import View
 from releasekit.text.escape import clip, log_line
@@ -15,12 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from releasekit.model import Report
-    from releasekit.problems import Problem
 
 _FEW: Final = 3
 
 
-def results_table(report: Report) -> str:
+def results_table(report: Report, *, verbose: bool = False) -> str:
     """Plain text, for a log. A thousand packages may have been there already: more than a few share
     one line.
     """
@@ -39,12 +39,15 @@ def results_table(report: Report) -> str:
     lines = columns([("package", "version", "outcome", "why"), *rows]) if rows else []
     if counted:
         lines.append(log_line(f"already published ({len(kept)}): {few([*map(str, kept)], _FEW)}"))
-    return "\n".join([*lines, *([""] if lines else []), *remarks(view), view.headline])
+    return "\n".join(
+        [*lines, *([""] if lines else []), *remarks(view, verbose=verbose), view.headline]
+    )
 
 
-def remarks(view: View) -> list[str]:
+def remarks(view: View, *, verbose: bool = False) -> list[str]:
     """Below the results: warnings, what a dry run would have uploaded, what to do about failures,
-    what builds were kept from, what was signed, and what was tagged and announced.
+    what was signed, and what was tagged and announced. What builds were kept from stands there
+    where one has failed, which may be why; and what the run spent, where pauses made it long.
     """
     report = view.report
     files = []
@@ -54,18 +57,30 @@ def remarks(view: View) -> list[str]:
             alone = file.path.stem == result.package.version
             name = f"{result.package.id.name} {file.filename}" if alone else file.filename
             files.append((name, f"{file.size} bytes", f"sha256:{file.sha256}"))
+    # What a blocked package needs has a line of its own.
     hints = hint_lines(
-        (str(each.package.id), each.hint, each.problem) for each in view.failures_first
+        (str(each.package.id), each.hint, each.problem)
+        for each in view.failures_first
+        if each.problem is not Problem.BLOCKED
     )
+    a_build_failed = any(each.log and not each.outcome.done for each in report.results)
     staged = view.counts[Outcome.STAGED]
     return [
         *warning_table((result.package, result.warnings) for result in report.results),
         *(["would be uploaded:", *columns(files), ""] if files else []),
         *([*hints, ""] if hints else []),
         *(["review and approve what is staged: releasekit approve", ""] if staged else []),
-        *([log_line(f"builds: {report.builds}")] if report.builds else []),
+        *(
+            [log_line(f"builds: {report.builds}")]
+            if report.builds and (verbose or a_build_failed)
+            else []
+        ),
         *signed_line(report),
-        *spent_line(report.spent),
+        *(
+            spent_line(report.spent, report.duration_s)
+            if verbose or was_held_up(report.spent, report.duration_s)
+            else []
+        ),
         *tagged_lines(report.results),
     ]
 

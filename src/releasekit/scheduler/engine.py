@@ -127,6 +127,7 @@ class Scheduler(Generic[K]):
         retry_base_delay: float = 1.0,
         task_timeout: float | Mapping[str, float | None] | None = 600.0,
         durations: Mapping[K, float] | None = None,
+        preparing: Collection[str] = (),
         completing: Collection[str] = (),
         sequential: bool = False,
         patience: WaitBudget = PATIENT,
@@ -135,9 +136,10 @@ class Scheduler(Generic[K]):
     ) -> Self:
         """Several lanes, each with its own limit (None: no limit), retries and time-out.
 
-        Tasks of the lanes `completing` complete what the tasks before them have begun, even after
-        `cancel`. When `sequential`, there is one slot for all lanes; it goes to the first of
-        `tasks` that may start, and a task that backs off keeps it.
+        Tasks of the lanes `preparing` prepare the tasks after them, and come last once none of
+        these can start. Tasks of the lanes `completing` complete what the tasks before them have
+        begun, even after `cancel`. When `sequential`, there is one slot for all lanes; it goes to
+        the first of `tasks` that may start, and a task that backs off keeps it.
 
         Only PackageError ends a task: Transient is retried, Undecided makes it `unknown`, every
         other one `failed`. Anything else that is raised is a bug, ends the run, and is raised by
@@ -162,6 +164,7 @@ class Scheduler(Generic[K]):
         frontier = Frontier(
             (estimates.weigh(by_name[name]) for name in order),
             lanes=lanes,
+            preparing=preparing,
             completing=completing,
             sequential=sequential,
         )
@@ -255,6 +258,11 @@ class Scheduler(Generic[K]):
             self._reasons.errors.pop(name, None)
             self._report(settled)
             self._interrupt(name, "done elsewhere")
+
+    def free_slot(self, name: K) -> None:
+        """The running attempt at it goes on without its slot, which another task may take."""
+        self._frontier.free_slot(name)
+        self._advance()
 
     def add_package(self, name: K, deps: Collection[K] = ()) -> None:
         """May be called at any moment before the end of the run. Raises UnknownDependency unless

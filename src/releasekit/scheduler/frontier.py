@@ -26,8 +26,9 @@ BLOCKING = frozenset({Outcome.FAILED, Outcome.UNKNOWN, Outcome.BLOCKED})
 class Task(Generic[K]):
     """`after` names the tasks that must be done first; `weight` is in any unit, usually seconds.
 
-    A task takes a slot of its `lane` while an attempt at it runs, and at no other time. Tasks of
-    one `group` go one at a time once an attempt has failed because of others beside it.
+    A task takes a slot of its `lane` while an attempt at it runs, or until that frees it, and at no
+    other time. Tasks of one `group` go one at a time once an attempt has failed because of others
+    beside it.
     """
 
     name: K
@@ -83,7 +84,8 @@ class _Node(Generic[K]):
         self.rank = rank  # dependencies have smaller ranks
         self.dependents: list[_Node[K]] | None = None  # most have none, in a large graph
         self.unmet = 0
-        self.remaining = task.weight  # the longest path from its start to the end of the run
+        # The longest path from its start to the end of the run; -inf where it prepares nothing.
+        self.remaining = task.weight
         self.state = PENDING
         self.leaving = False  # removed while running: settles when its attempt has ended
         self.bars = False  # removed, and its dependents with it
@@ -94,9 +96,10 @@ class Frontier(Generic[K]):
 
     Methods that may end tasks return the names they settled, in the order they did. `tasks` have
     dependencies first, as in `DependencyGraph.order`; `done` are those that need no attempt. Tasks
-    of the lanes `completing` complete what the tasks before them have begun. When `sequential`,
-    there is one slot for all lanes, `tasks` get it in their order, and a task that backs off keeps
-    it.
+    of the lanes `preparing` prepare the tasks after them, and come last once none of these can
+    start. Tasks of the lanes `completing` complete what the tasks before them have begun. When
+    `sequential`, there is one slot for all lanes, `tasks` get it in their order, and a task that
+    backs off keeps it.
     """
 
     def __init__(
@@ -105,11 +108,13 @@ class Frontier(Generic[K]):
         *,
         lanes: Mapping[str, int | None],
         done: Collection[K] = (),
+        preparing: Collection[str] = (),
         completing: Collection[str] = (),
         sequential: bool = False,
     ) -> None:
         self.paused = False
         self._stopping = False
+        self._preparing = frozenset(preparing)
         self._completing = frozenset(completing)
         self._sequential = sequential
         self._lanes = {
@@ -176,6 +181,10 @@ class Frontier(Generic[K]):
                     taken.append(name)
                     free -= 1
         return taken
+
+    def free_slot(self, name: K) -> None:
+        """Its attempt goes on without a slot."""
+        self._leave_slot(name)
 
     def give_back(self, name: K) -> list[K]:
         """Take the slot back: its attempt has not begun and is not going to now."""
@@ -378,10 +387,13 @@ class Frontier(Generic[K]):
         return False
 
     def _longest_from(self, node: _Node[K]) -> float:
+        unsettled = [d.remaining for d in node.dependents or () if d.state is not SETTLED]
+        longest = max(unsettled, default=-math.inf)
+        if node.lane.name in self._preparing and longest == -math.inf:
+            return longest
         if self._sequential:
             return -node.rank
-        unsettled = [d.remaining for d in node.dependents or () if d.state is not SETTLED]
-        return node.weight + max(unsettled, default=0.0)
+        return node.weight + max(longest, 0.0)
 
     def _reprioritise(self, nodes: Iterable[_Node[K]]) -> None:
         """The paths behind `nodes` changed: recompute, each node once, dependents first."""

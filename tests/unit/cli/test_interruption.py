@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import termios
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -14,6 +15,7 @@ from releasekit.__main__ import main
 from releasekit.cli.interruption import SIGNALS, Interruption
 from releasekit.errors import INTERRUPTED
 from releasekit.release.release import CANCEL_GRACE_S
+from unit.scheduler.test_controls import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +39,11 @@ def signals() -> Iterator[None]:
 class FakeRelease:
     def __init__(self) -> None:
         self.stops: list[tuple[str, float | None]] = []
+        self.pauses = 0
         self.heard = asyncio.Event()
+
+    def pause(self) -> None:
+        self.pauses += 1
 
     def stop(self, reason: str, *, grace_s: float | None = None) -> None:
         self.stops.append((reason, grace_s))
@@ -121,6 +127,38 @@ def test_the_key_lets_what_is_in_flight_end_and_is_stricter_each_time() -> None:
     asyncio.run(command())
     assert {reason for reason, _ in release.stops} == {"cancelled by the key q"}
     assert [grace_s for _, grace_s in release.stops] == [None, CANCEL_GRACE_S, 0.0, 0.0]
+
+
+def test_keys_are_heard_before_there_is_a_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R10: p pauses it as soon as there is one, q ends what plans it; neither shows on the screen.
+    By then a Ctrl-C is one, by name.
+    """
+    release = FakeRelease()
+
+    class Planning(Interruption):
+        def pause(self) -> None:
+            super().pause()
+            release.heard.set()
+
+    async def command(keyboard: int) -> None:
+        with Planning(keys=True) as interruption:
+            os.write(keyboard, b"p")
+            await release.heard.wait()
+            interruption.ends(cast("ReleaseRun", release))
+            assert release.pauses == 1
+            release.heard.clear()
+            os.kill(os.getpid(), signal.SIGINT)
+            await release.heard.wait()
+        with Interruption(keys=True):
+            os.write(keyboard, b"q")
+            await asyncio.Event().wait()
+
+    with terminal(monkeypatch) as (keyboard, screen):
+        before = termios.tcgetattr(screen)
+        with pytest.raises(asyncio.CancelledError, match="cancelled by the key q"):
+            asyncio.run(command(keyboard))
+        assert termios.tcgetattr(screen) == before
+    assert release.stops == [("cancelled by Ctrl-C", CANCEL_GRACE_S)]
 
 
 def test_a_signal_after_the_key_is_a_first_signal() -> None:

@@ -196,19 +196,24 @@ def test_a_registry_that_is_left_alone_is_asked_nothing() -> None:
 
 def test_the_time_until_a_turn_comes_is_a_pause() -> None:
     pauses: list[Pause] = []
+    told: list[tuple[float, str | None]] = []
 
     async def main() -> None:
-        lock = asyncio.Lock()
+        lock, clock = asyncio.Lock(), asyncio.get_running_loop().time
+
+        def tell(cause: str | None, what: str) -> None:
+            told.append((clock(), cause and what))
 
         async def hold(seconds: float) -> None:
-            with record_pauses(pauses):
-                async with wait_for_turn(lock, "slot"):
+            with record_pauses(pauses, tell):
+                async with wait_for_turn(lock, "slot", "its turn"):
                     await asyncio.sleep(seconds)
 
         await gather_all([hold(3), hold(2)])
 
     virtual_time.run(main())
     assert pauses == [Pause("slot", 0, 0), Pause("slot", 0, 3)]
+    assert told == [(0, "its turn"), (0, None), (0, "its turn"), (3, None)]
 
 
 def test_outside_of_a_book_nothing_is_kept() -> None:

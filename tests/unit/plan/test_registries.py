@@ -9,7 +9,15 @@ import pytest
 
 from fakes import FakeRegistry, FakeWorkspace, package
 from releasekit.ecosystems.interface import Target
-from releasekit.errors import Denied, MissingCredentials, Rejected, Transient, UnnamedRegistry
+from releasekit.errors import (
+    Denied,
+    MissingCredentials,
+    Rejected,
+    ReleasekitError,
+    Transient,
+    UnnamedRegistry,
+    told_of,
+)
 from releasekit.model import PackageId, Published
 from releasekit.plan.registries import check_credentials, find_unnamed, look_up_all, refuse_unnamed
 
@@ -40,6 +48,11 @@ def looked_up(found: dict[str, Target], *, uploading: bool = True) -> None:
     asyncio.run(look_up_all(PACKAGES, found, uploading=uploading))
 
 
+def lines(error: ReleasekitError) -> list[tuple[str, str]]:
+    """What a person reads, each with what to do about it."""
+    return [(str(each), each.hint) for each in told_of(error)]
+
+
 def test_every_registry_that_refuses_to_be_read_is_named() -> None:
     """One run tells of all wrong tokens, each once; a registry that is down comes later."""
     found = targets(
@@ -49,21 +62,23 @@ def test_every_registry_that_refuses_to_be_read_is_named() -> None:
     )
     with pytest.raises(Denied) as caught:
         looked_up(found)
-    assert str(caught.value) == "cargo: HTTP 401; pypi: HTTP 403"
-    assert caught.value.hint == "Check CARGO. Check PYPI."
+    assert lines(caught.value) == [
+        ("cargo: HTTP 401", "Check CARGO."),
+        ("pypi: HTTP 403", "Check PYPI."),
+    ]
 
 
 def test_what_else_will_be_missing_is_named_with_it() -> None:
     full = {name: {"x": "sha256:00"} for name in "ab"}
-    wrong = Guarded(error=Denied("cargo: HTTP 401"))
     for npm, uploading, told in (
-        (FakeRegistry(url="npm", credentials=False), True, "cargo: HTTP 401; npm: no token"),
-        (FakeRegistry(url="npm", credentials=False), False, "cargo: HTTP 401"),
-        (FakeRegistry(url="npm", credentials=False, files=full), True, "cargo: HTTP 401"),
+        (FakeRegistry(url="npm", credentials=False), True, ["npm: no token"]),
+        (FakeRegistry(url="npm", credentials=False), False, []),
+        (FakeRegistry(url="npm", credentials=False, files=full), True, []),
     ):
+        wrong = Guarded(error=Denied("cargo: HTTP 401"))
         with pytest.raises(Denied) as caught:
             looked_up(targets(cargo=wrong, npm=npm), uploading=uploading)
-        assert str(caught.value) == told
+        assert [message for message, _ in lines(caught.value)] == ["cargo: HTTP 401", *told]
 
 
 def test_one_error_comes_out_as_it_is() -> None:
@@ -77,7 +92,7 @@ def test_every_missing_credential_is_named() -> None:
     found = targets(**{name: FakeRegistry(url=name, credentials=False) for name in NAMES})
     with pytest.raises(MissingCredentials) as caught:
         check_credentials({"pypi", "npm"}, found)
-    assert str(caught.value) == "npm: no token; pypi: no token"
+    assert lines(caught.value) == [("npm: no token", ""), ("pypi: no token", "")]
     check_credentials((), found)
 
 
@@ -97,6 +112,8 @@ def test_every_registry_that_nothing_names_is_named() -> None:
     assert list(unnamed) == ["npm", "pypi"]
     with pytest.raises(UnnamedRegistry) as caught:
         refuse_unnamed(unnamed)
-    assert str(caught.value) == "npm-registry names it; pypi-registry names it"
-    assert caught.value.hint == "Add npm. Add pypi."
+    assert lines(caught.value) == [
+        ("npm-registry names it", "Add npm."),
+        ("pypi-registry names it", "Add pypi."),
+    ]
     refuse_unnamed({})

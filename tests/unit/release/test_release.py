@@ -84,6 +84,19 @@ class Tidying(FakeWorkspace):
 
 
 @dataclass
+class Timed(FakeWorkspace):
+    """Builds take so many seconds each; what is not named takes none."""
+
+    lasts_s: Mapping[str, float] = field(default_factory=dict)
+
+    async def build(
+        self, packages: Sequence[Package], into: Callable[[Package], Path]
+    ) -> Mapping[PackageId, tuple[Artifact, ...] | BuildFailed]:
+        await asyncio.sleep(sum(self.lasts_s.get(each.id.name, 0.0) for each in packages))
+        return await super().build(packages, into)
+
+
+@dataclass
 class Line:
     """One run after another over the same state directory."""
 
@@ -594,7 +607,7 @@ def test_a_stop_lets_uploads_in_flight_end(line: Line) -> None:
     assert results["core"].outcome is Outcome.PUBLISHED
     assert (results["app"].outcome, results["app"].reason) == (
         Outcome.CANCELLED,
-        "cancelled by SIGINT",
+        "cancelled by SIGINT; it is built, and the next run uploads it",
     )
 
 
@@ -608,7 +621,7 @@ def test_a_stop_without_a_limit_publishes_what_is_in_flight(line: Line) -> None:
     (sent,) = line.registry.uploads
     assert results.pop(sent).outcome is Outcome.PUBLISHED
     assert {(result.outcome, result.reason) for result in results.values()} == {
-        (Outcome.CANCELLED, "cancelled by the key q")
+        (Outcome.CANCELLED, "cancelled by the key q; it is built, and the next run uploads it")
     }
 
 
@@ -656,6 +669,27 @@ def test_a_run_that_is_cancelled_from_outside_says_so(line: Line) -> None:
         line.run(plan(CORE))
     (result,) = releases[0].results()
     assert (result.outcome, result.reason) == (Outcome.CANCELLED, "cancelled by the caller")
+
+
+@pytest.mark.parametrize("builds", [1, 2])
+@pytest.mark.parametrize("uploads", [1, 5])
+def test_what_can_still_go_out_is_built_before_what_is_blocked(
+    line: Line, builds: int, uploads: int
+) -> None:
+    """R9: a blocked package is built all the same, for the next run, but keeps nobody waiting."""
+    blocked = [package(f"a{at}", "bad") for at in range(4)]
+    free = [package(f"z{at}") for at in range(4)]
+    lasts_s = {each.id.name: 10.0 for each in (*blocked, *free)} | {"bad": 1.0}
+    line.workspace = Timed(broken={"bad"}, lasts_s=lasts_s)
+    results = line.run(
+        plan(package("bad"), *blocked, *free), build_concurrency=builds, concurrency=uploads
+    )
+    assert {results[each.id.name].outcome for each in free} == {Outcome.PUBLISHED}
+    assert {results[each.id.name].outcome for each in blocked} == {Outcome.BLOCKED}
+    assert all(results[each.id.name].artifacts for each in blocked)
+    out_s = max(e.at_s for e in line.events if e.package.name[0] == "z" and e.state == "settled")
+    # One of the blocked has begun beside `bad`, where there is a second slot.
+    assert out_s == pytest.approx({1: 41.0, 2: 30.0}[builds], abs=0.1)
 
 
 @pytest.mark.parametrize("turn", range(2))

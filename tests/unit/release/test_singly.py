@@ -124,6 +124,6 @@ def test_what_one_tool_has_built_waits_for_no_slot(tmp_path: Path) -> None:
 
 def test_several_tools_take_slots_from_each_other(tmp_path: Path) -> None:
     made = plan(*map(package, "abcdefgh"))
-    workspace = Counting(tools=2)
+    workspace = Counting(tools=2, together=2)
     built(tmp_path, made, workspace, build_concurrency=2)
     assert workspace.most == 2

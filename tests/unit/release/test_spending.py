@@ -272,11 +272,17 @@ def test_the_summary_says_what_the_run_spent() -> None:
 
 
 def test_the_log_ends_with_it_in_one_line() -> None:
-    lines = results_table(replace(report(result("core")), spent=run_spent())).splitlines()
-    assert lines[-2] == (
-        "spent: 120 requests (1.2 MB sent, 310 kB received, 2 retries). At work for 41 s: building "
-        "28 s, uploading 13 s. Waited 1 min 0 s: for dependencies 1 min 0 s."
+    run = replace(report(result("core")), spent=run_spent(), duration_s=30.0)
+    line = (
+        "spent: 30 s in all. 120 requests (1.2 MB sent, 310 kB received, 2 retries). At work for "
+        "41 s: building 28 s, uploading 13 s. Waited 1 min 0 s: for dependencies 1 min 0 s."
     )
+    assert results_table(run, verbose=True).splitlines()[-2] == line
+    assert line not in results_table(run)
+    for paused_s, shown in ((3.0, True), (2.9, False)):  # a tenth of the run
+        pause = Step(package="npm:ui", what="rate-limit", lasted_s=paused_s)
+        held_up = replace(run, spent=replace(run_spent(), chain=(pause,)))
+        assert (line in results_table(held_up)) is shown
 
 
 def test_of_a_long_chain_both_ends_are_shown() -> None:
@@ -288,7 +294,7 @@ def test_of_a_long_chain_both_ends_are_shown() -> None:
 def test_nothing_is_said_of_nothing() -> None:
     for spent in (None, RunSpent(total=Spent())):
         assert spent_section(spent) == []
-        assert spent_line(spent) == []
+        assert spent_line(spent, 1.0) == []
     assert "spent" not in summary(report(result("core")))
 
 
@@ -301,7 +307,7 @@ def test_nothing_is_said_of_nothing() -> None:
     ],
 )
 def test_what_was_not_spent_is_not_told(spent: Spent, words: str) -> None:
-    assert spent_line(RunSpent(total=spent)) == [f"spent: {words}"]
+    assert spent_line(RunSpent(total=spent), 2.0) == [f"spent: 2.0 s in all. {words}"]
     assert spent_section(RunSpent(total=spent))[2:] == [words, ""]
 
 
@@ -315,7 +321,7 @@ def test_no_text_of_it_is_more_than_text(text: str) -> None:
     section = spent_section(told)
     assert len(section) == 8
     assert all("\n" not in line and len(line) < 10_000 for line in section)
-    (line,) = spent_line(told)
+    (line,) = spent_line(told, 1.0)
     assert line.isprintable()
 
 

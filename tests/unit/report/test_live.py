@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from processes import PATIENCE_S
 from releasekit.model import Action, Course, Event, Outcome, PackageId, Phase, Plan, PlannedPackage
 from releasekit.report.live import LiveProgress
-from sample_runs import hostile_text, mixed_plan, outcomes, package, partial_report, plan
+from sample_runs import (
+    hostile_text,
+    mixed_plan,
+    outcomes,
+    package,
+    partial_report,
+    plan,
+    report,
+    result,
+)
 from screens import Cutting, Terminal
 
 if TYPE_CHECKING:
@@ -44,7 +53,7 @@ class Screen:
 
     def event(
         self,
-        state: Literal["started", "ended", "retrying", "settled"],
+        state: Literal["started", "ended", "waiting", "retrying", "settled"],
         name: str = "http",
         *,
         phase: Phase | None = None,
@@ -116,6 +125,38 @@ def test_what_is_running_is_shown_and_how_far_it_is(screen: Screen) -> None:
     assert re.fullmatch(r"  pypi:app +build \(attempt 2\) +0\.0 s", app)
     assert re.fullmatch(r"░+ 0 of 3 packages, 4 s elapsed", bar)
     assert legend == "keys: p pause, q cancel"
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_what_waits_says_for_what_and_only_work_has_its_time(plain: bool) -> None:
+    """Colour and weight tell building, uploading and waiting apart; without colours, weight does.
+
+    https://no-color.org
+    """
+    screen = Screen(NO_COLOR="1" if plain else "")
+    screen.progress.begin(of("http", "app", "core"))
+    screen.event("started", phase="upload")
+    screen.event("started", "app", phase="build")
+    screen.event("waiting", phase="upload", detail="the upload before it")
+    screen.now_s += 7.5
+    screen.event("started", "core", phase="confirm")
+    *_, app, http, core, _, _ = screen.rows()
+    assert re.fullmatch(r"  pypi:app +build +7\.5 s", app)
+    assert re.fullmatch(r"  pypi:http +upload: waits for the upload before it +7\.5 s", http)
+    assert re.fullmatch(r"  pypi:core +confirm +0\.0 s", core)
+    before = len(screen.written)
+    screen.event("waiting", phase="upload")
+    assert any(re.fullmatch(r"  pypi:http +upload +0\.0 s", row) for row in screen.rows())
+    shown = screen.written[before:]
+    styles = {
+        what: re.search(rf"(?:\x1b\[([0-9;]*)m| ){what}", shown)
+        for what in ("build", "upload", "confirm")
+    }
+    assert {what: found[1] for what, found in styles.items() if found} == {
+        "build": None if plain else "36",
+        "upload": "1" if plain else "1;35",
+        "confirm": "2",
+    }
 
 
 def test_a_terminal_says_where_packages_go_before_the_first_ends(screen: Screen) -> None:
@@ -227,15 +268,15 @@ def test_a_cancellation_counts_down_and_what_is_in_flight_stays(screen: Screen) 
         screen.event("started", name, phase="upload")
     screen.course("cancelling", reason="cancelled by the key q")
     *_, state, legend = screen.rows()
-    assert state == "Cancelling, by the key q: finishing what was begun, 2 in flight"
+    assert state == "Cancelling, by the key q: what is built goes out next time, 2 in flight"
     assert legend == "keys: q again stops builds, uploads get 6 s"
-    screen.course("cancelling", reason="cancelled by SIGINT", until_s=6.0)
-    assert screen.rows()[-2] == "Cancelling, by SIGINT: 6 s left, 2 in flight"
+    screen.course("cancelling", reason="cancelled by Ctrl-C", until_s=6.0)
+    assert screen.rows()[-2] == "Cancelling, by Ctrl-C: 6 s left, 2 in flight"
     screen.now_s += 4
     screen.event("settled", "b", outcome=Outcome.PUBLISHED)
     *_, row, _, state, legend = screen.rows()
     assert "pypi:a  upload" in row
-    assert state == "Cancelling, by SIGINT: 2 s left, 1 in flight"
+    assert state == "Cancelling, by Ctrl-C: 2 s left, 1 in flight"
     assert legend == "keys: q again ends it at once"
     screen.course("cancelling", reason="cancelled by SIGTERM", until_s=4.0)
     assert screen.rows()[-1] == "Cancelling, by SIGTERM: interrupting, 1 in flight"
@@ -247,7 +288,9 @@ def test_a_cancellation_ends_a_pause(screen: Screen) -> None:
     screen.course("paused")
     screen.course("cancelling", reason="cancelled by the key q")
     rows = screen.rows()
-    assert rows[-2] == "Cancelling, by the key q: finishing what was begun, nothing in flight"
+    assert (
+        rows[-2] == "Cancelling, by the key q: what is built goes out next time, nothing in flight"
+    )
     assert not any("Resumed" in row for row in rows)
 
 
@@ -344,6 +387,32 @@ def test_the_terminal_ends_with_what_failed_hints_and_the_headline(screen: Scree
         "2 of 5 packages published, 1 already there, 1 failed, 1 blocked",
     ]
     assert sum("headline" in row or "2 of 5" in row for row in lines) == 1
+
+
+def test_the_end_of_a_failed_builds_log_is_shown_and_paths_stay_whole() -> None:
+    """What goes on in the next row is one word for who copies it; the cause is told once."""
+    path = f"/{'deep/' * 12}build-pypi-broken.log"
+    why = f"its build ended with 1: no {path}"
+    failed = result(
+        "broken",
+        Outcome.FAILED,
+        reason=why,
+        log=(f"Error: no {path}",),
+        hint=f"Read {path} first.",
+    )
+    for width, table in ((60, False), (80, False), (120, True)):
+        screen = Screen(width=width)
+        screen.progress.begin(of("broken"))
+        screen.event("settled", "broken", outcome=Outcome.FAILED, detail=why)
+        screen.progress.end(report(failed))
+        text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", screen.stream.getvalue())
+        lines = text.splitlines()
+        assert "Last lines of the log of pypi:broken" in lines
+        assert f"  | Error: no {path}" in lines
+        assert any(line.startswith("package") for line in lines) is table
+        assert text.count(path) == 3  # in the log, in the table, and in what to do
+        told = next(line for line in lines if "failed: its build" in line and "…" in line)
+        assert len(told.rstrip()) == width
 
 
 def test_a_narrow_terminal_gets_lines_in_place_of_a_table() -> None:

@@ -144,7 +144,6 @@ def test_the_whole_log_of_a_small_release_with_a_failure(bench: Bench) -> None:
         "fake:bad   1.0      failed             bad does not build",
         "",
         f"fake:bad: {AGAIN} {Problem.BUILD_FAILED.url}",
-        f"fake:held: Fix what it needs, then run the same command again. {Problem.BLOCKED.url}",
         "",
         "2 of 5 packages published, 1 already there, 1 failed, 1 blocked",
     ]
@@ -290,7 +289,7 @@ class Details(TypedDict, total=False):
 
 
 def event(
-    state: Literal["started", "ended", "retrying", "settled"],
+    state: Literal["started", "ended", "waiting", "retrying", "settled"],
     name: str = "http",
     **details: Unpack[Details],
 ) -> Event:
@@ -377,6 +376,20 @@ def test_one_log_is_shown_once_and_many_are_folded() -> None:
     ]
 
 
+def test_what_only_waits_is_not_called_an_upload() -> None:
+    stream = StringIO()
+    progress = LogProgress(stream)
+    progress.on_event(event("waiting", "http", phase="build", detail="the lock on Cargo.toml"))
+    progress.on_event(event("started", "http", phase="upload"))
+    progress.on_event(event("waiting", "http", phase="upload", detail="a rate limit"))
+    progress._print_work(45.0)
+    progress.on_event(event("waiting", "http", phase="upload"))
+    progress._print_work(50.0)
+    first, second = stream.getvalue().splitlines()
+    assert "still at work: pypi:http waiting for a rate limit for" in first
+    assert "still at work: pypi:http uploading for" in second
+
+
 def test_a_line_of_a_build_is_cut_where_nobody_reads_on() -> None:
     """R51: its log file has all of it."""
     stream = StringIO()
@@ -394,6 +407,8 @@ def test_nothing_in_the_log_is_a_command_to_the_runner(verbose: bool, text: str)
     progress.begin(a_plan(step(text, Action.PUBLISH, needs=(text,), reason=text)))
     for phase in ("build", "wait", "follow-up"):
         progress.on_event(event("started", text, phase=phase, detail=text))
+        progress.on_event(event("waiting", text, phase=phase, detail=text))
+        progress._print_work(60.0)
         progress.on_event(event("retrying", text, phase=phase, delay_s=60.0, detail=text))
         progress.on_event(event("ended", text, phase=phase, detail=text))
     progress.on_event(event("settled", text, outcome=Outcome.UNKNOWN, detail=text))
@@ -414,7 +429,10 @@ def test_nothing_in_the_log_is_a_command_to_the_runner(verbose: bool, text: str)
         (Course(name="running", at_s=1.25), "resumed"),
         (
             Course(name="cancelling", at_s=1.25, reason="cancelled by the key q"),
-            "cancelling, by the key q: nothing new starts, what is in flight is finished",
+            (
+                "cancelling, by the key q: what is in flight is finished, and what is built goes "
+                "out next time"
+            ),
         ),
         (
             Course(name="cancelling", at_s=1.25, reason="cancelled by SIGINT", until_s=7.25),

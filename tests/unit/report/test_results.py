@@ -309,7 +309,11 @@ def test_what_builds_were_kept_from_is_told_everywhere() -> None:
     joined = join(mixed)
     assert joined.builds == "not; sandboxed (Landlock 7)"
     assert "builds: not; sandboxed (Landlock 7)" in unescape(summary(joined))
-    assert "builds: not; sandboxed (Landlock 7)" in results_table(joined).splitlines()
+    told = "builds: not; sandboxed (Landlock 7)"
+    assert told in results_table(joined, verbose=True).splitlines()
+    assert told not in results_table(joined)
+    failed = replace(joined, results=(result("core", Outcome.FAILED, log=("no",)),))
+    assert told in results_table(failed).splitlines()  # it may be why
 
 
 def test_earlier_versions_did_not_tell_it() -> None:

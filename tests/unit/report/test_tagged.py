@@ -155,7 +155,9 @@ def test_annotations_are_errors_for_what_is_wrong() -> None:
         ("notice", "1 release is foreign: b-v1.0.0"),
     ]
     texts = [text for _, notes in notices(run) for _, text in notes]
-    assert texts[2] == "the release is owed. Give the job `contents: write`."
+    assert texts[2] == (
+        f"the release is owed\nGive the job `contents: write`.\n{Problem.PACKAGE.url}"
+    )
 
 
 def test_the_summary_leads_to_tags_and_releases() -> None:
