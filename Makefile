@@ -22,14 +22,15 @@ help: ## list the targets
 DEMO :=
 DEMO += npm|npm|9|
 DEMO += cargo|cargo|1.90|pypi:acme-measure
-DEMO += go|git|2|npm:@acme/cli
+DEMO += go|go|1.21|npm:@acme/cli
 DEMO += maven|mvn|3|
 # demo:end
 
 demo: ## publish examples/polyglot into build/demo-registry, as far as its tools are here
 	@chosen=pypi; behind=; for row in $(foreach row,$(DEMO),'$(row)'); do \
 		IFS='|' read -r ecosystem tool wanted follower <<<"$$row"; \
-		version=$$({ $$tool --version | grep -Eo '[0-9]+\.[0-9.]+' | head -n 1; } 2>/dev/null); \
+		version=$$({ { $$tool --version || $$tool version; } | grep -Eo '[0-9]+\.[0-9.]+' | head -n 1; } \
+			2>/dev/null); \
 		if [[ $$version ]] && sort -VC <<<"$$wanted"$$'\n'"$$version"; then chosen+=,$$ecosystem; else \
 			behind+=$${follower:+,$$follower}; \
 			echo "without $$ecosystem$${follower:+ and $$follower}: it takes $$tool $$wanted or later," \

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import platform
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -254,9 +254,9 @@ async def _describe_packer(ecosystem: EcosystemDeclaration, root: Path, services
     if ecosystem.tool is None:
         return f"Python {platform.python_version()}"
     program = ecosystem.tool.program
-    try:
-        done = await services.processes.run([program, "--version"], cwd=root, timeout_s=_PATIENCE_S)
-    except CommandFailed:  # as where a wrapper in the workspace takes its place
-        return program
-    found = _VERSION.search(done.stdout)
-    return f"{program} {found[0]}" if found else program
+    for asked in ("--version", "version"):  # the latter is Go's
+        with suppress(CommandFailed):  # as where a wrapper in the workspace takes its place
+            done = await services.processes.run([program, asked], cwd=root, timeout_s=_PATIENCE_S)
+            if found := _VERSION.search(done.stdout):
+                return f"{program} {found[0]}"
+    return program

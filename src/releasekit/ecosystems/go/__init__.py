@@ -73,6 +73,6 @@ DECLARATION: Final = EcosystemDeclaration(
         "https://proxy.golang.org shows them.",
         pushes=True,
     ),
-    tool=Tool(program="git", version="2", followers=("npm:@acme/cli",)),
+    tool=Tool(program="go", version="1.21", followers=("npm:@acme/cli",)),
     manifests=Manifests(names=("go.work", "go.mod"), workspaces="", packages=""),
 )
