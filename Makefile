@@ -79,7 +79,7 @@ lint: .venv ## ruff; linters of scripts, workflows and lock files
 types: .venv ## mypy
 	$(BIN)/mypy
 
-pictures: .venv ## draw docs/pictures anew; those of a browser take chromium and npm
+pictures: site ## draw docs/pictures anew; those of a browser take chromium and npm
 	PYTHONPATH=docs $(BIN)/uv run --frozen --group pictures python -m make_pictures
 
 act: .venv ## run the action in a real workflow, and show its outputs and summary

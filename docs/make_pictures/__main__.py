@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DOCS: Final = Path(__file__).resolve().parents[1]
 PICTURES: Final = DOCS / "pictures"
-PAGES: Final = DOCS.parent / "build" / "pictures"
+BUILD: Final = DOCS.parent / "build"
 
 
 def drawn() -> Iterator[tuple[Path, bytes]]:
@@ -38,7 +38,7 @@ def shown() -> Iterator[tuple[Path, bytes]]:
     if chromium.program() is None:
         print("left alone, without chromium: the pictures of summaries and of report pages")
         return
-    for name, png in screenshots.taken(PAGES):
+    for name, png in screenshots.taken(BUILD / "pictures", BUILD / "site" / "index.html"):
         yield PICTURES / name, png
 
 

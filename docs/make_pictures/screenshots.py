@@ -1,4 +1,4 @@
-"""Pictures of what is shown in a browser: job summaries, and report pages."""
+"""Pictures of what is shown in a browser: job summaries, report pages, and the documentation."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ _PHONE: Final = (390, 844)
 _PAPER: Final = (700, 1_000)
 
 
-def taken(pages: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and PNGs; `pages` is where the pages go that they show."""
+def taken(pages: Path, site: Path) -> Iterator[tuple[str, bytes]]:
+    """Names and PNGs; `pages` is where the pages go that they show, and `site` the front page of
+    the documentation.
+    """
     pages.mkdir(parents=True, exist_ok=True)
     with chromium.browser() as browser:
         for size in SIZES:
@@ -44,6 +46,9 @@ def taken(pages: Path) -> Iterator[tuple[str, bytes]]:
         ):
             file = pages / f"{kind}.html"
             yield f"{file.stem}.png", show(browser, file, release(6), "light", window)
+        for name, theme, window in (("site", "light", _SCREEN), ("site-phone", "dark", _PHONE)):
+            with chromium.shown(browser, site, window, theme) as page:
+                yield f"{name}.png", chromium.picture(page, most_height=window[1])
 
 
 def _summary(

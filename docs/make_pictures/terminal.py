@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import pyte
@@ -32,7 +33,7 @@ from releasekit.model import (
 from releasekit.report.live import LiveProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from releasekit.model import Phase
 
@@ -70,23 +71,26 @@ _COLOURS: Final = {"brown": "yellow", "default": ""}
 def pictures() -> dict[str, str]:
     """The text of each file, by its name."""
     scenes = {"running": running, "paused": paused, "failed": failed, "cancelled": cancelled}
-    return {
-        f"terminal-{name}-{width}.svg": picture(name, scene, width)
+    files = {
+        f"terminal-{name}-{width}": picture(name, scene, width)
         for name, scene in scenes.items()
         for width in WIDTHS
     }
+    files["terminal-failed-80"] = picture("failed", failed, 80)
+    files["terminal-failed-80-plain"] = picture("failed", failed, 80, {"NO_COLOR": "1"})
+    return {f"{name}.svg": text for name, text in files.items()}
 
 
 class Stage:
     """A terminal with a release on it, and the release's clock."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, environment: Mapping[str, str]) -> None:
         self.now_s = 0.0
         self.width = width
         self.stream = _Terminal()
         self.progress = LiveProgress(
             self.stream,
-            {"TERM": "xterm-256color"},
+            {"TERM": "xterm-256color", **environment},
             keys=True,
             clock=lambda: self.now_s,
             size=lambda: (width, ROWS),
@@ -175,8 +179,13 @@ def failed(stage: Stage) -> None:
     stage.progress.end(_report())
 
 
-def picture(name: str, scene: Callable[[Stage], None], width: int) -> str:
-    stage = Stage(width)
+def picture(
+    name: str,
+    scene: Callable[[Stage], None],
+    width: int,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    stage = Stage(width, environment)
     scene(stage)
     screen = pyte.Screen(width, ROWS)
     pyte.Stream(screen).feed(stage.stream.getvalue().replace("\n", "\r\n"))
