@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter, defaultdict
+from contextvars import Context, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Generic, ParamSpec, Self, cast
 
@@ -60,6 +61,7 @@ class Scheduler(Generic[K]):
         self._observer = observer
         self._listens = controls
         self._publish: Callable[[K], Awaitable[object]] = _not_running
+        self._context = Context()
         self._group = Group(together=True)
         self._changed = asyncio.Event()
         self._unreported = list(frontier.outcomes)
@@ -179,6 +181,7 @@ class Scheduler(Generic[K]):
         if self._publish is not _not_running:
             raise RuntimeError("a Scheduler runs once")
         self._publish = publish_fn
+        self._context = copy_context()
         by_key = partial(self.cancel, reason="cancelled by the key q")
         keys = listening(pause=self.pause, resume=self.resume, cancel=by_key)
         try:
@@ -289,7 +292,8 @@ class Scheduler(Generic[K]):
         """Start what may start; called after every change that could allow it."""
         if self._group.is_open:
             for name in self._frontier.take():
-                _ = self._group.start(self._attempt(name))
+                # Nothing that the task has set which made room for this one, such as its locks.
+                _ = self._context.run(self._group.start, self._attempt(name))
             if self._frontier.finished:
                 self._changed.set()
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import httpx
@@ -576,6 +577,23 @@ def test_a_scheduler_runs_once() -> None:
 def lanes_of(*tasks: Task[str], **options: object) -> Scheduler[str]:
     lanes: dict[str, int | None] = {"build": 1, "upload": 1, "confirm": None}
     return Scheduler.from_tasks(tasks, lanes=lanes, **options)  # type: ignore[arg-type]
+
+
+def test_a_slot_that_is_freed_goes_to_a_task_that_knows_nothing_of_the_one_before() -> None:
+    """R3"""
+    scheduler = lanes_of(Task("a", "build"), Task("b", "build"))
+    holder = ContextVar("holder", default="nobody")
+    seen: list[str] = []
+
+    async def publish(name: str) -> None:
+        seen.append(holder.get())
+        holder.set(name)
+        scheduler.free_slot(name)
+        await asyncio.sleep(1)
+
+    result, took_s = outcome(scheduler, publish)
+    assert (result.published, took_s) == (["a", "b"], 1)
+    assert seen == ["nobody", "nobody"]
 
 
 def test_bugs_end_the_run_and_come_out_as_they_are() -> None:
