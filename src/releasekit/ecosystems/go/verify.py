@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -77,7 +78,8 @@ class Verifier:
         ]
         text = "\n".join([mod, *lines])
         log = self.logs.fresh("build", package.id)
-        argv = ["go", "build", "-mod=readonly", "./..."]
+        # Of a single program, go writes the executable here, unless something else has its name.
+        argv = ["go", "build", "-mod=readonly", "-o", os.devnull, "./..."]
         try:
             await asyncio.to_thread(durable.replace, place / "go.mod", text.encode())
             await self.processes.run(argv, cwd=place, env=self.environment, log=log.path)

@@ -1,0 +1,69 @@
+"""What the go command is told to build, by a program that writes that down in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from releasekit.ecosystems.go.verify import Verifier
+from releasekit.host.process import Processes
+from releasekit.model import Package, PackageId
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GO = '#!/bin/sh\nprintf "%s\\n" "$@" > "$HOME/argv"\ncat go.mod > "$HOME/go.mod"\n'
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "go").write_text(GO)
+    (tmp_path / "bin" / "go").chmod(0o755)
+    return tmp_path
+
+
+def verify(home: Path, mod: str, *beside: str) -> tuple[list[str], str]:
+    """The arguments of go, and the go.mod that it found."""
+
+    async def main() -> None:
+        environment = {"PATH": f"{home / 'bin'}{os.pathsep}/usr/bin:/bin", "HOME": str(home)}
+        config = fakes.config(home)
+        async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
+            verifier = Verifier(
+                processes=processes,
+                logs=fakes.services(config, processes).logs,
+                directory=home / "modules",
+                environment={},
+            )
+            for name in ("app", *beside):
+                packed = io.BytesIO()
+                with zipfile.ZipFile(packed, "w") as archive:
+                    archive.writestr(f"acme.example/{name}@v1.0.0/go.mod", "")
+                verifier.unpack(packed.getvalue())
+            package = Package(
+                id=PackageId("go", "acme.example/app"),
+                version="v1.0.0",
+                directory=home,
+                manifest=home / "go.mod",
+            )
+            others = [(f"acme.example/{name}", "v1.0.0") for name in beside]
+            assert await verifier.build(package, mod, others) is None
+
+    (home / "modules").mkdir()
+    asyncio.run(main())
+    return (home / "argv").read_text().splitlines(), (home / "go.mod").read_text()
+
+
+def test_no_program_is_written_where_a_module_has_something_of_its_name(home: Path) -> None:
+    """With one package alone, a program, go would write that beside go.mod, and refuses to where a
+    directory or a script is called so.
+    """
+    argv, _ = verify(home, "module acme.example/app\n")
+    assert argv == ["build", "-mod=readonly", "-o", os.devnull, "./..."]
