@@ -6,11 +6,14 @@ import asyncio
 import io
 import os
 import zipfile
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 import fakes
+from releasekit.ecosystems.go import Options
+from releasekit.ecosystems.go.target import Go
 from releasekit.ecosystems.go.verify import Verifier
 from releasekit.host.process import Processes
 from releasekit.model import Package, PackageId
@@ -67,3 +70,31 @@ def test_no_program_is_written_where_a_module_has_something_of_its_name(home: Pa
     """
     argv, _ = verify(home, "module acme.example/app\n")
     assert argv == ["build", "-mod=readonly", "-o", os.devnull, "./..."]
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("https://proxy.example", "file:///registry,https://proxy.example"),
+        (
+            "https://me:hunter2@proxy.example",
+            "file:///registry,https://proxy.golang.org,direct",
+        ),
+    ],
+)
+def test_no_build_gets_the_password_of_a_proxy(tmp_path: Path, given: str, asked: str) -> None:
+    async def main() -> None:
+        environment = {"GOPROXY": given}
+        async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
+            services = fakes.services(fakes.config(tmp_path), processes)
+            services = replace(services, environment=environment)
+            go = Go(Options(), services, absent, edits=True, proxy="file:///registry")
+            async with go.open_verifier() as verifier:
+                assert verifier is not None
+                assert verifier.environment["GOPROXY"] == asked
+
+    asyncio.run(main())
+
+
+async def absent(_package: Package) -> None:
+    return None

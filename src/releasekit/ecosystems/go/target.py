@@ -113,7 +113,7 @@ class Go:
             return
         environment = {"GOWORK": "off"}
         if self._proxy:
-            others = self.services.environment.get("GOPROXY") or _GOPROXY
+            others = self.processes.environment.get("GOPROXY") or _GOPROXY
             environment["GOPROXY"] = f"{self._proxy},{others}"
         async with scratch(self.processes.environment) as directory:
             yield Verifier(
