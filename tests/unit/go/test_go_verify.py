@@ -72,6 +72,15 @@ def test_no_program_is_written_where_a_module_has_something_of_its_name(home: Pa
     assert argv == ["build", "-mod=readonly", "-o", os.devnull, "./..."]
 
 
+def test_what_a_module_needs_only_through_another_is_found_beside_it(home: Path) -> None:
+    """Before Go 1.17, go.mod names what its packages import; with `pin: none`, nothing is added."""
+    mod = "module acme.example/app\n\nrequire acme.example/text v1.0.0\n"
+    _, found = verify(home, mod, "text", "core")
+    for name in ("core", "text"):
+        place = home / "modules" / "acme.example" / f"{name}@v1.0.0"
+        assert f'replace acme.example/{name} v1.0.0 => "{place}"\n' in found
+
+
 @pytest.mark.parametrize(
     ("given", "asked"),
     [

@@ -259,12 +259,13 @@ class ModuleBatch:
         self, verifier: Verifier, wanted: Mapping[str, Package]
     ) -> dict[PackageId, BuildFailed]:
         """The modules that do not compile, and those that need one of them."""
-        beside = [(path, self.packages[path].version) for path in self._built]
         broken: dict[PackageId, BuildFailed] = {}
         for path in [path for path in self._built if path in wanted]:
-            if failed := self._failed.intersection(self._find_needed(path)):
+            needed = self._find_needed(path)
+            if failed := self._failed.intersection(needed):
                 error: BuildFailed | None = _make_failure(path, min(failed))
             else:
+                beside = [(it, self.packages[it].version) for it in needed if it in self._built]
                 mod = self._built[path].manifests["go.mod"].decode()
                 error = await verifier.build(wanted[path], mod, beside)
             if error is not None:

@@ -12,7 +12,6 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.go import gomod
 from releasekit.ecosystems.shared.artifacts import no_place, write_new
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host import durable
@@ -67,14 +66,14 @@ class Verifier:
         self, package: Package, mod: str, beside: Collection[tuple[str, str]]
     ) -> BuildFailed | None:
         """Why the packages of a module do not build, leaving out tests, with `mod` as its published
-        go.mod. Those `beside` it, by path and version, are unpacked too.
+        go.mod. Those `beside` it, by path and version, are unpacked too: what it needs, directly or
+        not.
         """
         place = self._place(package.id.name, package.version)
-        required = {(need.path, need.version) for need in gomod.parse_mod(mod, "go.mod").requires}
         # Quoted, as a path may hold spaces. https://go.dev/ref/mod#go-mod-file-lexical
         lines = [
             f"replace {path} {version} => {json.dumps(str(self._place(path, version)))}\n"
-            for path, version in sorted(required & {*beside})
+            for path, version in beside
         ]
         text = "\n".join([mod, *lines])
         log = self.logs.fresh("build", package.id)
