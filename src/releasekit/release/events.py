@@ -58,6 +58,7 @@ class Events:
         self._why: dict[Node, str] = {}
         self.on_settled: Callable[[Node], None] = lambda _: None
         self._pauses: dict[Node, list[Pause]] = {}
+        self._at_work: set[Node] = set()
 
     def now_s(self) -> float:
         """Seconds since the run started."""
@@ -153,10 +154,17 @@ class Events:
     def attempt(self, node: Node) -> Iterator[None]:
         """What is asked in this block is asked for the task, and it is the task that pauses."""
         pauses = self._pauses.setdefault(node, [])
-        with attribute_to(node.package), record_pauses(pauses, partial(self._on_wait, node)):
-            yield
+        self._at_work.add(node)
+        try:
+            with attribute_to(node.package), record_pauses(pauses, partial(self._on_wait, node)):
+                yield
+        finally:
+            self._at_work.discard(node)
 
     def _on_wait(self, node: Node, cause: Wait | None, what: str) -> None:
+        """What an attempt has started may go on, and wait, when its package has come to its end."""
+        if node not in self._at_work:
+            return
         self._watch(
             Event(
                 package=node.package,

@@ -1,9 +1,16 @@
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, cast
+
 from fakes import package_id
-from releasekit.model import Node, Phase
-from releasekit.release.events import Waits
+from releasekit.http.traffic import record_wait
+from releasekit.model import Event, Node, Phase
+from releasekit.release.events import Events, Waits
 from releasekit.scheduler import Task
+
+if TYPE_CHECKING:
+    from releasekit.state.journal import Journal
 
 
 def node(phase: Phase, name: str) -> Node:
@@ -50,3 +57,26 @@ def test_after_a_pause_only_the_slot_is_left_to_wait_for() -> None:
     waits.paused(UPLOAD, 30.0)
     assert waits.why(UPLOAD, 30.0) == ""
     assert waits.why(UPLOAD, 32.0) == "it waited 2.0 s for a slot"
+
+
+def test_nobody_is_told_of_pauses_after_the_attempt() -> None:
+    """Its package may have come to its end, and would be shown as waiting from then on."""
+
+    async def main() -> list[str]:
+        seen: list[Event] = []
+        events, over = Events(cast("Journal", None), seen.append), asyncio.Event()
+
+        async def look() -> None:
+            await over.wait()
+            with record_wait("rate-limit"):
+                pass
+
+        with events.attempt(UPLOAD):
+            with record_wait("rate-limit"):
+                pass
+            looking = asyncio.ensure_future(look())
+        over.set()
+        await looking
+        return [event.detail for event in seen]
+
+    assert asyncio.run(main()) == ["a rate limit", ""]
