@@ -144,12 +144,14 @@ async def _examine_workspace(config: Config, session: Session, rows: list[Row]) 
     with _collecting(rows):
         await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
         session.actions.watch_files()  # build backends may have to tell versions
-        async with Group() as group:
-            config, survey, services = await open_workspace(group, config, session)
-            await _examine_git(config.root, services.processes, rows)
-            _examine_job(config, services, rows)
-            await _examine_packages(group, config, session, survey, services, rows)
-        session.actions.restore_files(for_good=True)
+        try:
+            async with Group() as group:
+                config, survey, services = await open_workspace(group, config, session)
+                await _examine_git(config.root, services.processes, rows)
+                _examine_job(config, services, rows)
+                await _examine_packages(group, config, session, survey, services, rows)
+        finally:
+            session.actions.restore_files(for_good=True)
 
 
 async def _examine_packages(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import platform
 import shutil
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
+from releasekit.errors import ConfigError
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -152,3 +154,26 @@ def test_a_closed_place_and_a_shallow_clone_are_told(
     assert f"{closed} [RK-322]" in said
     assert "to do  releasekit.toml: [npm] stage is 'so' [RK-201]" in said
     assert said.endswith("\n2 things to do\n")
+
+
+def test_a_reader_may_write_what_it_says_into_the_job_summary_whatever_it_found(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with `releasekit check | tee -a "$GITHUB_STEP_SUMMARY"`."""
+    summary = root.parent / "summary"
+
+    class Tee(io.StringIO):
+        def write(self, text: str) -> int:
+            with summary.open("a") as file:
+                return file.write(text)
+
+    async def open_workspace(*_: object) -> None:
+        raise ConfigError("no sandbox")
+
+    monkeypatch.setattr("releasekit.cli.check.open_workspace", open_workspace)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.setattr("sys.stdout", Tee())
+    assert main(["check", str(root)]) == 2
+    assert "to do  no sandbox" in summary.read_text()
+    assert "written during the release" not in capsys.readouterr().err
