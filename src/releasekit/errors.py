@@ -157,7 +157,7 @@ def map_all(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 
 def join_errors(errors: Sequence[E]) -> E:
-    """The first, which holds the others, of each message one: each is told in a line of its own."""
+    """The first, which holds the others without repeats: each is told in a line of its own."""
     found: dict[str, ReleasekitError] = {}
     for error in errors:
         told: list[ReleasekitError] = [error, *error.others]

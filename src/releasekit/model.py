@@ -216,6 +216,8 @@ class Action(StrEnum):
 
 # What sends something to a registry.
 SENT: Final = frozenset({Action.PUBLISH, Action.UPLOAD})
+# The reason of a package whose registry could not be asked.
+UNKNOWN: Final = "unknown whether it is published"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

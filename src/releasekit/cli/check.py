@@ -84,7 +84,8 @@ async def run(config: Config, session: Session) -> int:
             doctor.fix, config.state_directory, root=config.root, seal=seal
         )
         for finding in fixed:
-            print(f"fixed: {log_line(finding.message)}", file=session.out)
+            told = session.credentials.redact(f"fixed: {finding.message}")
+            print(log_line(told), file=session.out)
     found = await asyncio.to_thread(
         doctor.examine,
         config.state_directory,
@@ -108,7 +109,7 @@ async def run(config: Config, session: Session) -> int:
     to_do = [row for row in rows if row.code]
     shown = [row for row in rows if not row.code] + to_do
     for line in (*(line for row in shown for line in row.lines), *found.locks, *found.last_run):
-        print(session.credentials.redact(log_line(line)), file=session.out)
+        print(log_line(session.credentials.redact(line)), file=session.out)
     if config.mode == "check":
         verdict = f"{count_of(len(to_do), 'thing', 'things')} to do" if to_do else "nothing missing"
         print(verdict, file=session.out)

@@ -20,7 +20,7 @@ from releasekit.cli.session import (
     refuse_elsewhere,
 )
 from releasekit.config.locations import FILENAME
-from releasekit.errors import PathError, describe_os_error
+from releasekit.errors import ConfigError, PathError, describe_os_error
 from releasekit.graph import reachable
 from releasekit.host import durable
 from releasekit.host.files import read_text, repository_of
@@ -219,7 +219,10 @@ def _find_example(ecosystem: str, chosen: Sequence[Package]) -> str:
 def _place(path: Path, text: str, *, dry_run: bool) -> list[str]:
     """What happened to the file. What is there stays, be it a link that leads nowhere."""
     if os.path.lexists(path):
-        there = read_text(path, max_bytes=_MAX_BYTES)
+        try:
+            there = read_text(path, max_bytes=_MAX_BYTES)
+        except ConfigError as error:
+            return [f"{path} is there already, and stays as it is: {error}"]
         if there == text:
             return [f"{path} is there already"]
         pair = (there.splitlines(), text.splitlines())

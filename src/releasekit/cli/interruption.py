@@ -92,6 +92,10 @@ class Interruption:
             self._keys.enter_context(keys)
         return self
 
+    def ignore_keys(self) -> None:
+        """From now on: what follows a release can neither be paused nor be cut off in order."""
+        self._keys.close()
+
     def __exit__(self, *_: object) -> None:
         self._keys.close()
         if not self.happened or self._release is not None:

@@ -196,6 +196,7 @@ class Publishing:
             progress.begin(plan)
             interruption.ends(release)
             await release.run()
+            interruption.ignore_keys()
             statement = await signed
             results = await self._run_post_release(release, statement, told, progress)
         finally:

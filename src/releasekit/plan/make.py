@@ -22,6 +22,7 @@ from releasekit.http.origins import is_insecure
 from releasekit.model import (
     MAX_MANIFEST_BYTES,
     SENT,
+    UNKNOWN,
     Action,
     Artifact,
     Dependency,
@@ -79,7 +80,6 @@ class Survey:
 NO_SURVEY: Final = Survey({})
 # Actions that send the bytes of an earlier run, even if the registry shows none.
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
-_UNKNOWN: Final = "unknown whether it is published"
 # How many dependents a message names, which all go into `exclude-packages` with one.
 _NAMED: Final = 50
 
@@ -480,13 +480,14 @@ def plan_package(
     url: str,
     is_known: bool = True,
 ) -> PlannedPackage:
-    """What is to be done about a package; unless it `is_known` what its registry shows, the same as
-    if that were nothing.
+    """What is to be done about a package. Unless it `is_known` what its registry shows, nothing is
+    refused, and what is not there is as good a guess as any.
     """
     prebuilt = package.prebuilt
     action, reason = decide(published, entry, commit=commit, url=url, prebuilt=prebuilt)
-    if not is_known and action in SENT:
-        reason = _UNKNOWN
+    if not is_known and action in {*SENT, Action.REFUSE}:
+        action = Action.PUBLISH if action is Action.REFUSE else action
+        reason = UNKNOWN
     if action is Action.PUBLISH and prebuilt:
         reason += f"; {len(prebuilt)} file{'s' * (len(prebuilt) > 1)} from dist"
     return PlannedPackage(

@@ -17,6 +17,7 @@ from releasekit.errors import (
 from releasekit.graph import reachable
 from releasekit.model import (
     SENT,
+    UNKNOWN,
     Action,
     Artifact,
     Outcome,
@@ -256,7 +257,9 @@ def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Out
         return (ending[0], f"{ending[1]}; {_BUILT}") if run.waiting else ending
     if run.postponed and not run.artifacts:
         return Outcome.WOULD_PUBLISH, run.postponed
-    return (Outcome.WOULD_PUBLISH, _WOULD_BE_STAGED) if run.stages else DRY_RUN
+    reason = _WOULD_BE_STAGED if run.stages else DRY_RUN[1]
+    known = "" if run.planned.reason != UNKNOWN else f"; {UNKNOWN}"
+    return Outcome.WOULD_PUBLISH, f"{reason}{known}"
 
 
 def _seen(run: PackageRun) -> Ending:

@@ -116,7 +116,7 @@ class LiveProgress:
         self._counts.begin(plan)
         self._began_s = self._turned_s = self._clock()
         self._region.say(Text(plan_headline(plan)))
-        if line := destination_line(plan):
+        for line in filter(None, (destination_line(plan), *map(visible, plan.notes))):
             self._region.say(Text(line))
         self._region.start()
 

@@ -97,6 +97,11 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
     assert workflow.read_text() == before
     assert (root / "releasekit.toml").read_text() == "# mine\n"
 
+    workflow.unlink()
+    workflow.symlink_to("nowhere")
+    assert main(["init", str(root)]) == 0
+    assert f"{workflow} is there already, and stays as it is: " in capsys.readouterr().out
+
 
 @pytest.mark.parametrize(
     ("files", "tables"),

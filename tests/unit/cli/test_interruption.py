@@ -141,6 +141,7 @@ def test_keys_are_heard_before_there_is_a_release(monkeypatch: pytest.MonkeyPatc
             release.heard.set()
 
     async def command(keyboard: int) -> None:
+        before = termios.tcgetattr(screen)
         with Planning(keys=True) as interruption:
             os.write(keyboard, b"p")
             await release.heard.wait()
@@ -149,6 +150,9 @@ def test_keys_are_heard_before_there_is_a_release(monkeypatch: pytest.MonkeyPatc
             release.heard.clear()
             os.kill(os.getpid(), signal.SIGINT)
             await release.heard.wait()
+        with Interruption(keys=True) as interruption:
+            interruption.ignore_keys()
+            assert termios.tcgetattr(screen) == before
         with Interruption(keys=True):
             os.write(keyboard, b"q")
             await asyncio.Event().wait()

@@ -72,6 +72,14 @@ def test_no_program_is_written_where_a_module_has_something_of_its_name(home: Pa
     assert argv == ["build", "-mod=readonly", "-o", os.devnull, "./..."]
 
 
+def test_what_stands_beside_a_module_in_the_checkout_alone_keeps_it_from_being_built(
+    home: Path,
+) -> None:
+    """With `pin: none`, its go.mod still names a directory that its zip does not have."""
+    with pytest.raises(FileNotFoundError):  # go was not called
+        verify(home, "module acme.example/app\n\nreplace acme.example/core => ../core\n")
+
+
 def test_what_a_module_needs_only_through_another_is_found_beside_it(home: Path) -> None:
     """Before Go 1.17, go.mod names what its packages import; with `pin: none`, nothing is added."""
     mod = "module acme.example/app\n\nrequire acme.example/text v1.0.0\n"

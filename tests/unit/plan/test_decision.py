@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fakes import URL, artifact, package
-from releasekit.model import Action, Artifact, Published, Staged
+from releasekit.model import UNKNOWN, Action, Artifact, Published, Staged
 from releasekit.plan.decision import compare, decide
 from releasekit.plan.make import plan_package
 from releasekit.state.journal import HistoryEntry, Intent
@@ -48,6 +48,15 @@ def decided(
     published: Published | None, remembered: HistoryEntry | None, commit: str = COMMIT
 ) -> Action:
     return decide(published, remembered, commit=commit, url=URL)[0]
+
+
+def test_what_may_be_published_is_not_refused(built: tuple[Artifact, ...], tmp_path: Path) -> None:
+    """Where its registry could not be asked, it may show it whole."""
+    begun = entry(built, begun=True, commit="another")
+    ours = replace(package("a"), manifest=tmp_path / "a-1.0.whl")
+    assert plan_package(ours, None, begun, commit=COMMIT, url=URL).action is Action.REFUSE
+    planned = plan_package(ours, None, begun, commit=COMMIT, url=URL, is_known=False)
+    assert (planned.action, planned.reason) == (Action.PUBLISH, UNKNOWN)
 
 
 def test_nothing_anywhere_is_published() -> None:

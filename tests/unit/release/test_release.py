@@ -23,6 +23,7 @@ from fakes import (
 from releasekit.aio import uncancellable
 from releasekit.errors import CircuitOpen, Denied, Transient
 from releasekit.model import (
+    UNKNOWN,
     Action,
     Course,
     Dependency,
@@ -302,6 +303,8 @@ def test_a_dry_run_leaves_out_builds_that_need_a_release(line: Line) -> None:
         "broken": Outcome.FAILED,
     }
     assert results["ready"].reason == "built, and not uploaded: a dry run"
+    unknown = replace(made, packages=(replace(made.packages[1], reason=UNKNOWN),))
+    assert line.run(unknown, dry_run=True)["lone"].reason.endswith(f"a dry run; {UNKNOWN}")
     assert results["late"].reason == (
         "not built in a dry run, as it can be only once the registry has lone"
     )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -116,7 +117,8 @@ def screen() -> Iterator[Screen]:
 
 
 def test_what_is_running_is_shown_and_how_far_it_is(screen: Screen) -> None:
-    screen.progress.begin(mixed_plan())
+    screen.progress.begin(replace(mixed_plan(), notes=("npm: what is published is not known",)))
+    assert "npm: what is published is not known" in screen.rows()
     screen.event("started", phase="upload")
     screen.now_s += 4
     screen.event("started", "app", phase="build", attempt=2)

@@ -81,7 +81,7 @@ OTHER_BYTES: Final = (
 # https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/ops/cargo_package/mod.rs
 _UNVERIFIED: Final = "failed to verify package tarball"
 _NOT_COMPILED: Final = "it does not compile: "
-ELSEWHERE: Final = (
+VERIFY_OFF: Final = (
     "If it compiles for another machine or with other features only, `[cargo] verify = false` "
     "publishes it without."
 )
@@ -319,7 +319,7 @@ class Packager:
         elif "changed between lock files" in words:
             hint = OTHER_BYTES
         elif words.startswith(_NOT_COMPILED):
-            hint = f"{ELSEWHERE} {log.hint}"
+            hint = f"{VERIFY_OFF} {log.hint}"
         return BuildFailed(
             f"cargo:{name} could not be packaged: {words}",
             log=tuple(tail[-TAIL_LINES:]),

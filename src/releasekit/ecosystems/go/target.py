@@ -13,11 +13,12 @@ from releasekit.ecosystems.go.module_zip import packs
 from releasekit.ecosystems.go.registry import OFFICIAL, ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
-from releasekit.ecosystems.go.verify import NO_GO, Verifier
+from releasekit.ecosystems.go.verify import Verifier
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import BuildFailed
+from releasekit.errors import BuildFailed, ConfigError
 from releasekit.model import Action
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
     from releasekit.ecosystems.interface import Built, Into, Registry
-    from releasekit.errors import ConfigError
     from releasekit.model import Package, PackageId, PlannedPackage
 
 # https://go.dev/ref/mod#environment-variables
@@ -73,8 +73,14 @@ class GoTarget(Target):
             self.is_new = self._tags.is_new
 
     def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:
-        missing = self._go.options.verify and self._go.processes.which("go") is None
-        return NO_GO if missing else None
+        if not self._go.options.verify or self._go.processes.which("go") is not None:
+            return None
+        return ConfigError(
+            "go is not on PATH, and modules are built before their tags are pushed",
+            hint="Install Go (https://go.dev/dl/), or write `verify = false` below [go]: tags take "
+            "git alone.",
+            problem=Problem.TOOL_MISSING,
+        )
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         is_building = any(each.action is Action.PUBLISH for each in planned)

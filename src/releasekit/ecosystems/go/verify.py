@@ -1,5 +1,5 @@
-"""Whether modules build as those get them who check out their tags: each from its zip, with the
-modules of the same release beside it, which no proxy has yet.
+"""Whether modules build for those who require them: each from its zip, with the modules of the same
+release beside it, which no proxy has yet.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.go import gomod
 from releasekit.ecosystems.shared.artifacts import no_place, write_new
-from releasekit.errors import CommandFailed, ConfigError
+from releasekit.errors import CommandFailed
 from releasekit.host import durable
-from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -26,13 +26,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package
     from releasekit.state.run_logs import Logs
 
-NO_GO: Final = ConfigError(
-    "go is not on PATH, and modules are built before their tags are pushed",
-    hint="Install Go (https://go.dev/dl/), or write `verify = false` below [go]: tags take git "
-    "alone.",
-    problem=Problem.TOOL_MISSING,
-)
-ELSEWHERE: Final = (
+VERIFY_OFF: Final = (
     "If it builds only where this machine is not, or needs what go cannot download here, "
     "`[go] verify = false` publishes it without."
 )
@@ -69,6 +63,9 @@ class Verifier:
         go.mod. Those `beside` it, by path and version, are unpacked too: what it needs, directly or
         not.
         """
+        replaced = gomod.parse_mod(mod, "go.mod").replaces
+        if any(gomod.is_directory(each.target) for each in replaced):
+            return None  # with `pin: none`; its zip has no such directory, nor has a proxy's
         place = self._place(package.id.name, package.version)
         # Quoted, as a path may hold spaces. https://go.dev/ref/mod#go-mod-file-lexical
         lines = [
@@ -84,7 +81,7 @@ class Verifier:
             await self.processes.run(argv, cwd=place, env=self.environment, log=log.path)
         except CommandFailed as error:
             failed = log.failure(f"{package.id} does not build", error)
-            failed.hint = f"{ELSEWHERE} {failed.hint}"
+            failed.hint = f"{VERIFY_OFF} {failed.hint}"
             return failed
         except OSError as error:
             return no_place(error)

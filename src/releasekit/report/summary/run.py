@@ -122,7 +122,7 @@ def _alert(view: View) -> tuple[str, Alert, list[str]]:
     page, rest = trusted_page(view.report.run_url), "to finish: that uploads only what is missing."
     match view.verdict:
         case "success" if dry_run:
-            fine = "Nothing stands in the way. This was a dry run: no upload was made."
+            fine = "Everything was built. This was a dry run: no upload was made."
             return "✅", "TIP", [fine]
         case "success":
             return "✅", "TIP", ["Every package is on its registry."]
