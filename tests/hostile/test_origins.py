@@ -168,12 +168,14 @@ def test_without_a_credential_nothing_is_said_of_it(protocol: str, judge: Judge)
     )
 
 
-def test_one_message_names_every_registry(judge: Judge) -> None:
+def test_every_registry_is_named_with_its_cure(judge: Judge) -> None:
     pypi, npm = worlds.world("pypi"), worlds.world("npm")
     server = Seen(pypi)
     files: dict[str, str | bytes] = {f"w/{name}": data for name, data in npm.files.items()}
     files["w/releasekit.toml"] = settings(pypi) + settings(npm)
-    says = (rf"error: .*npm-registry {NOTE}.*pypi-registry {NOTE}", "Add `npm-.*Add `pypi-")
+    says = tuple(
+        rf"^error: .*{name}-registry {NOTE}.*\n +Add `{name}-registry: " for name in ("npm", "pypi")
+    )
     judge(case(server, "publish", code=2, files=files, says=says))
     assert server.asked == []
 

@@ -11,11 +11,10 @@ import pytest
 
 from releasekit.__main__ import main
 from releasekit.errors import PathError
-from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.provenance.conditions import NO_PERMISSION
 from releasekit.report.page import BEGINNING
-from releasekit.report.view import GENERAL, READ_ITS_LOG
+from releasekit.report.view import READ_ITS_LOG
 from workspaces import git, uv_workspace
 
 if TYPE_CHECKING:
@@ -121,14 +120,16 @@ def assert_whole_log(out: str) -> None:
         "::endgroup::",
         f"N s  ✗ pypi:demo-a 1.0.0  build failed in N s: {failed}",
         "N s  ✓ pypi:demo-c 1.0.0  published in N s",
-        f"::error title=pypi%3Ademo-a 1.0.0 failed [RK-101]::{failed}",
+        (
+            f"::error title=pypi%3Ademo-a 1.0.0 failed [RK-101]::{failed}%0A{READ_ITS_LOG}%0A"
+            f"{Problem.BUILD_FAILED.url}"
+        ),
         "Last lines of the log of pypi:demo-a",
         "package      version  outcome    why",
         "pypi:demo-c  1.0.0    published  uploaded, and the registry shows our bytes",
         "pypi:demo-b  1.0.0    blocked    needs pypi:demo-a, which failed",
         f"pypi:demo-a  1.0.0    failed     {failed}",
         where,
-        f"pypi:demo-b: {GENERAL[Outcome.BLOCKED]} {Problem.BLOCKED.url}",
         "1 of 3 packages published, 1 failed, 1 blocked",
     ]
     assert sum(line.startswith("to: dir:") for line in lines) == 1

@@ -152,7 +152,7 @@ def registry(value: str) -> Directory | Url:
             raise InvalidValue("has a query or a fragment; write the address up to its ? or #")
         return Url(text(value.removeprefix(_SPARSE)))
     if not value.startswith(_DIRECTORY) or value == _DIRECTORY:
-        raise InvalidValue("is neither a URL nor a directory; write https://… or dir:PATH")
+        raise InvalidValue("is neither an address nor dir:PATH; write https://… or dir:PATH")
     return Directory(Path(text(value.removeprefix(_DIRECTORY))))
 
 

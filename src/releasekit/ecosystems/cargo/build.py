@@ -82,8 +82,8 @@ OTHER_BYTES: Final = (
 _UNVERIFIED: Final = "failed to verify package tarball"
 _NOT_COMPILED: Final = "it does not compile: "
 VERIFY_OFF: Final = (
-    "If it compiles for another machine or with other features only, `[cargo] verify = false` "
-    "publishes it without."
+    "If it compiles on other machines or with other features only, `[cargo] verify = false` "
+    "publishes crates without compiling them."
 )
 METADATA: Final = (
     "Write it into [package], or into [workspace.package] and inherit it: "
@@ -319,7 +319,7 @@ class Packager:
         elif "changed between lock files" in words:
             hint = OTHER_BYTES
         elif words.startswith(_NOT_COMPILED):
-            hint = f"{VERIFY_OFF} {log.hint}"
+            hint = f"{log.hint} {VERIFY_OFF}"
         return BuildFailed(
             f"cargo:{name} could not be packaged: {words}",
             log=tuple(tail[-TAIL_LINES:]),

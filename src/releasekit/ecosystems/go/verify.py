@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from releasekit.state.run_logs import Logs
 
 VERIFY_OFF: Final = (
-    "If it builds only where this machine is not, or needs what go cannot download here, "
-    "`[go] verify = false` publishes it without."
+    "If it builds on other machines only, or needs what go cannot download here, `[go] verify = "
+    "false` publishes modules without building them."
 )
 
 
@@ -81,7 +81,7 @@ class Verifier:
             await self.processes.run(argv, cwd=place, env=self.environment, log=log.path)
         except CommandFailed as error:
             failed = log.failure(f"{package.id} does not build", error)
-            failed.hint = f"{VERIFY_OFF} {failed.hint}"
+            failed.hint = f"{failed.hint} {VERIFY_OFF}"
             return failed
         except OSError as error:
             return no_place(error)
