@@ -179,11 +179,17 @@ async def _examine_packages(
             unlisted = survey.describe_unlisted(
                 config.root, config.ecosystem_tables, about, targets
             )
+            for sentence in unlisted:
+                said, _, cure = sentence.partition("; ")
+                rows.append(Row(said=said, hint=cure))
             found = collect_packages(targets, config.root, about, unlisted)
             chosen = about.select({p.id: p for p in found if not p.unpublishable})
     for name, registry in registries.items():
         own = [package for package in chosen if package.id.ecosystem == name]
         if name in targets and not own:
+            for package in targets[name].workspace.packages[:1]:
+                why = package.unpublishable or "`packages` leaves it out"
+                rows.append(Row(said=f"{name}: nothing to publish", hint=f"{package.id}: {why}"))
             continue
         with _collecting(rows):
             if name in targets:

@@ -8,10 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from releasekit.config.file import MAX_BYTES
+from releasekit.config.locations import FILENAME
 from releasekit.ecosystems import folders
+from releasekit.ecosystems.shared.globs import Glob
 from releasekit.errors import ConfigError
-from releasekit.host.files import repository_of
+from releasekit.host.files import read_parsed, repository_of
 from releasekit.problems import Problem
+from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,14 +35,45 @@ def refuse_member(
     elif home and (end := Path(home).resolve()) in levels:
         levels = levels[: levels.index(end)]
     for name, ecosystem in ecosystems.items():
-        root = _find_root(directory, levels, ecosystem)
-        if root is not None:
-            raise ConfigError(
-                f"{directory} is a member of the {name} workspace {root}",
-                hint=f"Run in {root} (`working-directory`), and choose packages with `packages` "
-                "if not all of them are meant.",
-                problem=Problem.INSIDE_WORKSPACE,
-            )
+        if root := _find_root(directory, levels, ecosystem):
+            found = f"a member of the {name} workspace {root}"
+        elif root := _find_naming(directory, levels, ecosystem):
+            found = f"one of the {name} packages that {root / FILENAME} names"
+        else:
+            continue
+        raise ConfigError(
+            f"{directory} is {found}",
+            hint=f"Run in {root} (`working-directory`), and choose packages with `packages` "
+            "if not all of them are meant.",
+            problem=Problem.INSIDE_WORKSPACE,
+        )
+
+
+def _find_naming(
+    directory: Path, levels: Sequence[Path], ecosystem: EcosystemDeclaration
+) -> Path | None:
+    """Where a releasekit.toml takes in `directory` as a package that is in no workspace."""
+    manifests = ecosystem.manifests
+    if (
+        manifests is None
+        or manifests.packages in {"", manifests.workspaces}
+        or not any((directory / name).is_file() for name in manifests.names)
+    ):
+        return None
+    for level in levels:
+        # What is wrong with it is told where a run starts beside it.
+        with suppress(ConfigError):
+            path = level / FILENAME
+            tables = read_parsed(path, parse_toml, complaint="", max_bytes=MAX_BYTES)
+            table = tables.get(ecosystem.name)
+            values = table.get(manifests.packages) if isinstance(table, dict) else None
+            globs = [
+                Glob.parse(str(each), where=FILENAME)
+                for each in (values if isinstance(values, list) else ())
+            ]
+            if any(glob.matches(directory.relative_to(level).parts) for glob in globs):
+                return level
+    return None
 
 
 def _find_root(

@@ -77,6 +77,23 @@ def test_what_is_there_comes_first_and_what_is_to_be_done_with_its_cure_last(
     assert "hunter2" not in said
 
 
+def test_what_would_not_be_published_is_noted(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "Cargo.toml").unlink()
+    (root / "pyproject.toml").unlink()
+    (root / "tools").mkdir()
+    (root / "tools" / "pyproject.toml").write_text(MANIFESTS["pyproject.toml"])
+    (root / "go.mod").write_text("module acme.example/acme\n")
+    assert main(["check", str(root), "--registry", f"dir:{root.parent / 'r'}"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "note   pypi packages in no workspace here: tools\n"
+        '       to plan them too, write `[pypi] packages = ["tools"]` in releasekit.toml\n'
+    ) in said
+    assert "note   go: nothing to publish\n       go:acme.example/acme: nothing tells" in said
+
+
 NPMJS = "https://registry.npmjs.org/"
 NO_PERMISSION = "this job has no `id-token: write` permission"
 IDENTITY = {

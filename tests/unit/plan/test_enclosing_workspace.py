@@ -79,6 +79,27 @@ def test_a_member_is_refused_with_the_root_of_its_workspace(
     assert refusal(root) == ""
 
 
+@pytest.mark.parametrize(
+    ("named", "refused"),
+    [
+        ("['packages/*']", True),
+        ("['packages/a']", True),
+        ("['other/*']", False),
+        ("'packages/a'", False),  # told in the root
+        ("['../packages/a']", False),
+    ],
+)
+def test_a_package_that_a_file_above_names_is_refused(
+    tmp_path: Path, named: str, refused: bool
+) -> None:
+    """It would go out before what it needs, of which nothing is known there."""
+    files = {"releasekit.toml": f"[npm]\npackages = {named}\n", "packages/a/package.json": NPM}
+    root = write(tmp_path, files)
+    said = f"{root}/packages/a is one of the npm packages that {root}/releasekit.toml names"
+    assert refusal(root / "packages/a") == (said if refused else "")
+    assert refusal(root) == ""
+
+
 @pytest.mark.parametrize("command", ["plan", "publish"])
 def test_nothing_is_left_behind(
     tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
