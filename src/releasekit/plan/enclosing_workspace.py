@@ -36,13 +36,13 @@ def refuse_member(
         levels = levels[: levels.index(end)]
     for name, ecosystem in ecosystems.items():
         if root := _find_root(directory, levels, ecosystem):
-            found = f"a member of the {name} workspace {root}"
+            found = f"{directory} is a member of the {name} workspace {root}"
         elif root := _find_naming(directory, levels, ecosystem):
-            found = f"one of the {name} packages that {root / FILENAME} names"
+            found = f"{directory} is one of the {name} packages that {root / FILENAME} names"
         else:
             continue
         raise ConfigError(
-            f"{directory} is {found}",
+            found,
             hint=f"Run in {root} (`working-directory`), and choose packages with `packages` "
             "if not all of them are meant.",
             problem=Problem.INSIDE_WORKSPACE,
