@@ -20,6 +20,7 @@ from releasekit.report.log import MOST_OPEN, cancel_reason, failed_logs
 from releasekit.report.marks import OUTCOMES, symbols_for
 from releasekit.report.plans import destination_line, plan_headline
 from releasekit.report.region import Region, size_of
+from releasekit.report.remarks import warning_table
 from releasekit.report.tables import remarks
 from releasekit.report.text import seconds, without_name
 from releasekit.report.view import View
@@ -116,8 +117,9 @@ class LiveProgress:
         self._counts.begin(plan)
         self._began_s = self._turned_s = self._clock()
         self._region.say(Text(plan_headline(plan)))
-        for line in filter(None, (destination_line(plan), *map(visible, plan.notes))):
-            self._region.say(Text(line))
+        warned = warning_table((planned.package, planned.warnings) for planned in plan.packages)
+        for line in filter(None, (destination_line(plan), *plan.notes, *warned)):
+            self._region.say(Text(visible(line)))
         self._region.start()
 
     def on_event(self, event: Event) -> None:

@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given, settings
 
 from processes import PATIENCE_S
-from releasekit.model import Action, Course, Event, Outcome, PackageId, Phase, Plan, PlannedPackage
+from releasekit.model import (
+    Action,
+    Course,
+    Event,
+    Outcome,
+    PackageId,
+    PackageWarning,
+    Phase,
+    Plan,
+    PlannedPackage,
+    WarningName,
+)
 from releasekit.report.live import LiveProgress
 from sample_runs import (
     hostile_text,
@@ -117,8 +128,14 @@ def screen() -> Iterator[Screen]:
 
 
 def test_what_is_running_is_shown_and_how_far_it_is(screen: Screen) -> None:
-    screen.progress.begin(replace(mixed_plan(), notes=("npm: what is published is not known",)))
-    assert "npm: what is published is not known" in screen.rows()
+    kept, *others = mixed_plan().packages
+    kept = replace(
+        kept, warnings=(PackageWarning(name=WarningName.OLDER_SIBLING, message="pinned"),)
+    )
+    notes = ("npm: what is published is not known",)
+    screen.progress.begin(replace(mixed_plan(), packages=(kept, *others), notes=notes))
+    assert notes[0] in screen.rows()  # both before anything is uploaded
+    assert any(row.startswith("warning: older-sibling: pypi:core: ") for row in screen.rows())
     screen.event("started", phase="upload")
     screen.now_s += 4
     screen.event("started", "app", phase="build", attempt=2)
