@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from releasekit.config.inputs import Declared, Inputs
 
 _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
+# A longer one may be a secret that stands in the wrong place.
+_MOST_SHORT: Final = 2
 _SHORT: Final = re.compile(r"[a-z]{1,16}(?:-[a-z]{1,16})?")
 _VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
 _HELP: Final = """\
@@ -244,7 +246,8 @@ def _not_understood(
         takes = f"releasekit {command} takes one {noun}, and flags"
         what = f"argument {position} is one too many: {takes}"
     elif not _FLAG.fullmatch(flag):
-        what = f"argument {position} is not a flag: write two hyphens and a word"
+        shown = f"argument {position}" if len(word) > _MOST_SHORT else word
+        what = f"{shown} is not a flag: write two hyphens and a word, such as --verbose"
     elif name in declared.secrets:
         what = f"{flag} is a secret, and arguments can be read by every process of the machine"
         hint = f"Set the variable {declared.secrets[name].variable} instead."

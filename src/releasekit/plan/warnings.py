@@ -208,8 +208,8 @@ async def _describe_unknown(found: Changes, root: Path, processes: Processes) ->
     if not found.unknown:
         return ""
     names = few([str(each.id) for each in found.unknown], 3)
-    note = f"no tag names the commit of {names}, so changes since are unknown"
     top = repository_of(root)
+    cure = "tag what is released, as `tag: true` does"
     if top and await Commits(top, processes).is_shallow():
-        note += ": write `fetch-depth: 0` at actions/checkout"
-    return note
+        cure = "write `fetch-depth: 0` at actions/checkout"
+    return f"no tag tells from which commit {names} went out, nor what has changed since: {cure}"

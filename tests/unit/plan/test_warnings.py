@@ -352,11 +352,15 @@ def test_what_no_tag_tells_is_said_in_one_line(tmp_path: Path) -> None:
     origin.mkdir()
     made = placed(plan(CORE, APP, actions=dict.fromkeys(["core", "app"], Action.KEEP)), origin)
     target = FakeTarget(FakeWorkspace(), FakeRegistry())
-    told = "no tag names the commit of fake:core, fake:app, so changes since are unknown"
-    assert warned(origin, made, target).notes == (told,)
+    told = (
+        "no tag tells from which commit fake:core, fake:app went out, nor what has changed since: "
+    )
+    assert warned(origin, made, target).notes == (
+        f"{told}tag what is released, as `tag: true` does",
+    )
     git(tmp_path, "clone", "--quiet", "--depth=1", origin.as_uri(), "clone")
     clone = tmp_path.resolve() / "clone"
-    fetching = f"{told}: write `fetch-depth: 0` at actions/checkout"
+    fetching = f"{told}write `fetch-depth: 0` at actions/checkout"
     assert warned(clone, moved(made, clone), target).notes == (fetching,)
     git(origin, "tag", "v1.0")
     assert warned(origin, made, target).notes == ()
