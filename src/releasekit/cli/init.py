@@ -32,6 +32,7 @@ from releasekit.plan.unlisted_packages import (
     write_list,
 )
 from releasekit.problems import OWN_REPOSITORY
+from releasekit.report.text import few
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
@@ -116,10 +117,11 @@ async def run(config: Config, session: Session) -> int:
     said: list[str] = []
     for path, text in files.items():
         said += await asyncio.to_thread(_place, path, text, dry_run=config.dry_run)
-    first = "\n".join(
-        f"   {name}: {setup.first.format(name=_find_example(name, chosen))}"
-        for name, setup in setups.items()
-    )
+    for name in targets.keys() - names:
+        for package in targets[name].workspace.packages[:1]:
+            why = f"{package.id}: {package.unpublishable}"
+            said.append(f"{name}: nothing to publish, and so nothing written for it: {why}")
+    first = "\n".join(_describe_first(name, setup, chosen) for name, setup in setups.items())
     tag = shlex.quote(f"v{chosen[0].version if chosen else '1.0.0'}")
     said += ["", *_NEXT.format(first=first, tag=tag).splitlines()]
     print("\n".join(map(log_line, said)), file=session.out)
@@ -212,8 +214,12 @@ def _list_settings(
             yield from lines
 
 
-def _find_example(ecosystem: str, chosen: Sequence[Package]) -> str:
-    return next((each.id.name for each in chosen if each.id.ecosystem == ecosystem), "NAME")
+def _describe_first(ecosystem: str, setup: Setup, chosen: Sequence[Package]) -> str:
+    """What is done once, with the address of one package; the others are named."""
+    names = [each.id.name for each in chosen if each.id.ecosystem == ecosystem] or ["NAME"]
+    several = len(names) > 1 and "{name}" in setup.first
+    each = f" (for each of {few(names)})" if several else ""
+    return f"   {ecosystem}{each}: {setup.first.format(name=names[0])}"
 
 
 def _place(path: Path, text: str, *, dry_run: bool) -> list[str]:

@@ -61,6 +61,7 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
             + ', "dependencies": {"acme-lib": "*"}}',
             "demo/lib/package.json": NPM % "acme-lib",
             "tools/lint/pyproject.toml": PYPI % "acme-lint",
+            "go.mod": "module acme.example/sdk\n",
         },
     )
     assert main(["init", str(root), "--dry-run"]) == 0
@@ -70,6 +71,9 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
     assert main(["init", str(root)]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"{root}/.github/workflows/release.yml is written\n")
+    assert (
+        "\ngo: nothing to publish, and so nothing written for it: go:acme.example/sdk: no" in said
+    )
     assert "https://www.npmjs.com/package/@acme/ui/access." in said
     assert "\n3. Push a tag: git tag v1.2.0 && git push origin v1.2.0\n" in said
     job = read_workflow(root)["jobs"]["publish"]
@@ -119,13 +123,18 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
     ],
 )
 def test_below_a_root_without_a_manifest_it_names_what_is_there(
-    root: Path, files: Mapping[str, str], tables: Mapping[str, object]
+    root: Path,
+    files: Mapping[str, str],
+    tables: Mapping[str, Mapping[str, object]],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Also where that root is a directory of a larger repository."""
     place = root / "products"
     write(place, files)
     assert main(["init", str(place)]) == 0
     assert read_written(place).tables == tables
+    several = "\n   pypi (for each of acme, acme-core): Register this repository"
+    assert (several in capsys.readouterr().out) is ("workspaces" in tables["pypi"])
     inputs = read_workflow(root)["jobs"]["publish"]["steps"][-1]["with"]
     assert inputs["working-directory"] == "products"
     assert main(["plan", str(place), f"--registry=dir:{root / 'registry'}"]) == 0
