@@ -45,6 +45,7 @@ from releasekit.plan.unlisted_packages import (
 )
 from releasekit.problems import Problem
 from releasekit.report.text import by_reason, few
+from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -275,8 +276,8 @@ def collect_packages(
         ]
         raise ConfigError(
             f"{root}: there is no package to publish here: {'; '.join([*never, *unlisted])}",
-            hint="Or name the directory of what is meant as `working-directory`, and let what is "
-            "never published say so in its manifest.",
+            hint=f"{spell('init')} writes such lines. Or start in the directory that is meant "
+            "(`working-directory`).",
             problem=Problem.NO_PACKAGES,
         )
     if not packages:
