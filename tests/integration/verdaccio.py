@@ -108,7 +108,10 @@ def verdaccio(directory: Path, *, staging: bool = False) -> Iterator[Verdaccio]:
     flags = "flags: { stage: true, createUser: true }\n" if staging else ""
     config.write_text(_CONFIG.format(directory=directory) + flags)
     port = free_port()
-    argv: list[str | Path] = [tools() / NODE / "bin" / "node"]
+    # With more threads, that preview may read a file before it knows its length, and then dies
+    # of a header that comes too late.
+    alone = ("env", "UV_THREADPOOL_SIZE=1") if staging else ()
+    argv: list[str | Path] = [*alone, tools() / NODE / "bin" / "node"]
     argv += [modules / "verdaccio" / "bin" / "verdaccio"]
     argv += ["--config", config, "--listen", f"127.0.0.1:{port}"]
     origin = f"http://127.0.0.1:{port}"
