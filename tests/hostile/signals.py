@@ -83,10 +83,8 @@ def _others() -> Iterator[Case]:
         for where in ("releasekit.cli.session:discover", "releasekit.release.phases:Phases.upload"):
             codes = {
                 signal.SIGHUP: {0, 130},
-                signal.SIGUSR1: {0, -signal.SIGUSR1},
-                signal.SIGUSR2: {0, -signal.SIGUSR2},
             }
-            resumed = (SignalAt(_RELEASING["at the intent"], signal.SIGUSR2),)
+            resumed = (SignalAt("releasekit.release.release:ReleaseRun.pause", signal.SIGUSR2),)
             yield Case(
                 name=f"publish, {number.name} at {where.rpartition(':')[2]}",
                 files=BUILT,
