@@ -136,12 +136,16 @@ def _collecting(rows: list[Row]) -> Iterator[None]:
 async def _examine_workspace(config: Config, session: Session, rows: list[Row]) -> None:
     if (config.root / FILENAME).exists() or config.config_file:
         rows.append(Row(said=f"{config.config_file or FILENAME} can be read"))
-    with _collecting(rows):
-        if closed := find_closed(config.state_directory):
-            raise StateError(
-                f"{config.state_directory} cannot be written: this user may not write to {closed}",
+    if closed := find_closed(config.state_directory):
+        rows.append(
+            Row(
+                said=f"{config.state_directory} cannot be written: this user may not write to "
+                f"{closed}",
                 hint="Correct the permissions, or name another directory as `state-directory`.",
+                problem=StateError.problem,
+                code=StateError.exit_code,
             )
+        )
     with _collecting(rows):
         await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
         session.actions.watch_files()  # build backends may have to tell versions

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
 from releasekit.cli.completion import write_bash_completion
-from releasekit.config.commands import COMMANDS, Command
+from releasekit.config.commands import COMMANDS, Command, list_commands
 from releasekit.errors import ConfigError, closest, did_you_mean
 from releasekit.problems import Problem
 
@@ -116,8 +116,7 @@ def _command(word: str) -> Command:
     for command in COMMANDS:
         if word == command:
             return command
-    listed = [name for name, row in COMMANDS.items() if not row.is_old]
-    near = closest(word, (*listed, "completion", "--version"))
+    near = closest(word, (*list_commands(), "completion", "--version"))
     if word.startswith("-"):
         what = "the command comes before its flags"
     elif re.fullmatch(r"[A-Za-z]+" if near else _SHORT, word):
@@ -126,15 +125,14 @@ def _command(word: str) -> Command:
         what = "the first argument is not a command"
     raise ConfigError(
         what + (f", did you mean {near!r}?" if near else ""),
-        hint=f"Write releasekit {' | '.join(listed)}; releasekit --help explains them.",
+        hint=f"Write releasekit {' | '.join(list_commands())}; releasekit --help explains them.",
         problem=Problem.COMMAND_LINE,
     )
 
 
 def help_text() -> str:
     """What `releasekit --help` prints."""
-    rows = [(name, row) for name, row in COMMANDS.items() if not row.is_old]
-    listed = "\n".join(f"  {name:<9}{row.about}" for name, row in rows)
+    listed = "\n".join(f"  {name:<9}{COMMANDS[name].about}" for name in list_commands())
     about = "Publishes every package of a monorepo in dependency order, each version exactly once."
     return _HELP.format(about=about, commands=listed, exit_codes=COMMANDS["publish"].exit_codes)
 
@@ -237,7 +235,7 @@ def _not_understood(
     name = flag.removeprefix("--")
     position = [*argv, word].index(word) + 1
     elsewhere = {
-        each.flag: " and ".join(sorted(name for name in each.commands if not COMMANDS[name].is_old))
+        each.flag: " and ".join(sorted(each.commands.intersection(list_commands())))
         for each in declared.inputs.values()
         if each.commands
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from releasekit.config.commands import COMMANDS
+from releasekit.config.commands import list_commands
 
 if TYPE_CHECKING:
     from releasekit.config.inputs import Declared
@@ -43,15 +43,14 @@ complete -o default -F _releasekit releasekit releasekit-action
 
 def write_bash_completion(declared: Declared) -> str:
     """All words are names of ours, so that none needs quotes."""
-    commands = [name for name, row in COMMANDS.items() if not row.is_old]
     inputs = declared.inputs.values()
     flags = {
         name: [each.flag for each in inputs if name in each.commands] + ["--help"]
-        for name in commands
+        for name in list_commands()
     }
     choices = {each.flag: each.choices for each in inputs if each.choices and each.commands}
     return _SCRIPT.format(
-        commands=" ".join(commands),
+        commands=" ".join(list_commands()),
         choices="\n".join(
             f"        {flag}) words='{' '.join(own)}' ;;" for flag, own in choices.items()
         ),

@@ -185,3 +185,8 @@ CHECK: Final = frozenset[Command]({"check", "doctor"})
 DECIDE: Final = frozenset[Command]({"approve", "reject"})
 RUNS: Final = DECIDE | {"plan", "publish"}
 REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
+
+
+def list_commands() -> list[Command]:
+    """Those that help names."""
+    return [name for name, row in COMMANDS.items() if not row.is_old]

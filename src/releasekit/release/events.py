@@ -11,25 +11,17 @@ from releasekit.errors import CircuitOpen, Transient
 from releasekit.http.traffic import Pause, attribute_to, record_pauses, restart_clock
 from releasekit.model import Course, Event, Node, Span
 from releasekit.release.timesheet import Moment
+from releasekit.report.spent import WAITED_FOR
 from releasekit.report.text import seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from releasekit.model import Outcome, PackageId, Phase, Result
     from releasekit.release.package_run import PackageRun
     from releasekit.scheduler import Task
     from releasekit.spent import Wait
     from releasekit.state.journal import Journal
-
-
-# Within an attempt.
-_WAITED_FOR: Final[Mapping[Wait, str]] = {
-    "slot": "a slot",
-    "build-slot": "a slot",
-    "rate-limit": "a rate limit",
-    "retry": "another attempt",
-}
 
 
 class Events:
@@ -171,7 +163,7 @@ class Events:
                 state="waiting",
                 at_s=self.now_s(),
                 phase=node.phase,
-                detail="" if cause is None else what or _WAITED_FOR.get(cause, cause),
+                detail="" if cause is None else what or WAITED_FOR.get(cause, cause),
             )
         )
 

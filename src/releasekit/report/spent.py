@@ -35,7 +35,12 @@ WORDS: Final[Mapping[Work | Wait, str]] = {
 LEAST_S: Final = 0.05
 _MATTERS: Final = 0.1
 _MAX_LINE: Final = 1_000
-_WAITED_FOR: Final[Mapping[Wait, str]] = {"slot": "a slot", "build-slot": "a slot to build in"}
+WAITED_FOR: Final[Mapping[Wait, str]] = {
+    "slot": "a slot",
+    "build-slot": "a slot to build in",
+    "rate-limit": "a rate limit",
+    "retry": "another attempt",
+}
 
 
 def spent_section(spent: RunSpent | None) -> list[str]:
@@ -119,7 +124,7 @@ def traffic_line(seen: RequestEvent | PauseEvent) -> str:
         number = f" (attempt {seen.attempt})" if seen.attempt > 1 else ""
         what = f"{seen.method} {seen.url} -> {came}; {sizes}, {seen.lasted_s * 1000:.0f} ms{number}"
     elif seen.end:
-        what = f"waited {lasts} for {seen.what or _WAITED_FOR.get(seen.cause, seen.cause)}"
+        what = f"waited {lasts} for {seen.what or WAITED_FOR.get(seen.cause, seen.cause)}"
     else:
         asked = ": its server wants no more requests for now" if seen.cause == "rate-limit" else ""
         what = f"asks again in {lasts}{asked}"
