@@ -33,7 +33,7 @@ class Exchange:
 
     `ended_s` is when the answer was there and about to leave: before any client can know of it.
     `filename` is what an upload carries, `in_flight` how many uploads there were with this one.
-    `status` is None when no answer went out.
+    `status` is None, and `answer` empty, when no answer went out.
     """
 
     method: str
@@ -45,6 +45,7 @@ class Exchange:
     in_flight: int
     headers: dict[str, str]
     body: bytes = field(repr=False)
+    answer: bytes = field(repr=False)
 
 
 _WORDS: Final = b"the server has a bad day"
@@ -221,6 +222,7 @@ class _Handler(Handler):
                     in_flight=in_flight,
                     headers={name.lower(): value for name, value in self.headers.items()},
                     body=body,
+                    answer=answer.body if answer else b"",
                 )
             )
         # Only now: what a client does next must not be seen beside what it has the answer of.
