@@ -1,0 +1,159 @@
+"""Values: what changes ask of versions, and the versions that are decided."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Literal
+
+from releasekit.model import DependencyKind, PackageId
+from releasekit.problems import Problem
+
+
+class Level(IntEnum):
+    """How much a change asks of its users; ordered."""
+
+    NONE = 0
+    PATCH = 1
+    MINOR = 2
+    MAJOR = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+Zero = Literal["shift", "minor", "literal"]
+Propagate = Literal["needed", "always", "never"]
+Carry = Literal["", "patch", "same", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where an intent is stated: in the message of a commit, or in a change file.
+
+    `commit` is the commit of the first-parent line that states it, or that added the file, empty
+    for a file that no commit has; `path` is that of the file in the repository, empty for a
+    commit. `title` is for one line: a subject as it was written, or the name of the file and its
+    first line. `type` is that of a conventional commit, `text` what a changelog says of it, which
+    is Markdown where there is a `path`. `time_s` is when it was committed, in seconds since 1970.
+    """
+
+    title: str
+    text: str = ""
+    type: str = ""
+    breaking: bool = False
+    commit: str = ""
+    path: str = ""
+    pull_request: int = 0
+    time_s: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What one source asks for one package since its last stable release.
+
+    `exact` is a version in place of a level. A `fresh` one came after the last prerelease too; a
+    `late` one was in the released version already, which was decided without it.
+    """
+
+    package: PackageId
+    level: Level
+    source: Source
+    exact: str = ""
+    fresh: bool = True
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """One package as it stands.
+
+    `written` is what its manifest says, `released` the highest stable version of this line, empty
+    where there was none; the ecosystem's own spelling, without Go's `v`. `taken` are all versions
+    that have a tag anywhere, each with its commit. `label` is the prerelease label of its line,
+    empty on a stable one.
+    """
+
+    package: PackageId
+    written: str
+    released: str
+    taken: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """What the published files of `dependent` ask of `on`: `requirement`, as published, `admits` a
+    version or not. What releasekit.toml declares has no requirement, and a `carry`.
+    """
+
+    dependent: PackageId
+    on: PackageId
+    kind: DependencyKind = DependencyKind.RUNTIME
+    requirement: str = ""
+    admits: Callable[[str], bool] = field(default=lambda _: True, compare=False)
+    carry: Carry = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionGroup:
+    """Packages that share a version: all of them (`fixed`), or those that are released (`linked`).
+
+    `place` is the file and key where a version of several packages stands, empty for a group that
+    releasekit.toml declares.
+    """
+
+    name: str
+    packages: tuple[PackageId, ...]
+    kind: Literal["fixed", "linked"] = "fixed"
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    zero: Zero = "shift"
+    propagate: Propagate = "needed"
+    groups: tuple[VersionGroup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a package has the level it has, or none: exactly one of source, edge and group, or `rule`
+    alone, a sentence of what was considered and left alone.
+    """
+
+    package: PackageId
+    level: Level = Level.NONE
+    source: Source | None = None
+    edge: Edge | None = None
+    group: VersionGroup | None = None
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bump:
+    """`level` is the highest that is asked for; below 1.0.0 less may come of it."""
+
+    package: PackageId
+    old: str
+    new: str
+    level: Level
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why the version of a package cannot be decided or written, and what to do."""
+
+    package: PackageId
+    problem: Problem
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Bumps in publish order: dependencies first, ties by name."""
+
+    bumps: tuple[Bump, ...] = ()
+    left_alone: tuple[Reason, ...] = ()
+    troubles: tuple[Trouble, ...] = ()

@@ -1,0 +1,1 @@
+"""Which versions the changes since the last release ask for."""
