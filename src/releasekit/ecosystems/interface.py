@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from releasekit.attested import Obstacle
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
+    from releasekit.decided import Edge, VersionGroup
     from releasekit.errors import BuildFailed, ConfigError
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
@@ -315,6 +316,17 @@ class Target:
         where nothing is pushed for it, and None for a registry that goes by no tags.
         """
         return None
+
+    def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
+        """What the published files of each package ask of others here, as their manifests and
+        today's pins have it. `released` maps canonical names to the versions that were published,
+        which pins named then. What is never published, or excludes what stands here, asks nothing.
+        """
+        return ()
+
+    def shared_versions(self) -> Iterable[VersionGroup]:
+        """The packages whose version stands in one place."""
+        return ()
 
     def version_at(self, _package: Package, _read: Read, /) -> str:
         """The version that its manifests said at another time; empty where they did not say."""

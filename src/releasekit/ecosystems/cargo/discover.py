@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.cargo.requirements import Requirement
-from releasekit.ecosystems.cargo.roots import MANIFEST
+from releasekit.ecosystems.cargo.roots import MANIFEST, inherits_version
 from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.ecosystems.shared.semver import Version
@@ -26,8 +28,9 @@ from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.host.process import Processes
 
@@ -285,6 +288,60 @@ def _find_dependencies(
         if edge.visible_first:
             edges[other.name] = replace(first, visible_first=True)
     return tuple(edges.values())
+
+
+def list_published_edges(
+    packages: Sequence[Package],
+    crates: Mapping[str, Crate],
+    released: Mapping[str, str],
+    pins: PinMode,
+) -> Iterator[Edge]:
+    """As `interface.Target.published_edges`."""
+    for package in packages:
+        needed = {edge.on.name for edge in package.dependencies if not edge.private}
+        for need in crates[package.id.name].needs if not package.unpublishable else ():
+            if need.kind == "dev" or need.name not in needed:
+                continue
+            there = crates[need.name].version
+            if not Requirement.parse(need.requirement).matches(Version.parse(there)):
+                continue
+            asked = _pinned(need, released.get(need.name, there), pins)
+            yield Edge(
+                dependent=package.id,
+                on=PackageId(ECOSYSTEM, need.name),
+                kind=_KINDS[need.kind],
+                requirement=asked,
+                admits=partial(_admits, Requirement.parse(asked)),
+            )
+
+
+def _pinned(need: Need, version: str, pins: PinMode) -> str:
+    """What `requirements.pin` leaves of it: a path goes, and a version stands in its place."""
+    if need.path is None or pins == "none" or (need.has_version and pins == "auto"):
+        return need.requirement
+    return f"^{version}" if pins == "auto" else f"={version}"
+
+
+def _admits(requirement: Requirement, version: str) -> bool:
+    return requirement.matches(Version.parse(version))
+
+
+def list_shared_versions(
+    packages: Sequence[Package], crates: Mapping[str, Crate], root: Path
+) -> Iterator[VersionGroup]:
+    """As `interface.Target.shared_versions`.
+
+    https://doc.rust-lang.org/cargo/reference/workspaces.html#the-package-table
+    """
+    members: dict[Path, list[PackageId]] = {}
+    for package in packages:
+        if not package.unpublishable and inherits_version(package.manifest):
+            members.setdefault(crates[package.id.name].workspace, []).append(package.id)
+    for workspace, ids in members.items():
+        if len(ids) > 1:
+            manifest = (workspace / MANIFEST).relative_to(root).as_posix()
+            place = f"{manifest}: workspace.package.version"
+            yield VersionGroup(name=place, packages=tuple(ids), place=place)
 
 
 def _find_published(

@@ -84,10 +84,19 @@ def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
     table = table_in(document, "package")
     if text_in(table, "name") != package.id.name:
         return ""
-    if table_in(table, "version").get("workspace") is not True:
+    if not _inherits_version(table):
         return text_in(table, "version")
     shared = _parse(read(package.inherits[0])) if package.inherits else document
     return text_in(table_in(table_in(shared, "workspace"), "package"), "version")
+
+
+def inherits_version(manifest: Path) -> bool:
+    """Whether the version of a crate is that of its workspace."""
+    return _inherits_version(table_in(read_toml(manifest), "package"))
+
+
+def _inherits_version(table: Mapping[str, object]) -> bool:
+    return table_in(table, "version").get("workspace") is True
 
 
 def inherited_at(package: Package, read: Callable[[Path], bytes | None]) -> str:

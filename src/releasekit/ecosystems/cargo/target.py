@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.values import PinMode
+    from releasekit.decided import Edge, VersionGroup
     from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.discover import Crate
@@ -79,6 +80,7 @@ class CargoTarget(Target):
 
     def __init__(self, workspace: CargoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
+        self._found = workspace
         self.prebuilt = PrebuiltCrates(workspace.packages)
         self._verifies = workspace.cargo.options.verify
         self._index = registry if isinstance(registry, SparseRegistry) else None
@@ -90,6 +92,16 @@ class CargoTarget(Target):
         if not self._verifies and not all(package.prebuilt for package in built):
             notes.append(UNVERIFIED)
         return ". ".join(filter(None, notes))
+
+    def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
+        found = self._found
+        return discover.list_published_edges(
+            found.packages, found.crates, released, found.cargo.pin
+        )
+
+    def shared_versions(self) -> Iterable[VersionGroup]:
+        found = self._found
+        return discover.list_shared_versions(found.packages, found.crates, found.root)
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
         return await self._index.differing(package, artifact) if self._index else []

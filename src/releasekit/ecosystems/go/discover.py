@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.go import gomod, paths
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.errors import ConfigError, ManifestError, MembersError, PlanError, map_all
@@ -41,12 +43,15 @@ _ASSIGNED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """`directory` is absolute. `unpublishable` says why it is never published."""
+    """`directory` is absolute. `unpublishable` says why it is never published. `version_place` is
+    the file, and the key in it, where its version stands.
+    """
 
     mod: GoMod
     directory: Path
     version: str
     unpublishable: str = ""
+    version_place: str = ""
 
     @property
     def path(self) -> str:
@@ -124,6 +129,38 @@ def make_packages(by_path: Mapping[str, Module]) -> list[Package]:
         )
         for module in by_path.values()
     ]
+
+
+def list_published_edges(by_path: Mapping[str, Module]) -> Iterator[Edge]:
+    """As `interface.Target.published_edges`: a requirement is a minimum, so it excludes no version
+    that the module has under its path. https://go.dev/ref/mod#major-version-suffixes
+    """
+    for module in by_path.values():
+        for require in module.mod.requires if not module.unpublishable else ():
+            other = by_path.get(require.path)
+            if other is None or other is module or other.unpublishable or require.indirect:
+                continue
+            yield Edge(
+                dependent=PackageId(ECOSYSTEM, module.path),
+                on=PackageId(ECOSYSTEM, require.path),
+                requirement=require.version,
+                admits=partial(_has_version, require.path),
+            )
+
+
+def _has_version(path: str, version: str) -> bool:
+    return not paths.trouble_with_version(path, _with_v(version))
+
+
+def list_shared_versions(by_path: Mapping[str, Module]) -> Iterator[VersionGroup]:
+    """As `interface.Target.shared_versions`."""
+    members: dict[str, list[PackageId]] = {}
+    for module in by_path.values():
+        if not module.unpublishable:
+            members.setdefault(module.version_place, []).append(PackageId(ECOSYSTEM, module.path))
+    for place, ids in members.items():
+        if len(ids) > 1:
+            yield VersionGroup(name=place, packages=tuple(ids), place=place)
 
 
 def find_local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replace]:
@@ -259,7 +296,7 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
     private = _matches(where, options.private) or _matches(mod.module, options.private)
     reason = "releasekit.toml: [go] private names it" if private else ""
     reason = reason or paths.trouble_with_path(mod.module)
-    version = "" if reason else find_version(mod.module, directory, root, options)
+    version, place = ("", "") if reason else find_version(mod.module, directory, root, options)
     if not reason and not version:
         # The same words for all modules: there may be a hundred.
         reason = (
@@ -272,25 +309,32 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
             f"{manifest}: {trouble}",
             hint=f"Or never publish it, in releasekit.toml: [go] private = [{where!r}].",
         )
-    return Module(mod=mod, directory=directory, version=version, unpublishable=reason)
+    return Module(
+        mod=mod,
+        directory=directory,
+        version=version,
+        unpublishable=reason,
+        version_place=place,
+    )
 
 
 def _matches(text: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(text, str(PurePosixPath(glob))) for glob in globs)
 
 
-def find_version(module: str, directory: Path, root: Path, options: Options) -> str:
-    """The version of a module with its `v`, from releasekit.toml or a version file; empty where
-    neither has one. Raises ConfigError for a version file without a version.
+def find_version(module: str, directory: Path, root: Path, options: Options) -> tuple[str, str]:
+    """The version of a module with its `v`, from releasekit.toml or a version file, and where it
+    stands; empty where neither has one. Raises ConfigError for a version file without a version.
     """
-    where = directory.relative_to(root).as_posix()
-    named = options.versions.get(where) or options.versions.get(module)
-    if named is None and options.version_file:
+    for key in (directory.relative_to(root).as_posix(), module):
+        if named := options.versions.get(key):
+            return _with_v(named), f"releasekit.toml: go.versions.{key}"
+    if options.version_file:
         levels = [each for each in (directory, *directory.parents) if each.is_relative_to(root)]
         for path in (level / options.version_file for level in levels):
             if path.is_file():
-                return _with_v(read_version(path))
-    return _with_v(named or options.version)
+                return _with_v(read_version(path)), path.relative_to(root).as_posix()
+    return _with_v(options.version), "releasekit.toml: go.version"
 
 
 def read_version(path: Path) -> str:

@@ -21,10 +21,11 @@ from releasekit.model import Action
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.decided import Edge, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.discover import Module
@@ -67,6 +68,7 @@ class GoTarget(Target):
     def __init__(self, workspace: GoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
         self._go = workspace.go
+        self._modules = workspace.modules
         self._tags = registry if isinstance(registry, TagRegistry) else None
         if self._tags:
             self.deployment, self.whole = self._tags, False
@@ -85,6 +87,12 @@ class GoTarget(Target):
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         is_building = any(each.action is Action.PUBLISH for each in planned)
         return UNVERIFIED if is_building and not self._go.options.verify else ""
+
+    def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
+        return discover.list_published_edges(self._modules)
+
+    def shared_versions(self) -> Iterable[VersionGroup]:
+        return discover.list_shared_versions(self._modules)
 
     def own_tag(self, package: Package, /) -> str | None:
         return self._tags.own_tag(package) if self._tags else None

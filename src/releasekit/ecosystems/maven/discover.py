@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.mvn import read_overrides
 from releasekit.ecosystems.maven.pom import read_pom
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.pom import Pom, PomReference, Use
 
@@ -352,6 +354,85 @@ def find_other_versions(
             version = _find_requested_version(reference, project, target)
             edges.append(_make_edge(target, version, DependencyKind.RUNTIME))
     return tuple(dict.fromkeys(edges))
+
+
+def list_published_edges(
+    by_name: Mapping[str, PomProject], released: Mapping[str, str], pins: PinMode
+) -> Iterator[Edge]:
+    """As `interface.Target.published_edges`. A POM names its parent and the BOMs that it imports in
+    one version, and what it manages for others.
+    """
+    for project in by_name.values():
+        if explain_unpublishable(project):
+            continue
+        asked: dict[tuple[str, str], DependencyKind] = {}
+        parent = project.parent
+        if parent is not None and parent.name in by_name:
+            asked[parent.name, parent.version] = DependencyKind.RUNTIME
+        for reference, target in _find_references(project, by_name):
+            if reference.needed or reference.use == "managed":
+                wanted = _find_requested_version(reference, project, target)
+                kind = (
+                    DependencyKind.ORDER if reference.use == "managed" else DependencyKind.RUNTIME
+                )
+                asked.setdefault((target.name, wanted or target.version), kind)
+        for (name, wanted), kind in asked.items():
+            if explain_unpublishable(by_name[name]):
+                continue
+            there = by_name[name].version
+            is_pinned = wanted == there or (pins == "exact" and versions.is_range(wanted))
+            requirement = released.get(name, there) if is_pinned else wanted
+            yield Edge(
+                dependent=PackageId(ECOSYSTEM, project.name),
+                on=PackageId(ECOSYSTEM, name),
+                kind=kind,
+                requirement=requirement,
+                admits=partial(_admits, requirement),
+            )
+
+
+def _admits(requirement: str, version: str) -> bool:
+    """Maven takes another version than the one that is named, if something nearer names that; but
+    nothing else brings it to the users of a dependent.
+    """
+    if versions.is_range(requirement):
+        return versions.contains(requirement, version)
+    return versions.compare(requirement, version) == 0
+
+
+def list_shared_versions(by_name: Mapping[str, PomProject], root: Path) -> Iterator[VersionGroup]:
+    """As `interface.Target.shared_versions`."""
+    members: dict[str, list[PackageId]] = {}
+    for project in by_name.values():
+        if not explain_unpublishable(project):
+            place = _find_version_place(project, root)
+            members.setdefault(place, []).append(PackageId(ECOSYSTEM, project.name))
+    for place, ids in members.items():
+        if len(ids) > 1:
+            yield VersionGroup(name=place, packages=tuple(ids), place=place)
+
+
+def _find_version_place(project: PomProject, root: Path) -> str:
+    """The POM and the element in it that the version of `project` comes from.
+
+    https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
+    """
+    for holder in project.ancestry():
+        text = holder.pom.version
+        if not text and holder.parent is not None:
+            continue
+        where = holder.pom.path.relative_to(root).as_posix()
+        name = _EXPRESSION.search(text)
+        if name is None:
+            return f"{where}: {'version' if text else 'parent.version'}"
+        if name[1] in holder.overrides:
+            return name[0]
+        for above in holder.ancestry():
+            if name[1] in above.pom.properties:
+                return f"{above.pom.path.relative_to(root).as_posix()}: {name[0]}"
+        if name[1] not in {"project.parent.version", "parent.version"}:
+            return f"{where}: {name[0]}"
+    return str(project.pom.path)
 
 
 def _find_references(

@@ -25,10 +25,11 @@ from releasekit.errors import BuildFailed, ConfigError
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.decided import Edge, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.maven import Options
@@ -207,6 +208,13 @@ class MavenTarget(Target):
     def missing_tool(self, packages: Sequence[Package], /) -> ConfigError | None:
         maven, services = self._found.maven, self._found.maven.services
         return mvn.missing_tool(packages, maven.options, services.processes, services.environment)
+
+    def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
+        pins = self._found.maven.config.pin
+        return discover.list_published_edges(self._found.projects, released, pins)
+
+    def shared_versions(self) -> Iterable[VersionGroup]:
+        return discover.list_shared_versions(self._found.projects, self._found.root)
 
     def version_at(self, package: Package, read: Read, /) -> str:
         return version_at(self._found.projects, package, read)

@@ -145,24 +145,37 @@ def _find_edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[
         reference = found.resolve(declared, project)
         if is_ours(reference, needed.version) is not inside:
             continue
-        peer = declared.field == "peerDependencies"
-        if declared.field == "optionalDependencies" or (
-            peer and declared.key in project.optional_peers
+        kind = find_kind(declared, project)
+        if (
+            project.scripts
+            and needed.scripts
+            and not needed.unpublishable
+            and kind is not DependencyKind.OPTIONAL
         ):
-            kind = DependencyKind.OPTIONAL
-        elif project.scripts and needed.scripts and not needed.unpublishable:
             # Scripts compile against what the scripts of a dependency made.
             kind = DependencyKind.BUILD
-        else:
-            kind = DependencyKind.PEER if peer else DependencyKind.RUNTIME
         yield Dependency(
             on=PackageId(ECOSYSTEM, needed.name),
             kind=kind,
             requirement=declared.spec,
             soft=kind in {DependencyKind.OPTIONAL, DependencyKind.PEER},
-            exact=peer and is_exact(reference),
+            exact=declared.field == "peerDependencies" and is_exact(reference),
             private="" if needed is found.by_name[needed.name] else needed.unpublishable,
         )
+
+
+def find_kind(declared: DeclaredDependency, project: NpmPackage) -> DependencyKind:
+    """What a dependency is to the users of `project`."""
+    match declared.field:
+        case "devDependencies":
+            return DependencyKind.DEV
+        case "optionalDependencies":
+            return DependencyKind.OPTIONAL
+        case "peerDependencies":
+            is_optional = declared.key in project.optional_peers
+            return DependencyKind.OPTIONAL if is_optional else DependencyKind.PEER
+        case _:
+            return DependencyKind.RUNTIME
 
 
 def is_exact(reference: Reference) -> bool:

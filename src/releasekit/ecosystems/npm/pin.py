@@ -10,17 +10,26 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.decided import Edge
 from releasekit.ecosystems.npm import manifest
-from releasekit.ecosystems.npm.discover import find_catalog_spec, find_needed, is_ours
+from releasekit.ecosystems.npm.discover import (
+    ECOSYSTEM,
+    find_catalog_spec,
+    find_kind,
+    find_needed,
+    is_ours,
+)
 from releasekit.ecosystems.npm.manifest import FIELDS, DeclaredDependency
 from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ManifestError, PlanError
 from releasekit.host.files import exists
+from releasekit.model import PackageId
 from releasekit.problems import Problem
 from releasekit.text.splice import splice
 
@@ -134,6 +143,35 @@ class Pins:
             return spec
         return f"npm:{needed.name}@{wanted}" if needed.name != declared.key else wanted
 
+    def list_edges(self) -> Iterator[Edge]:
+        """As `interface.Target.published_edges`, where `versions` are those that were released."""
+        for project in self.found.by_name.values():
+            for declared in project.declared if not project.unpublishable else ():
+                needed = find_needed(declared, project, self.found)
+                if (
+                    needed is None
+                    or needed is project
+                    or needed.unpublishable
+                    or declared.field == "devDependencies"
+                    or declared.key in project.bundled
+                ):
+                    continue
+                reference = self.found.resolve(declared, project)
+                # A dist-tag or a URL says nothing of versions, and pinning refuses a bad catalog.
+                tells = reference.kind not in {"elsewhere", "catalog"}
+                if not tells or not is_ours(reference, needed.version):
+                    continue
+                released = self.versions.get(needed.name, needed.version)
+                wanted = self._choose_range(reference, declared, released)
+                asked = reference.wanted if wanted is None else wanted
+                yield Edge(
+                    dependent=PackageId(ECOSYSTEM, project.name),
+                    on=PackageId(ECOSYSTEM, needed.name),
+                    kind=find_kind(declared, project),
+                    requirement=asked,
+                    admits=partial(_holds, Range.parse(asked)),
+                )
+
     def _choose_range(
         self, reference: Reference, declared: DeclaredDependency, version: str
     ) -> str | None:
@@ -155,6 +193,10 @@ class Pins:
                 ):
                     return version
                 return reference.wanted if reference.kind == "workspace" else None
+
+
+def _holds(asked: Range, version: str) -> bool:
+    return Version.parse(version) in asked
 
 
 def read_name(text: str) -> str:

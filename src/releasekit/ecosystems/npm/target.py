@@ -38,10 +38,11 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
+    from releasekit.decided import Edge
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.npm import Options
@@ -119,6 +120,9 @@ class NpmTarget(Target):
 
     async def follow_up(self, package: Package, /) -> None:
         await self._packages.follow_up(package)
+
+    def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
+        return pin.Pins(self._packages.found, released, self._packages.npm.config.pin).list_edges()
 
     def inherited_at(self, package: Package, read: Read, /) -> str:
         return inherited_at(self._packages.found, package, read)

@@ -393,6 +393,14 @@ def _explain_unpublishable(document: Mapping[str, object], path: Path) -> str:
 _HEAD: Final = re.compile(r"\s*[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
 
 
+def pinned_specifier(wanted: Requirement, version: str, mode: PinMode) -> str:
+    """The specifier that is published for it; of a URL, none is."""
+    specifier = wanted.specifier
+    if mode == "none" or wanted.url or not specifier.contains(version, prereleases=True):
+        return str(specifier)
+    return f"=={version}" if mode == "exact" or not specifier else str(specifier)
+
+
 def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> str:
     """`manifest` with its requirements on the packages in `versions` pinned as `mode` says.
 
@@ -416,10 +424,8 @@ def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> s
             name = canonicalize_name(wanted.name)
             if name == own or name not in versions or wanted.url is not None:
                 continue
-            if not wanted.specifier.contains(versions[name], prereleases=True):
-                continue
-            exact = f"=={versions[name]}"
-            if not wanted.specifier or (mode == "exact" and str(wanted.specifier) != exact):
+            exact = pinned_specifier(wanted, versions[name], mode)
+            if str(wanted.specifier) != exact:
                 requirements[index] = _with_version(text, versions[name])
                 edits[*where, index] = partial(_replace_specifier, versions[name])
     return (

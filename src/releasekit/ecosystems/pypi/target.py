@@ -40,11 +40,12 @@ from releasekit.model import Action, Dependency, DependencyKind, PackageId
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.config.values import PinMode
+    from releasekit.decided import Edge
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
@@ -91,6 +92,9 @@ class PyPITarget(Target):
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         of_index = self._index.plan_notes(planned) if self._index else ""
         return ". ".join(filter(None, [of_index, self._found.describe_pins(planned)]))
+
+    def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
+        return discover.list_published_edges(self._found.projects, released, self._found.pins)
 
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
