@@ -26,6 +26,9 @@ from releasekit.config import levels  # noqa: E402
 from releasekit.config.inputs import Declared  # noqa: E402
 from releasekit.config.levels import Level  # noqa: E402
 from releasekit.config.tag_options import AnnounceOptions, TagOptions  # noqa: E402
+from releasekit.config.version_options import Group, VersionOptions  # noqa: E402
+from releasekit.decided import Carry  # noqa: E402
+from releasekit.decided import Level as ChangeLevel  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
 from releasekit.model import WarningName  # noqa: E402
 from releasekit.problems import Problem  # noqa: E402
@@ -46,6 +49,30 @@ TYPES: Final[dict[object, dict[str, object]]] = {
     bool | str: {"type": ["boolean", "string"]},
     tuple[str, ...]: STRINGS,
     Mapping[str, str]: {"type": "object", "additionalProperties": {"type": "string"}},
+    Mapping[str, tuple[str, ...]]: {"type": "object", "additionalProperties": STRINGS},
+    Mapping[str, ChangeLevel]: {
+        "type": "object",
+        "additionalProperties": {"enum": [str(each) for each in ChangeLevel]},
+    },
+    Mapping[str, Group]: {
+        "type": "object",
+        "additionalProperties": {
+            "type": "object",
+            "properties": {"packages": STRINGS, "kind": {"enum": ["fixed", "linked"]}},
+            "required": ["packages"],
+            "additionalProperties": False,
+        },
+    },
+}
+# Of the entries below `[dependencies]`.
+NEEDED: Final[dict[str, object]] = {
+    "type": ["string", "object"],
+    "properties": {
+        "on": {"type": "string"},
+        "bump": {"enum": [each for each in get_args(Carry) if each]},
+    },
+    "required": ["on"],
+    "additionalProperties": False,
 }
 
 
@@ -89,10 +116,18 @@ def _tables(declared: Declared) -> Iterator[tuple[str, type[OptionTable]]]:
         yield ecosystem.title, ecosystem.options
     yield "tags of what is published", TagOptions
     yield "releases on GitHub", AnnounceOptions
+    yield "what asks for a new version", VersionOptions
 
 
 def _toml(value: object) -> str:
-    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+    match value:
+        case tuple():
+            return json.dumps(list(value), ensure_ascii=False)
+        case Mapping():
+            return (
+                f"{{ {', '.join(f'{key} = {_toml(str(each))}' for key, each in value.items())} }}"
+            )
+    return json.dumps(value, ensure_ascii=False)
 
 
 def schema(declared: Declared) -> dict[str, object]:
@@ -111,9 +146,10 @@ def schema(declared: Declared) -> dict[str, object]:
         "additionalProperties": ONE_OR_MORE,
     }
     keys["dependencies"] = {
-        "description": "The order that no manifest states: a package, and those it has to follow.",
+        "description": "The order that no manifest states: a package, and those it has to follow; "
+        "`bump` says what a new version of one asks of the package.",
         "type": "object",
-        "additionalProperties": STRINGS,
+        "additionalProperties": {"type": "array", "items": NEEDED},
     }
     choices = {"enum": [str(each) for each in Level]}
     keys[levels.TABLE] = {

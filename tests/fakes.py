@@ -13,6 +13,7 @@ import virtual_time
 from releasekit.config import values
 from releasekit.config.config import Config
 from releasekit.config.inputs import Declared
+from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.config.values import Directory, Name, StageMode, Url
+    from releasekit.decided import Carry
     from releasekit.ecosystems.interface import Registry, Workspace
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
@@ -58,6 +60,16 @@ TOOL_VARIABLES = ToolVariables.of_all(each.variables for each in ECOSYSTEMS.valu
 
 def package_id(name: str) -> PackageId:
     return PackageId("fake", name)
+
+
+def extra_edge(dependent: str, on: str, carry: Carry = "patch") -> Edge:
+    """An edge of the `[dependencies]` table."""
+    return Edge(
+        dependent=PackageId.parse(dependent),
+        on=PackageId.parse(on),
+        kind=DependencyKind.EXTRA,
+        carry=carry,
+    )
 
 
 def package(

@@ -21,6 +21,7 @@ from releasekit.config.package_filter import PackageFilter
 from releasekit.config.shards import Shard, ShardCounts
 from releasekit.config.tag_options import AnnounceOptions, TagOptions
 from releasekit.config.values import Url
+from releasekit.config.version_options import VersionOptions
 from releasekit.errors import ConfigError, PathError
 from releasekit.problems import Problem
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from releasekit.config.commands import Command
     from releasekit.config.inputs import Declared
     from releasekit.config.values import Directory, Name
+    from releasekit.decided import Edge
     from releasekit.http.client import RetryPolicy
     from releasekit.model import PackageId
     from releasekit.scheduler.retries import WaitBudget
@@ -47,7 +49,7 @@ class Config(Inputs):
     that are found, `known_ecosystems` are all there are. It `is_part` where this run, and not
     releasekit.toml, leaves a part of the workspace to others. `ecosystem_inputs` are the inputs
     that each of them declares, `ecosystem_tables` its `[pypi]`… table as written, for its own
-    `Options`; `extra_dependencies` is the `[dependencies]` table, "ecosystem:name" to the same.
+    `Options`; `extra_edges` are those of the `[dependencies]` table.
     """
 
     root: Path
@@ -57,11 +59,12 @@ class Config(Inputs):
     shard_counts: ShardCounts = field(default_factory=ShardCounts)
     tagging: TagOptions = field(default_factory=TagOptions)
     announcing: AnnounceOptions = field(default_factory=AnnounceOptions)
+    versioning: VersionOptions = field(default_factory=VersionOptions)
     levels: Levels = field(default_factory=Levels)
     registries: Mapping[str, Directory | Url | Name] = field(default_factory=dict)
     ecosystem_inputs: tuple[object, ...] = ()
     ecosystem_tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    extra_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    extra_edges: tuple[Edge, ...] = ()
     not_to_publish: frozenset[PackageId] = frozenset()
 
     def own(self, kind: type[Own]) -> Own:
@@ -83,7 +86,7 @@ class Config(Inputs):
     def ecosystems_to_discover(self) -> tuple[str, ...]:
         """The chosen ecosystems, and those to be consulted."""
         about = self.package_filter
-        return (*about.ecosystems, *about.find_consulted(self.extra_dependencies))
+        return (*about.ecosystems, *about.find_consulted(self.extra_edges))
 
     @property
     def is_uploading(self) -> bool:
@@ -179,11 +182,12 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         ),
         tagging=file.tagging,
         announcing=file.announcing,
+        versioning=file.versioning,
         levels=replace(file.levels, strict=joined.strict),
         registries=locations.registries(),
         ecosystem_inputs=locations.ecosystem_inputs(),
         ecosystem_tables=file.tables,
-        extra_dependencies=file.dependencies,
+        extra_edges=file.dependencies,
     )
 
 

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config import levels
 from releasekit.config.levels import Levels
 from releasekit.config.tag_options import AnnounceOptions, TagOptions
+from releasekit.config.version_options import VersionOptions
+from releasekit.decided import Edge
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.host.files import read_parsed
+from releasekit.model import DependencyKind, PackageId
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
+from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -20,11 +24,15 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import Declaration
     from releasekit.config.inputs import Declared
     from releasekit.config.tables import OptionTable
+    from releasekit.decided import Carry
 
 MAX_BYTES: Final = 1024 * 1024
 _DEPENDENCIES: Final = "dependencies"
 _DIST: Final = "dist"
-_TABLES: Final = (_DEPENDENCIES, levels.TABLE, TagOptions.ECOSYSTEM, AnnounceOptions.ECOSYSTEM)
+_TABLES: Final = (
+    *(_DEPENDENCIES, levels.TABLE),
+    *(TagOptions.ECOSYSTEM, AnnounceOptions.ECOSYSTEM, VersionOptions.ECOSYSTEM),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +43,12 @@ class ConfigFile:
 
     texts: Mapping[str, str] = field(default_factory=dict)
     tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dependencies: tuple[Edge, ...] = ()
     levels: Levels = field(default_factory=Levels)
     dist: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tagging: TagOptions = field(default_factory=TagOptions)
     announcing: AnnounceOptions = field(default_factory=AnnounceOptions)
+    versioning: VersionOptions = field(default_factory=VersionOptions)
 
 
 def read_config(path: Path, declared: Declared) -> ConfigFile:
@@ -47,10 +56,10 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
     where = path.name
     texts: dict[str, str] = {}
     tables: dict[str, Mapping[str, object]] = {}
-    dependencies: Mapping[str, tuple[str, ...]] = {}
+    dependencies: tuple[Edge, ...] = ()
     given = Levels()
     dist: Mapping[str, tuple[str, ...]] = {}
-    tagging, announcing = TagOptions(), AnnounceOptions()
+    tagging, announcing, versioning = TagOptions(), AnnounceOptions(), VersionOptions()
     document = read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
     for key, value in document.items():
         if key == _DEPENDENCIES:
@@ -63,6 +72,8 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
             tagging = TagOptions.from_table(_options(TagOptions, value, where))
         elif key == AnnounceOptions.ECOSYSTEM:
             announcing = AnnounceOptions.from_table(_options(AnnounceOptions, value, where))
+        elif key == VersionOptions.ECOSYSTEM:
+            versioning = VersionOptions.from_table(_options(VersionOptions, value, where))
         elif key in declared.ecosystems:
             tables[key] = _options(declared.ecosystems[key].options, value, where)
         else:
@@ -75,6 +86,7 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
         levels=given,
         tagging=tagging,
         announcing=announcing,
+        versioning=versioning,
     )
 
 
@@ -143,18 +155,49 @@ def _options(kind: type[OptionTable], value: object, where: str) -> Mapping[str,
 
 def _dependencies(
     table: Mapping[str, object], where: str, ecosystems: Collection[str]
-) -> dict[str, tuple[str, ...]]:
-    found = {}
+) -> tuple[Edge, ...]:
+    found = []
     for package, value in table.items():
         label = f'{where}: [{_DEPENDENCIES}] "{package}"'
-        found[package] = _strings(value, label)
-        for each in (package, *found[package]):
+        if not isinstance(value, list):
+            raise ConfigError(f'{label} is not a list of packages; write ["…", "…"]')
+        entries = [_dependency(each, label) for each in value]
+        for each in (package, *(on for on, _ in entries)):
             if not _names_package(each, ecosystems):
                 raise ConfigError(
                     f"{label}: {each!r} is not a package; write ecosystem:name, "
                     f'like "{next(iter(ecosystems))}:acme-core"'
                 )
-    return found
+        dependent = PackageId.parse(package)
+        found += [
+            Edge(
+                dependent=dependent,
+                on=PackageId.parse(on),
+                kind=DependencyKind.EXTRA,
+                carry=carry,
+            )
+            for on, carry in entries
+        ]
+    return tuple(found)
+
+
+def _dependency(entry: object, label: str) -> tuple[str, Carry]:
+    match entry:
+        case str():
+            return entry, "patch"
+        case {"on": str(on), **rest} if rest.keys() <= {"bump"}:
+            match rest.get("bump", "patch"):
+                case "patch" | "same" | "none" as carry:
+                    return on, carry
+                case other:
+                    raise ConfigError(
+                        f"{label}: the bump for {on!r} is {other!r}; write one of "
+                        '"patch", "same", "none"'
+                    )
+    raise ConfigError(
+        f"{label} has {visible(repr(entry))[:80]}; write a package, or "
+        '{ on = "ecosystem:name", bump = "same" }'
+    )
 
 
 def _dist(

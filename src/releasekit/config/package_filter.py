@@ -14,6 +14,8 @@ from releasekit.text.commands import spell
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from releasekit.decided import Edge
+
 # A file of the workspace may hold longer ones, and a pattern takes its time to compile.
 _MAX_PATTERN_CHARS: Final = 1_000
 
@@ -53,16 +55,11 @@ class PackageFilter:
             and not matches(package, self.exclude_packages)
         )
 
-    def find_consulted(self, extra: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    def find_consulted(self, extra: Iterable[Edge]) -> tuple[str, ...]:
         """Ecosystems that `ecosystem` leaves out, with packages that a chosen one has to follow,
         says `extra`: they are looked up, and never published.
         """
-        needed = {
-            PackageId.parse(on).ecosystem
-            for dependent, needs in extra.items()
-            if self.has_package(PackageId.parse(dependent))
-            for on in needs
-        }
+        needed = {edge.on.ecosystem for edge in extra if self.has_package(edge.dependent)}
         return tuple(sorted(name for name in needed if not self.has_ecosystem(name)))
 
     def select(self, public: Mapping[PackageId, Package]) -> list[Package]:
@@ -85,31 +82,35 @@ class PackageFilter:
 
 
 def with_extra(
-    packages: Sequence[Package], extra: Mapping[str, Sequence[str]], ecosystems: Collection[str]
+    packages: Sequence[Package], extra: Iterable[Edge], ecosystems: Collection[str]
 ) -> list[Package]:
     """`packages`, all there are of `ecosystems`, with the edges of the `[dependencies]` table.
 
     Edges from and to other ecosystems are left out: they cannot be checked here.
     """
-    known = {str(package.id): package for package in packages}
-    for dependent, dependencies in extra.items():
-        names = [dependent, *dependencies]
-        if PackageId.parse(dependent).ecosystem not in ecosystems:
+    known = {package.id: package for package in packages}
+    needed: dict[PackageId, list[Dependency]] = {}
+    for edge in extra:
+        if edge.dependent.ecosystem not in ecosystems:
             continue
-        names = [name for name in names if PackageId.parse(name).ecosystem in ecosystems]
-        if unknown := next((name for name in names if name not in known), ""):
-            near = closest(unknown, known)
-            instead = f"Did you mean {near!r}?" if near else "Use ECOSYSTEM:NAME."
-            raise UnknownDependency(
-                f"releasekit.toml: [dependencies] names {unknown!r}, which is not a package here",
-                hint=f"{instead} {spell('plan')} lists them.",
-            )
-        edges = tuple(
-            Dependency(on=known[name].id, kind=DependencyKind.EXTRA) for name in names[1:]
-        )
-        package = known[dependent]
-        known[dependent] = replace(package, dependencies=package.dependencies + edges)
-    return list(known.values())
+        for name in (edge.dependent, edge.on):
+            if name.ecosystem in ecosystems and name not in known:
+                near = closest(str(name), map(str, known))
+                instead = f"Did you mean {near!r}?" if near else "Use ECOSYSTEM:NAME."
+                raise UnknownDependency(
+                    f"releasekit.toml: [dependencies] names {str(name)!r}, which is not a package "
+                    "here",
+                    hint=f"{instead} {spell('plan')} lists them.",
+                )
+        if edge.on in known:
+            found = Dependency(on=edge.on, kind=DependencyKind.EXTRA)
+            needed.setdefault(edge.dependent, []).append(found)
+    return [
+        replace(each, dependencies=(*each.dependencies, *needed[each.id]))
+        if each.id in needed
+        else each
+        for each in known.values()
+    ]
 
 
 def _matching(pattern: str, key: str, public: Collection[PackageId]) -> set[PackageId]:

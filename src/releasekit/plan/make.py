@@ -108,7 +108,7 @@ async def make_plan(
     about = config.package_filter
     unlisted = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
     found = collect_packages(targets, config.root, about, unlisted)
-    joined = with_extra(found, config.extra_dependencies, targets)
+    joined = with_extra(found, config.extra_edges, targets)
     everything = {package.id: package for package in joined}
     everything = {name: with_doubt(each, config.root) for name, each in everything.items()}
     public, order_notes = without_soft_cycles(

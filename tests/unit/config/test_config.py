@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import DECLARED
+from fakes import DECLARED, extra_edge
 from releasekit.cli.command_line import parse_command_line
 from releasekit.config.config import Config, cpu_count, load
 from releasekit.config.inputs import Declared
@@ -74,7 +74,7 @@ def test_a_value_that_a_flag_overrules_may_be_wrong(root: Path) -> None:
 def test_tables_reach_their_ecosystems(root: Path) -> None:
     found = config(root, file="[pypi]\nexclude = 1\n[dependencies]\n'pypi:a' = ['pypi:b']")
     assert found.ecosystem_tables == {"pypi": {"exclude": 1}}
-    assert found.extra_dependencies == {"pypi:a": ("pypi:b",)}
+    assert found.extra_edges == (extra_edge("pypi:a", "pypi:b"),)
 
 
 def test_inputs_of_an_ecosystem_come_in_its_own_class(root: Path) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import DECLARED
+from fakes import DECLARED, extra_edge
 from releasekit.config.file import MAX_BYTES, ConfigFile, read_config
 from releasekit.errors import ConfigError
 
@@ -58,7 +58,7 @@ def test_keys_are_inputs_and_tables_are_kept_as_they_are(tmp_path: Path) -> None
         "packages": "acme-*\nother",
     }
     assert file.tables == {"pypi": {"packages": ["libs/*"], "config-settings": {"a": "b"}}}
-    assert file.dependencies == {"pypi:acme-web": ("pypi:acme-core",)}
+    assert file.dependencies == (extra_edge("pypi:acme-web", "pypi:acme-core"),)
 
 
 @pytest.mark.parametrize(

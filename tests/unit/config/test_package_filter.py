@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fakes import FakeRegistry, FakeWorkspace, config, package
+from fakes import FakeRegistry, FakeWorkspace, config, extra_edge, package
 from releasekit.ecosystems.interface import Target
 from releasekit.errors import ConfigError, Cycle, PlanError
 from releasekit.model import Action, Package, PackageId, Plan
@@ -18,12 +18,14 @@ from releasekit.report import plan_outputs
 from releasekit.state.journal import History
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from releasekit.decided import Edge
 
 HERE = ("cargo:measure", "cargo:units", "npm:cli", "pypi:core", "pypi:measure")
 # A wheel after the crate of the same name.
-WHEEL = {"pypi:measure": ("cargo:measure",)}
+WHEEL = (extra_edge("pypi:measure", "cargo:measure"),)
 
 
 def placed(text: str, root: Path, unpublishable: str = "") -> Package:
@@ -35,14 +37,14 @@ def placed(text: str, root: Path, unpublishable: str = "") -> Package:
 
 def plan_of(
     root: Path,
-    extra: Mapping[str, tuple[str, ...]],
+    extra: tuple[Edge, ...],
     *,
     published: Iterable[str] = (),
     private: Iterable[str] = (),
     **changes: object,
 ) -> Plan:
     """Of the targets that the program makes for these settings, and of no others."""
-    settings = config(root, extra_dependencies=extra, **changes)
+    settings = config(root, extra_edges=extra, **changes)
     packages = [placed(text, root, "it says so" if text in private else "") for text in HERE]
     files = {PackageId.parse(it).name: {"file": "sha256:00"} for it in published}
     asked = settings.ecosystem or ("cargo", "npm", "pypi")
@@ -70,11 +72,15 @@ def test_an_edge_orders_packages_of_two_ecosystems_that_share_a_name(tmp_path: P
 
 def test_a_cycle_across_ecosystems_is_named_whole(tmp_path: Path) -> None:
     """R7: whichever part of it a run is about."""
-    extra = {**WHEEL, "cargo:measure": ("npm:cli",), "npm:cli": ("pypi:measure",)}
+    extra = (
+        *WHEEL,
+        extra_edge("cargo:measure", "npm:cli"),
+        extra_edge("npm:cli", "pypi:measure"),
+    )
     with pytest.raises(Cycle) as caught:
         plan_of(tmp_path, extra)
     assert caught.value.names == ("cargo:measure", "npm:cli", "pypi:measure")
-    short = {**WHEEL, "cargo:measure": ("pypi:measure",)}
+    short = (*WHEEL, extra_edge("cargo:measure", "pypi:measure"))
     with pytest.raises(Cycle, match="cargo:measure -> pypi:measure -> cargo:measure"):
         plan_of(tmp_path, short, ecosystem=("pypi",))
 
@@ -146,15 +152,15 @@ def test_a_name_that_nobody_has_is_an_error_in_every_job(
 ) -> None:
     """R7"""
     with pytest.raises(PlanError, match=f"'{name}', which is not a package here"):
-        plan_of(tmp_path, {"pypi:measure": (name,)}, ecosystem=ecosystems)
+        plan_of(tmp_path, (extra_edge("pypi:measure", name),), ecosystem=ecosystems)
 
 
 def test_leaving_out_what_is_left_out_already_is_no_typo(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, {}, ecosystem=("pypi",), exclude_packages=("npm:cli", "core"))
+    plan = plan_of(tmp_path, (), ecosystem=("pypi",), exclude_packages=("npm:cli", "core"))
     assert names(plan) == ["pypi:measure"]
     for pattern in ("nmp:cli", "pypi:cli", "cli"):
         with pytest.raises(ConfigError, match="matches no package"):
-            plan_of(tmp_path, {}, ecosystem=("pypi",), exclude_packages=(pattern,))
+            plan_of(tmp_path, (), ecosystem=("pypi",), exclude_packages=(pattern,))
 
 
 def rows(plan: Plan) -> list[dict[str, str]]:
@@ -169,7 +175,7 @@ def test_a_matrix_keeps_together_what_waits_for_one_another(tmp_path: Path) -> N
         {"ecosystem": "cargo,pypi", "packages": f"{crates}\npypi:core\npypi:measure"},
         tools,
     ]
-    chain = plan_of(tmp_path, {**WHEEL, "npm:cli": ("pypi:core",)})
+    chain = plan_of(tmp_path, (*WHEEL, extra_edge("npm:cli", "pypi:core")))
     assert [row["ecosystem"] for row in rows(chain)] == ["cargo,npm,pypi"]
 
 

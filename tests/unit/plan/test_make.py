@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package, package_id, target
+from fakes import (
+    FakeRegistry,
+    FakeTarget,
+    FakeWorkspace,
+    config,
+    extra_edge,
+    package,
+    package_id,
+    target,
+)
 from raising import raises
 from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
@@ -296,15 +305,15 @@ def test_what_needs_a_package_that_the_plan_file_leaves_out_is_refused(tmp_path:
 
 
 def test_extra_edges_order_packages(tmp_path: Path) -> None:
-    extra = {"fake:art": ("fake:zoo",)}
-    plan = plan_of(tmp_path, package("zoo"), package("art"), extra_dependencies=extra)
+    extra = (extra_edge("fake:art", "fake:zoo"),)
+    plan = plan_of(tmp_path, package("zoo"), package("art"), extra_edges=extra)
     assert names(plan) == ["zoo", "art"]
 
 
 def test_extra_edges_name_real_packages(tmp_path: Path) -> None:
     """R7"""
     with pytest.raises(PlanError, match="'fake:cor', which is not a package") as caught:
-        plan_of(tmp_path, CORE, APP, extra_dependencies={"fake:app": ("fake:cor",)})
+        plan_of(tmp_path, CORE, APP, extra_edges=(extra_edge("fake:app", "fake:cor"),))
     assert "'fake:core'" in caught.value.hint
 
 

@@ -1,0 +1,124 @@
+"""The table `[version]`: what asks for a new version of a package, and for which one."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Final, Literal, get_args
+
+from releasekit.config import tables
+from releasekit.config.tables import Option, OptionTable
+from releasekit.decided import Level, Propagate, Zero
+
+Kind = Literal["fixed", "linked"]
+_LEVELS: Final[Mapping[str, Level]] = {str(level): level for level in Level}
+# https://www.conventionalcommits.org/en/v1.0.0/
+_TYPE: Final = re.compile(r"[A-Za-z][\w-]*(?:\([^()]+\))?")
+TYPES: Final[Mapping[str, Level]] = {
+    "feat": Level.MINOR,
+    "fix": Level.PATCH,
+    "perf": Level.PATCH,
+    "revert": Level.PATCH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`packages` are globs of names, as `exclude-packages` has them."""
+
+    packages: tuple[str, ...]
+    kind: Kind
+
+
+def _directory(key: str, value: object) -> str:
+    name = tables.string(key, value)
+    parts = name.split("/")
+    if not name or "\\" in name or name.startswith("/") or not {"", ".", ".."}.isdisjoint(parts):
+        raise ValueError('Write a path relative to the root, without "..": ".changeset".')
+    return name
+
+
+def _types(key: str, value: object) -> Mapping[str, Level]:
+    given = tables.mapping(key, value)
+    for name, level in given.items():
+        if not _TYPE.fullmatch(name):
+            raise ValueError(
+                f'{name!r} is not a type of commit; write one like feat, or "build(deps)".'
+            )
+        if level not in _LEVELS:
+            raise ValueError(f"{name} is {level!r}; write one of {', '.join(_LEVELS)}.")
+    return {**TYPES, **{name: _LEVELS[level] for name, level in given.items()}}
+
+
+def _paths(key: str, value: object) -> Mapping[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise ValueError(f'Write a table of lists: {key} = {{ "pypi:acme" = ["proto/**"] }}.')  # noqa: TRY004 (about the file)
+    return {package: tables.strings(package, globs) for package, globs in value.items()}
+
+
+def _groups(key: str, value: object) -> Mapping[str, Group]:
+    example = f'{key} = {{ ui = {{ packages = ["@acme/ui*"], kind = "fixed" }} }}'
+    if not isinstance(value, dict):
+        raise ValueError(f"Write a table of groups: {example}.")  # noqa: TRY004
+    found = {}
+    for name, group in value.items():
+        if not isinstance(group, dict) or not group.keys() <= {"packages", "kind"}:
+            raise ValueError(f"Write packages and kind for {name!r}: {example}.")
+        kind = group.get("kind", "fixed")
+        if kind not in get_args(Kind):
+            raise ValueError(f'The kind of {name!r} is {kind!r}; write "fixed" or "linked".')
+        globs = tables.strings("packages", group.get("packages"))
+        found[name] = Group(globs, kind)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionOptions(OptionTable):
+    ECOSYSTEM: ClassVar[str] = "version"
+
+    changes: Annotated[
+        Literal["both", "commits", "files"],
+        Option("What states a change: the messages of commits, change files, or `both`."),
+    ] = "both"
+    directory: Annotated[str, Option("Where change files are.", _directory)] = ".changeset"
+    types: Annotated[
+        Mapping[str, Level],
+        Option(
+            "What a commit of a type asks for: `major`, `minor`, `patch` or `none`. A key may have "
+            "a scope, as `build(deps)`. Other types ask for nothing, and the default is added to.",
+            _types,
+        ),
+    ] = field(default_factory=lambda: TYPES)
+    ignore: Annotated[
+        tuple[str, ...],
+        Option(
+            "Globs of files that no package is released for, besides tests, documentation, "
+            "examples, changelogs and lock files; `!GLOB` puts some back."
+        ),
+    ] = ()
+    paths: Annotated[
+        Mapping[str, tuple[str, ...]],
+        Option("Globs of further files that a package owns, by its name.", _paths),
+    ] = field(default_factory=dict)
+    zero: Annotated[
+        Zero,
+        Option(
+            "Below 1.0.0, `shift` makes a breaking change a minor version and a feature a patch, "
+            "`minor` a feature a minor version too, and `literal` a breaking change 1.0.0."
+        ),
+    ] = "shift"
+    propagate: Annotated[
+        Propagate,
+        Option(
+            "Which dependents are released with a package: those whose published requirement "
+            "excludes the new version (`needed`), all (`always`), or none (`never`)."
+        ),
+    ] = "needed"
+    groups: Annotated[
+        Mapping[str, Group],
+        Option(
+            "Packages that share a version, by globs of their names: all of them (`fixed`), or "
+            'those that are released (`linked`). `ui = { packages = ["@acme/ui*"], kind = '
+            '"fixed" }`.',
+            _groups,
+        ),
+    ] = field(default_factory=dict)
