@@ -297,8 +297,10 @@ def list_published_edges(
     pins: PinMode,
 ) -> Iterator[Edge]:
     """As `interface.Target.published_edges`."""
+    public = {package.id for package in packages if not package.unpublishable}
     for package in packages:
-        needed = {edge.on.name for edge in package.dependencies if not edge.private}
+        meant = {edge.on for edge in package.dependencies if not edge.private}
+        needed = {on.name for on in meant & public}
         for need in crates[package.id.name].needs if not package.unpublishable else ():
             if need.kind == "dev" or need.name not in needed:
                 continue

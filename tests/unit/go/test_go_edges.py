@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from releasekit.ecosystems.go import Options, discover
+from releasekit.ecosystems.go.discover import find_modules
+from unit.go.test_go_discover import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_requirement_excludes_only_what_has_another_path(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        go_work="go 1.24\nuse (\n\t.\n\t./sdk\n\t./cmd\n)\n",
+        go_mod="module a.b/m\nrequire a.b/m/sdk v1.2.0 // indirect\n",
+        sdk__go_mod="module a.b/m/sdk\n",
+        cmd__go_mod="module a.b/m/cmd\nrequire (\n\ta.b/m/sdk v1.2.0\n\ta.b/x v1.0.0\n)\n",
+    )
+    modules = find_modules(root, Options(version="1.2.0"))
+    (edge,) = discover.list_published_edges(modules)
+    assert (edge.dependent.name, edge.on.name) == ("a.b/m/cmd", "a.b/m/sdk")
+    assert [edge.admits(each) for each in ("1.2.1", "1.9.0", "2.0.0")] == [True, True, False]
+
+
+def test_one_of_a_private_module_asks_nothing_of_users(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        go_mod="module a.b/m\nrequire a.b/m/sdk v1.2.0\n",
+        sdk__go_mod="module a.b/m/sdk\n",
+    )
+    modules = find_modules(root, Options(version="1.2.0", private=(".",)))
+    assert list(discover.list_published_edges(modules)) == []
+
+
+def test_modules_share_the_version_that_they_find_in_one_place(tmp_path: Path) -> None:
+    root = write(
+        tmp_path,
+        VERSION="1.2.0\n",
+        go_mod="module a.b/m\n",
+        one__go_mod="module a.b/m/one\n",
+        two__go_mod="module a.b/m/two\n",
+        two__VERSION="0.3.0\n",
+        three__go_mod="module a.b/m/three\n",
+    )
+    options = Options(version_file="VERSION", versions={"three": "1.2.0"})
+    (group,) = discover.list_shared_versions(find_modules(root, options))
+    assert [package.name for package in group.packages] == ["a.b/m", "a.b/m/one"]
+    assert group.place == "VERSION"
+
+
+def test_modules_share_the_version_of_the_option(tmp_path: Path) -> None:
+    root = write(tmp_path, go_mod="module a.b/m\n", one__go_mod="module a.b/m/one\n")
+    (group,) = discover.list_shared_versions(find_modules(root, Options(version="1.2.0")))
+    assert group.place == "releasekit.toml: go.version"

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.ecosystems.maven import discover
+from unit.maven.poms import child, gav, modules, needs, projects, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.config.values import PinMode
+    from releasekit.decided import Edge
+
+RELEASED = {"g:core": "1.2.0", "g:web": "1.0", "g:top": "1.0"}
+
+
+def edges(root: Path, pins: PinMode = "auto") -> dict[tuple[str, str], Edge]:
+    """By artifacts."""
+    by_name = {each.name: each for each in projects(root).values()}
+    found = discover.list_published_edges(by_name, RELEASED, pins)
+    return {(edge.dependent.name[2:], edge.on.name[2:]): edge for edge in found}
+
+
+@pytest.mark.parametrize(
+    ("version", "pins", "requirement", "patch", "major"),
+    [
+        ("1.3.0", "auto", "1.2.0", False, False),
+        ("[1.2,2)", "auto", "[1.2,2)", True, False),
+        ("[1.2,2)", "exact", "1.2.0", False, False),
+        ("[1.2,)", "auto", "[1.2,)", True, True),
+    ],
+)
+def test_an_edge_has_the_version_that_was_published(
+    tmp_path: Path, version: str, pins: PinMode, requirement: str, patch: bool, major: bool
+) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("core", "web"))
+    write(tmp_path / "core/pom.xml", gav("core", "1.3.0"))
+    write(tmp_path / "web/pom.xml", gav("web") + needs("core", version))
+    edge = edges(tmp_path, pins)["web", "core"]
+    assert edge.requirement == requirement
+    assert (edge.admits("1.2.1"), edge.admits("2.0")) == (patch, major)
+
+
+def test_parents_and_what_poms_manage_are_named_in_one_version(tmp_path: Path) -> None:
+    managed = f"<dependencyManagement>{needs('core', '1.3.0')}</dependencyManagement>"
+    write(tmp_path / "pom.xml", gav("top") + modules("core", "web") + managed)
+    write(tmp_path / "core/pom.xml", gav("core", "1.3.0"))
+    write(tmp_path / "web/pom.xml", child("web") + needs("core", ""))
+    found = edges(tmp_path)
+    assert {pair: edge.requirement for pair, edge in found.items()} == {
+        ("top", "core"): "1.2.0",
+        ("web", "top"): "1.0",
+        ("web", "core"): "1.2.0",
+    }
+
+
+@pytest.mark.parametrize("scope", ["<scope>test</scope>", "<optional>true</optional>"])
+def test_what_users_never_resolve_makes_no_edge(tmp_path: Path, scope: str) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("core", "web"))
+    write(tmp_path / "core/pom.xml", gav("core", "1.3.0"))
+    write(tmp_path / "web/pom.xml", gav("web") + needs("core", "1.3.0", scope))
+    assert edges(tmp_path) == {}
+
+
+def places(root: Path) -> dict[str, list[str]]:
+    by_name = {each.name: each for each in projects(root).values()}
+    groups = discover.list_shared_versions(by_name, root.resolve())
+    return {group.place: [each.name[2:] for each in group.packages] for group in groups}
+
+
+def test_children_share_the_version_of_their_parent(tmp_path: Path) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b", "c"))
+    write(tmp_path / "a/pom.xml", child("a"))
+    write(tmp_path / "b/pom.xml", child("b") + "<version>${project.parent.version}</version>")
+    write(tmp_path / "c/pom.xml", child("c") + "<version>3.0</version>")
+    assert places(tmp_path) == {"pom.xml: version": ["top", "a", "b"]}
+
+
+def test_all_that_name_one_property_share_it(tmp_path: Path) -> None:
+    revision = "<properties><revision>2.1</revision></properties>"
+    write(tmp_path / "pom.xml", gav("top", "${revision}") + revision + modules("a", "b"))
+    write(tmp_path / "a/pom.xml", child("a", "${revision}"))
+    write(tmp_path / "b/pom.xml", child("b", "${revision}") + "<version>${revision}</version>")
+    assert places(tmp_path) == {"pom.xml: ${revision}": ["top", "a", "b"]}
+
+
+def test_a_revision_from_outside_is_shared_too(tmp_path: Path) -> None:
+    write(tmp_path / "pom.xml", gav("top", "${revision}") + modules("a"))
+    write(tmp_path / "a/pom.xml", child("a", "${revision}"))
+    (tmp_path / ".mvn").mkdir()
+    (tmp_path / ".mvn/maven.config").write_text("-Drevision=2.1\n")
+    assert places(tmp_path) == {"${revision}": ["top", "a"]}
