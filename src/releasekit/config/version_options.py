@@ -12,7 +12,8 @@ from releasekit.decided import Level, Propagate, Zero
 Kind = Literal["fixed", "linked"]
 _LEVELS: Final[Mapping[str, Level]] = {str(level): level for level in Level}
 # https://www.conventionalcommits.org/en/v1.0.0/
-_TYPE: Final = re.compile(r"[A-Za-z][\w-]*(?:\([^()]+\))?")
+# In lower case, as those of commits are compared.
+_TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:\([^()]+\))?")
 TYPES: Final[Mapping[str, Level]] = {
     "feat": Level.MINOR,
     "fix": Level.PATCH,

@@ -1,0 +1,201 @@
+"""Versions that are decided: what each package gets and why, for a terminal, the job summary, and
+the steps that follow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from releasekit.decided import Level
+from releasekit.model import DependencyKind
+from releasekit.report.summary.markdown import LIMIT_BYTES, first_fitting, table
+from releasekit.report.text import columns, packages
+from releasekit.text.escape import clip, code, log_line, markdown, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from releasekit.decided import Bump, Decision, Edge, Reason, VersionGroup
+    from releasekit.model import Package, PackageId
+
+_CHARS: Final = 200
+# Rows of the summary, and reasons of each; fewer until it fits.
+_SIZES: Final = ((2_000, 20), (500, 5), (50, 1))
+_BUDGET_CHARS: Final = 450_000
+_NUMBERS: Final = re.compile(r"(?:[0-9]+!)?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?")
+_MAJOR_SUFFIX: Final = re.compile(r"/v[0-9]+")
+_ASKED: Final = {Level.MAJOR: "breaking", Level.MINOR: "feature"}
+
+
+class VersionsView:
+    """A decision in words; `packages` are all of the workspace, as they stand."""
+
+    def __init__(self, decision: Decision, packages: Mapping[PackageId, Package]) -> None:
+        self.decision = decision
+        self.packages = packages
+        self._bumps = {bump.package: bump for bump in decision.bumps}
+        self._named = Counter(package.name for package in packages)
+
+    @property
+    def to_write(self) -> list[Bump]:
+        """Those whose version is not what its manifest says already."""
+        return [
+            bump
+            for bump in self.decision.bumps
+            if self.spell(bump.package, bump.new) != self.packages[bump.package].version
+        ]
+
+    @property
+    def headline(self) -> str:
+        if not self.decision.bumps:
+            return "No package gets a new version"
+        written = len(self.decision.bumps) - len(self.to_write)
+        beside = f", {written} of them written already" if written else ""
+        return f"{packages(len(self.decision.bumps))} to release{beside}"
+
+    def name(self, package: PackageId) -> str:
+        """Without its ecosystem where one package alone has the name."""
+        return package.name if self._named[package.name] < 2 else str(package)
+
+    def spell(self, package: PackageId, version: str) -> str:
+        """As the ecosystem writes it: the versions of Go modules begin with a `v`."""
+        return f"v{version}" if version and package.ecosystem == "go" else version
+
+    def change(self, bump: Bump) -> str:
+        old, new = (self.spell(bump.package, each) for each in (bump.old, bump.new))
+        return f"{old} → {new}" if old else new
+
+    def level(self, bump: Bump, reason: Reason) -> str:
+        """What the reason asks for, and what came of it where a version below 1.0.0 gives less."""
+        if reason.edge is not None and reason.edge.carry == "same":
+            return "the same level"
+        given = _find_level(bump.old, bump.new)
+        asked = _ASKED.get(reason.level, "")
+        if bump.old.startswith("0.") and asked and given < reason.level == bump.level:
+            return f"{asked}, {given} below 1.0"
+        return str(reason.level) if reason.level else ""
+
+    def because(self, reason: Reason) -> str:
+        if reason.source is not None:
+            return clip(visible(reason.source.title), _CHARS)
+        if reason.edge is not None:
+            return clip(self._describe_edge(reason.edge), _CHARS)
+        if reason.group is not None:
+            return clip(_describe_group(reason.group), _CHARS)
+        return clip(visible(reason.rule), _CHARS)
+
+    def _describe_edge(self, edge: Edge) -> str:
+        new = self._bumps[edge.on].new
+        on, version = self.name(edge.on), self.spell(edge.on, new)
+        dependent = self._bumps.get(edge.dependent)
+        if dependent is None:
+            return f"its requirement {edge.requirement} admits {on} {version}"
+        if edge.carry:
+            return f"follows {on} {version}"
+        if edge.admits(new):
+            return f"requires {on}, now {version}"
+        if edge.on.ecosystem == "go":
+            return f"imports {_MAJOR_SUFFIX.sub('', on)}/{version.partition('.')[0]}"
+        if edge.kind is DependencyKind.PEER:
+            return f"its peer {edge.requirement} excludes {on} {version}"
+        joint = "" if edge.on.ecosystem == "pypi" else " "
+        old = self.spell(edge.dependent, dependent.old)
+        return f"{old} was published with {on}{joint}{edge.requirement}"
+
+
+def _describe_group(group: VersionGroup) -> str:
+    if group.place:
+        return f"one version for {packages(len(group.packages))}, in {group.place}"
+    return f"{group.kind} group {group.name}"
+
+
+def _find_level(old: str, new: str) -> Level:
+    """The first number that differs."""
+    numbers = [_NUMBERS.match(each) for each in (old, new)]
+    if any(found is None for found in numbers):
+        return Level.NONE
+    before, after = (
+        [int(number or 0) for number in found.groups()] for found in numbers if found is not None
+    )
+    differing = (
+        level
+        for level, one, other in zip(
+            (Level.MAJOR, Level.MINOR, Level.PATCH), before, after, strict=True
+        )
+        if one != other
+    )
+    return next(differing, Level.NONE)
+
+
+def versions_table(view: VersionsView, *, verbose: bool = False) -> str:
+    """One line for each package and reason; `verbose` adds what was left alone, and why."""
+    rows = []
+    for bump in view.decision.bumps:
+        head = (view.name(bump.package), view.change(bump))
+        for reason in bump.reasons:
+            rows.append((*head, view.level(bump, reason), view.because(reason)))
+            head = ("", "")
+    lines = columns(rows) if rows else []
+    left = view.decision.left_alone if verbose else ()
+    if left:
+        told = [(view.name(each.package), view.because(each)) for each in left]
+        lines += [*([""] if lines else []), "left alone:", *columns(told)]
+    return "\n".join([*lines, *([""] if lines else []), log_line(view.headline)])
+
+
+def versions_summary(view: VersionsView, *, limit_bytes: int = LIMIT_BYTES) -> str:
+    """The section of the job summary; it says less rather than exceed the limit."""
+    return first_fitting((_summary(view, rows, most) for rows, most in _SIZES), limit_bytes)
+
+
+def _summary(view: VersionsView, most_rows: int, most_reasons: int) -> str:
+    bumps = view.decision.bumps
+    rows = []
+    for bump in bumps[:most_rows]:
+        told = [markdown(view.because(each)) for each in bump.reasons[:most_reasons]]
+        left = len(bump.reasons) - most_reasons
+        told += [f"and {left} more"] if left > 0 else []
+        old, new = (view.spell(bump.package, each) for each in (bump.old, bump.new))
+        rows.append(
+            (code(view.name(bump.package)), markdown(old), markdown(new), "<br>".join(told))
+        )
+    left = len(bumps) - most_rows
+    return "\n".join(
+        [
+            f"## {view.headline}",
+            "",
+            *(table(("package", "now", "next", "because"), rows) if rows else []),
+            *([f"… and {packages(left)} more."] if left > 0 else []),
+            "",
+        ]
+    )
+
+
+def versions_outputs(view: VersionsView, root: Path) -> dict[str, str]:
+    """`bumped` says whether there is something to write. Where very many packages would exceed
+    GitHub's limit, the reasons are left out.
+    """
+    rows: list[dict[str, object]] = [
+        {
+            "package": bump.package.name,
+            "ecosystem": bump.package.ecosystem,
+            "directory": view.packages[bump.package].directory.relative_to(root).as_posix(),
+            "from": view.spell(bump.package, bump.old),
+            "to": view.spell(bump.package, bump.new),
+            "level": str(bump.level),
+            "reasons": [view.because(each) for each in bump.reasons],
+        }
+        for bump in view.decision.bumps
+    ]
+    text = _json(rows)
+    if len(text) > _BUDGET_CHARS:
+        text = _json([{**row, "reasons": []} for row in rows])
+    return {"bumped": "true" if view.to_write else "false", "versions": text}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
