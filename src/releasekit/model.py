@@ -185,6 +185,7 @@ class WarningName(StrEnum):
     PLATFORM_TAG = "platform-tag"
     REFUSED_BUT_THERE = "refused-but-there"
     UNCOMMITTED = "uncommitted"
+    UNREAD_COMMIT = "unread-commit"
     UNSANDBOXED = "unsandboxed"
 
     @property

@@ -153,6 +153,7 @@ class Problem(StrEnum):
     UNSANDBOXED = "RK-510", "It is built without the sandbox"
     REFUSED_BUT_THERE = "RK-511", "The registry refused it, but shows it"
     UNCOMMITTED = "RK-512", "It holds changes that no commit has"
+    UNREAD_COMMIT = "RK-515", "A commit does not say what it asks for"
 
     @property
     def is_warning(self) -> bool:

@@ -18,8 +18,10 @@ from fakes import DECLARED
 from harness.act import OWN_NAME, PROJECT
 from integration.tools import require_tool
 from releasekit.cli.init import write_workflow
+from releasekit.decided import Decision
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.report import outputs, plan_outputs
+from releasekit.report.versions import VersionsView, versions_outputs
 from sample_runs import mixed_plan, partial_report
 
 if TYPE_CHECKING:
@@ -134,6 +136,7 @@ def test_scripts_hold_no_expressions_and_the_last_one_execs() -> None:
 
 def test_outputs_of_the_action_are_the_ones_that_are_set() -> None:
     said = {*outputs(partial_report()), *plan_outputs(mixed_plan()), "plan-file", "results-file"}
+    said |= versions_outputs(VersionsView(Decision(), {}), PROJECT).keys()
     assert set(ACTION["outputs"]) == said
     for name, entry in ACTION["outputs"].items():
         assert entry["value"] == f"${{{{ steps.run.outputs.{name} }}}}"

@@ -16,6 +16,7 @@ from releasekit.errors import CommandFailed, ConfigError, did_you_mean
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.problems import Problem
+from releasekit.text.commands import spell
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ async def run(config: Config, session: Session) -> int:
     with Interruption("cancelled"):
         async with Group() as group:
             packages, processes = await list_packages(group, config, session)
-            package = replace(_find_package(name, packages), version=version)
+            package = replace(find_package(name, packages), version=version)
             top = repository_of(config.root)
             if top is None:
                 raise ConfigError(
@@ -92,7 +93,7 @@ async def _write_text(
     )
 
 
-def _find_package(name: str, packages: Sequence[Package]) -> Package:
+def find_package(name: str, packages: Sequence[Package]) -> Package:
     """By the whole id, or by a name that one package alone has. Raises ConfigError."""
     ids = {str(each.id): each for each in packages}
     if name in ids:
@@ -108,5 +109,5 @@ def _find_package(name: str, packages: Sequence[Package]) -> Package:
     near = did_you_mean(name, [*ids, *(each.id.name for each in packages)])
     raise ConfigError(
         f"there is no package {visible(name)!r} here{near}",
-        hint="`releasekit plan` lists them all.",
+        hint=f"{spell('plan')} lists them all.",
     )

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 Command = Literal[
     "init",
     "check",
+    "version",
     "plan",
     "publish",
     "approve",
@@ -51,6 +52,14 @@ _INIT_CODES: Final = """\
 exit codes:
   0    the files are written, or were there
   2    the configuration or an input is wrong
+  130  cancelled
+"""
+_VERSION_CODES: Final = """\
+exit codes:
+  0    the versions are shown
+  1    with --check: there is a version to write
+  2    the configuration or an input is wrong
+  3    a version cannot be decided, or a warning counts as an error
   130  cancelled
 """
 _CREDENTIALS: Final = """\
@@ -118,6 +127,12 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         module="releasekit.cli.check",
         exit_codes=_CHECK_CODES,
     ),
+    "version": CommandRow(
+        about="Show the versions that the changes since the last release ask for.",
+        module="releasekit.cli.version",
+        exit_codes=_VERSION_CODES,
+        summarizes_errors=True,
+    ),
     "plan": CommandRow(
         about="Show what would be published, and in which order. Changes nothing.",
         module="releasekit.cli.plan",
@@ -179,6 +194,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
 VERIFY: Final = frozenset[Command]({"verify"})
 NOTES: Final = frozenset[Command]({"notes"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
+VERSION: Final = frozenset[Command]({"version"})
 PUBLISH: Final = frozenset[Command]({"publish"})
 CHECK: Final = frozenset[Command]({"check", "doctor"})
 # What a person does with what a run has left, on a machine of theirs.

@@ -21,6 +21,7 @@ from releasekit.config.commands import (
     REPORTS,
     RUNS,
     VERIFY,
+    VERSION,
     Command,
 )
 from releasekit.config.declaration import (
@@ -114,9 +115,10 @@ class Inputs:
         Command,
         Declaration(
             "`plan` shows what would be published, `publish` publishes what is missing, "
-            "`check` says what a release would need, `report` joins the results of several jobs "
-            "into one summary.",
-            choices=("plan", "publish", "check", "report"),
+            "`check` says what a release would need, `version` shows which versions the changes "
+            "since the last release ask for, `report` joins the results of several jobs into one "
+            "summary.",
+            choices=("plan", "publish", "check", "version", "report"),
             commands=frozenset(),
             places=frozenset({"action"}),
         ),
@@ -179,8 +181,9 @@ class Inputs:
     dry_run: Annotated[
         bool,
         Declaration(
-            "Do everything except the uploads; builds run. With `init`: print the files.",
-            commands=PUBLISH | {"init"},
+            "Do everything except the uploads; builds run. With `init`: print the files. With "
+            "`version`: write nothing, which is all that it does so far.",
+            commands=PUBLISH | VERSION | {"init"},
             places=NOT_IN_FILE,
         ),
     ] = False
@@ -397,14 +400,17 @@ class Inputs:
             places=FLAG_ONLY,
         ),
     ] = None
-    summary: Annotated[bool, Declaration("Write the job summary.", commands=REPORTS)] = True
+    summary: Annotated[bool, Declaration("Write the job summary.", commands=REPORTS | VERSION)] = (
+        True
+    )
     annotations: Annotated[bool, Declaration("Annotate failures.", commands=REPORTS)] = True
     verbose: Annotated[
         bool,
         Declaration(
             "Log everything: phases, requests, and why packages wait; a job re-run with debug "
-            "logging does so too. With `check`: print all locks in their order.",
-            commands=RUNS | CHECK,
+            "logging does so too. With `check`: print all locks in their order. With `version`: "
+            "say what was left alone, and why.",
+            commands=RUNS | CHECK | VERSION,
             places=NOT_IN_FILE,
         ),
     ] = False
@@ -459,6 +465,24 @@ class Inputs:
             places=NOT_IN_FILE,
         ),
     ] = ()
+    set: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "With `version`: versions that are decided by hand, one per line: `NAME=VERSION`, and "
+            "`npm:@acme/core=2.0.0` where packages of two ecosystems share the name.",
+            "lines",
+            commands=VERSION,
+            places=NOT_IN_FILE,
+        ),
+    ] = ()
+    check: Annotated[
+        bool,
+        Declaration(
+            "As `--dry-run`, and exit 1 if there is a version to write.",
+            commands=VERSION,
+            places=FLAG_ONLY,
+        ),
+    ] = False
     format: Annotated[
         Literal["table", "json", "mermaid"],
         Declaration("How to print the plan.", commands=frozenset({"plan"}), places=FLAG_ONLY),

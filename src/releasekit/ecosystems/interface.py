@@ -317,6 +317,10 @@ class Target:
         """
         return None
 
+    def takes_version(self, package: Package, /) -> bool:
+        """Whether the package is published, or would be with another version than it has."""
+        return not package.unpublishable
+
     def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
         """What the published files of each package ask of others here, as their manifests and
         today's pins have it. `released` maps canonical names to the versions that were published,

@@ -89,7 +89,7 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
     ("argv", "says"),
     [
         (["pulish"], "there is no command 'pulish', did you mean 'publish'?"),
-        (["version"], "there is no command 'version', did you mean '--version'?"),
+        (["versoin"], "there is no command 'versoin', did you mean 'version'?"),
         (["foo"], "there is no command 'foo'"),
         (["list"], "there is no command 'list'"),
         (["--dry-run", "publish"], "the command comes before its flags"),
@@ -104,7 +104,7 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
         (["publish", "--dryrun"], "--dryrun is not a flag, did you mean '--dry-run'?"),
         (
             ["plan", "--dryrun"],
-            "--dryrun is not a flag, and --dry-run belongs to init and publish, not to plan",
+            "--dryrun is not a flag, and --dry-run belongs to init and publish and version, not",
         ),
         (["publish", "-x"], "-x is not a flag: write two hyphens and a word, such as --verbose"),
         (["publish", "-xyz0123"], "argument 2 is not a flag: write two hyphens and a word"),
@@ -136,7 +136,7 @@ def test_alone_on_a_terminal_it_is_help(
 def test_what_is_no_command_is_told_with_those_that_are(word: str) -> None:
     error = refusal(word)
     assert str(error) == f"there is no command {word!r}"
-    assert "init | check | plan | publish | approve" in error.hint
+    assert "init | check | version | plan | publish | approve" in error.hint
 
 
 @pytest.mark.parametrize("argv", [["--pypi-token", "hunter2"], ["--pypi-token=hunter2"]])

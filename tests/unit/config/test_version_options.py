@@ -64,6 +64,9 @@ def test_all_options_reach_the_run(tmp_path: Path) -> None:
     )
 
 
+GROUP = 'groups = { ui = { packages = ["@acme/ui*"], kind = "fixed" } }'
+
+
 @pytest.mark.parametrize(
     ("line", "instead"),
     [
@@ -83,8 +86,7 @@ def test_all_options_reach_the_run(tmp_path: Path) -> None:
         ('paths = { "pypi:a" = "x" }', 'Write a list of strings: pypi:a = ["…"].'),
         (
             "groups = { ui = [] }",
-            "Write packages and kind for 'ui': groups = { ui = "
-            '{ packages = ["@acme/ui*"], kind = "fixed" } }.',
+            f"Write packages and kind for 'ui': {GROUP}.",
         ),
         (
             'groups = { ui = { packages = ["a"], kind = "tied" } }',

@@ -92,3 +92,10 @@ def test_a_revision_from_outside_is_shared_too(tmp_path: Path) -> None:
     (tmp_path / ".mvn").mkdir()
     (tmp_path / ".mvn/maven.config").write_text("-Drevision=2.1\n")
     assert places(tmp_path) == {"${revision}": ["top", "a"]}
+
+
+def test_a_snapshot_is_going_to_be_published(tmp_path: Path) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("core", "web"))
+    write(tmp_path / "core/pom.xml", gav("core", "1.3.0-SNAPSHOT"))
+    write(tmp_path / "web/pom.xml", gav("web") + needs("core", "1.3.0-SNAPSHOT"))
+    assert edges(tmp_path)["web", "core"].requirement == "1.2.0"

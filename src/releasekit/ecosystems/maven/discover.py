@@ -278,6 +278,11 @@ def explain_unpublishable(project: PomProject) -> str:
     """Why a project is not published; empty for one that is."""
     if versions.is_snapshot(project.version):
         return f"its version {project.version} is a snapshot, not a release"
+    return explain_private(project)
+
+
+def explain_private(project: PomProject) -> str:
+    """Why a project is never published, whatever version it has; empty for one that may be."""
     for each in project.ancestry():
         if each.pom.skip and (each is project or each.pom.skip_inherited):
             if project.resolve(each.pom.skip) == "true":
@@ -363,7 +368,7 @@ def list_published_edges(
     one version, and what it manages for others.
     """
     for project in by_name.values():
-        if explain_unpublishable(project):
+        if explain_private(project):
             continue
         asked: dict[tuple[str, str], DependencyKind] = {}
         parent = project.parent
@@ -377,7 +382,7 @@ def list_published_edges(
                 )
                 asked.setdefault((target.name, wanted or target.version), kind)
         for (name, wanted), kind in asked.items():
-            if explain_unpublishable(by_name[name]):
+            if explain_private(by_name[name]):
                 continue
             there = by_name[name].version
             is_pinned = wanted == there or (pins == "exact" and versions.is_range(wanted))
@@ -404,7 +409,7 @@ def list_shared_versions(by_name: Mapping[str, PomProject], root: Path) -> Itera
     """As `interface.Target.shared_versions`."""
     members: dict[str, list[PackageId]] = {}
     for project in by_name.values():
-        if not explain_unpublishable(project):
+        if not explain_private(project):
             place = _find_version_place(project, root)
             members.setdefault(place, []).append(PackageId(ECOSYSTEM, project.name))
     for place, ids in members.items():

@@ -209,6 +209,9 @@ class MavenTarget(Target):
         maven, services = self._found.maven, self._found.maven.services
         return mvn.missing_tool(packages, maven.options, services.processes, services.environment)
 
+    def takes_version(self, package: Package, /) -> bool:
+        return not discover.explain_private(self._found.projects[package.id.name])
+
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         pins = self._found.maven.config.pin
         return discover.list_published_edges(self._found.projects, released, pins)

@@ -1,0 +1,337 @@
+"""The command version, from a real repository to its lines, outputs and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.tools import require_tool
+from releasekit.__main__ import main
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        if name.startswith(("RELEASEKIT_", "GITHUB_", "ACTIONS_", "RUNNER_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("CI", "true")
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def repository(root: Path, files: Mapping[str, str], *tags: str) -> Path:
+    """Its first commit released what has a tag."""
+    write(root, files)
+    git(root, "init", "--quiet", "--initial-branch=main")
+    commit(root, "chore: start", {})
+    for tag in tags:
+        git(root, "tag", tag)
+    return root
+
+
+def commit(root: Path, message: str, files: Mapping[str, str]) -> None:
+    write(root, files)
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", message)
+
+
+def member(name: str, version: str, *needs: str) -> str:
+    return (
+        f'[project]\nname = "{name}"\nversion = "{version}"\ndependencies = {json.dumps(needs)}\n'
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+    )
+
+
+PYTHON = {
+    "pyproject.toml": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
+    "packages/core/pyproject.toml": member("acme-core", "1.2.0"),
+    "packages/cli/pyproject.toml": member("acme-cli", "0.4.1", "acme-core>=1.2,<2"),
+    "packages/web/pyproject.toml": member("acme-web", "0.3.0", "acme-core"),
+}
+PYTHON_TAGS = ("acme-core-v1.2.0", "acme-cli-v0.4.1", "acme-web-v0.3.0")
+
+
+@pytest.fixture
+def uv_workspace(tmp_path: Path) -> Path:
+    """Example A: a feature, a fix, and a typo."""
+    root = repository(tmp_path / "w", PYTHON, *PYTHON_TAGS)
+    commit(root, "feat: read parquet files (#41)", {"packages/core/src/parquet.py": "1\n"})
+    commit(root, "fix: exit 1 when nothing matches (#42)", {"packages/cli/src/main.py": "2\n"})
+    commit(root, "docs: typo (#43)", {"packages/web/src/web.py": "3\n"})
+    return root
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+A = [
+    "acme-core  1.2.0 → 1.3.0  minor  feat: read parquet files (#41)",
+    "acme-cli   0.4.1 → 0.4.2  patch  fix: exit 1 when nothing matches (#42)",
+    "acme-web   0.3.0 → 0.3.1  patch  0.3.0 was published with acme-core==1.2.0",
+    "",
+    "3 packages to release",
+]
+
+
+def test_a_pin_releases_a_dependent_and_a_range_does_not(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["version", str(uv_workspace), "--dry-run"]) == 0
+    assert lines(capsys) == A
+    assert git(uv_workspace, "status", "--porcelain") == ""
+
+
+def test_a_check_fails_where_there_is_something_to_write(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["version", str(uv_workspace), "--check"]) == 1
+    assert lines(capsys) == A
+
+
+def test_what_is_written_as_decided_is_left_alone(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Deciding again changes nothing, although nothing is tagged yet."""
+    for name, old, new in (
+        ("core", "1.2.0", "1.3.0"),
+        ("cli", "0.4.1", "0.4.2"),
+        ("web", "0.3.0", "0.3.1"),
+    ):
+        path = uv_workspace / f"packages/{name}/pyproject.toml"
+        path.write_text(path.read_text().replace(f'"{old}"', f'"{new}"'))
+    commit(uv_workspace, "chore: release", {})
+    assert main(["version", str(uv_workspace), "--check"]) == 0
+    assert "written already" in lines(capsys)[-1]
+
+
+def test_nothing_new_is_nothing_to_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = repository(tmp_path / "w", PYTHON, *PYTHON_TAGS)
+    assert main(["version", str(root), "--check"]) == 0
+    assert lines(capsys) == ["No package gets a new version"]
+
+
+def test_steps_that_follow_get_outputs_and_a_summary(
+    uv_workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, file in (("GITHUB_OUTPUT", "out"), ("GITHUB_STEP_SUMMARY", "summary")):
+        (tmp_path / file).touch()
+        monkeypatch.setenv(name, str(tmp_path / file))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("RELEASEKIT_MODE", "version")
+    monkeypatch.setenv("RELEASEKIT_DRY_RUN", "true")
+    monkeypatch.setenv("RELEASEKIT_WORKING_DIRECTORY", str(uv_workspace))
+    assert main([]) == 0
+    told = (tmp_path / "out").read_text()
+    assert "\nbumped" in f"\n{told}"
+    rows = json.loads(next(line for line in told.splitlines() if line.startswith("[")))
+    assert [(row["directory"], row["to"]) for row in rows] == [
+        ("packages/core", "1.3.0"),
+        ("packages/cli", "0.4.2"),
+        ("packages/web", "0.3.1"),
+    ]
+    assert "| <code>acme-core</code> | 1.2.0 | 1.3.0 |" in (tmp_path / "summary").read_text()
+
+
+def test_a_version_can_be_decided_by_hand(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--dry-run", "--set", "acme-core=2.0.0", "--set", "pypi:acme-cli=1.0.0"]
+    assert main(["version", str(uv_workspace), *flags]) == 0
+    shown = [line.split()[:4] for line in lines(capsys) if "→" in line]
+    assert shown == [
+        ["acme-core", "1.2.0", "→", "2.0.0"],
+        ["acme-cli", "0.4.1", "→", "1.0.0"],
+        ["acme-web", "0.3.0", "→", "0.3.1"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flag", "says"),
+    [
+        ("acme-cor=2.0.0", "there is no package 'acme-cor' here, did you mean 'acme-core'?"),
+        ("acme-core", "--set 'acme-core' has no version"),
+        ("acme-core=1.1.0", "1.1.0 is not higher than 1.2.0, which is released"),
+        ("acme-core=two", "--set 'acme-core=two': "),
+    ],
+)
+def test_what_cannot_be_set_is_refused(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str], flag: str, says: str
+) -> None:
+    assert main(["version", str(uv_workspace), "--dry-run", "--set", flag]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_without_dry_run_it_says_that_it_writes_nothing(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["version", str(uv_workspace)]) == 2
+    assert "error: version cannot write versions yet" in capsys.readouterr().err
+
+
+def test_verbose_says_what_was_left_alone(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["version", str(uv_workspace), "--dry-run", "--verbose"]) == 0
+    shown = lines(capsys)
+    left = shown[shown.index("left alone:") + 1 :]
+    assert any(line.startswith("acme-web") and "docs: typo (#43)" in line for line in left)
+
+
+def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Example B."""
+    files = {
+        "pnpm-workspace.yaml": "packages: ['packages/*']\n",
+        "releasekit.toml": (
+            '[version.groups]\nui = { packages = ["@acme/ui", "@acme/icons"], kind = "fixed" }\n'
+        ),
+        "packages/icons/package.json": '{"name": "@acme/icons", "version": "2.4.1"}',
+        "packages/ui/package.json": json.dumps(
+            {
+                "name": "@acme/ui",
+                "version": "2.4.1",
+                "dependencies": {"@acme/icons": "workspace:^"},
+            }
+        ),
+        "packages/theme/package.json": json.dumps(
+            {
+                "name": "@acme/theme",
+                "version": "1.0.3",
+                "peerDependencies": {"@acme/ui": "^2.0.0"},
+                "devDependencies": {"@acme/ui": "workspace:*"},
+            }
+        ),
+    }
+    tags = ("@acme/icons@2.4.1", "@acme/ui@2.4.1", "@acme/theme@1.0.3")
+    root = repository(tmp_path / "w", files, *tags)
+    text = '---\n"@acme/icons": major\n---\nIcons are ES modules only.\n'
+    commit(root, "Drop CommonJS", {".changeset/bright-owls-sing.md": text})
+    assert main(["version", str(root), "--dry-run"]) == 0
+    assert lines(capsys)[:3] == [
+        "@acme/icons  2.4.1 → 3.0.0  major  bright-owls-sing: Icons are ES modules only.",
+        "@acme/ui     2.4.1 → 3.0.0  major  fixed group ui",
+        "@acme/theme  1.0.3 → 1.0.4  patch  its peer ^2.0.0 excludes @acme/ui 3.0.0",
+    ]
+
+
+def test_a_wheel_takes_the_level_of_the_crate_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Example C."""
+    require_tool("cargo")
+    files = {
+        "releasekit.toml": (
+            '[pypi]\npackages = ["python/*"]\n[dependencies]\n'
+            '"pypi:acme-measure" = [{ on = "cargo:acme-measure", bump = "same" }]\n'
+        ),
+        "Cargo.toml": '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n',
+        "crates/measure/Cargo.toml": (
+            '[package]\nname = "acme-measure"\nversion = "0.5.0"\nedition = "2021"\n'
+        ),
+        "crates/measure/src/lib.rs": "pub fn measure() {}\n",
+        "crates/bench/Cargo.toml": (
+            '[package]\nname = "bench"\nversion = "0.1.0"\nedition = "2021"\npublish = false\n'
+            '[dependencies]\nacme-measure = { path = "../measure", version = "0.5" }\n'
+        ),
+        "crates/bench/src/main.rs": "fn main() {}\n",
+        "python/measure/pyproject.toml": member("acme-measure", "0.5.0"),
+    }
+    root = repository(tmp_path / "w", files, "v0.5.0")
+    change = {"crates/measure/src/lib.rs": "pub fn measure() -> Result<(), ()> { Ok(()) }\n"}
+    commit(root, "feat!: return errors instead of panicking (#88)", change)
+    assert main(["version", str(root), "--dry-run"]) == 0
+    cells = [re.split(" {2,}", line) for line in lines(capsys)[:2]]
+    assert cells == [
+        [
+            "cargo:acme-measure",
+            "0.5.0 → 0.6.0",
+            "breaking, minor below 1.0",
+            "feat!: return errors instead of panicking (#88)",
+        ],
+        [
+            "pypi:acme-measure",
+            "0.5.0 → 0.6.0",
+            "the same level",
+            "follows cargo:acme-measure 0.6.0",
+        ],
+    ]
+
+
+def test_a_major_of_a_go_module_moves_the_imports_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Example D."""
+    path = "example.com/acme"
+    files = {
+        "releasekit.toml": '[go]\nversion-file = "VERSION"\n',
+        "go.work": "go 1.24\nuse (\n\t.\n\t./sdk\n\t./cmd/kit\n)\n",
+        "go.mod": f"module {path}\n",
+        "VERSION": "v1.8.0\n",
+        "sdk/go.mod": f"module {path}/sdk\n",
+        "sdk/VERSION": "v1.2.0\n",
+        "sdk/sdk.go": "package sdk\n",
+        "cmd/kit/go.mod": f"module {path}/cmd/kit\n\nrequire {path}/sdk v1.2.0\n",
+        "cmd/kit/VERSION": "v0.3.0\n",
+    }
+    root = repository(tmp_path / "w", files, "v1.8.0", "sdk/v1.2.0", "cmd/kit/v0.3.0")
+    commit(root, "feat(sdk)!: contexts everywhere (#97)", {"sdk/sdk.go": "package sdk // ctx\n"})
+    assert main(["version", str(root), "--dry-run"]) == 0
+    assert lines(capsys)[:2] == [
+        f"{path}/sdk      v1.2.0 → v2.0.0  major  feat(sdk)!: contexts everywhere (#97)",
+        f"{path}/cmd/kit  v0.3.0 → v0.3.1  patch  imports {path}/sdk/v2",
+    ]
+
+
+def test_a_commit_that_says_nothing_is_pointed_out(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(uv_workspace, "Update stuff", {"packages/web/src/web.py": "4\n"})
+    assert main(["version", str(uv_workspace), "--dry-run"]) == 0
+    shown = "\n".join(lines(capsys))
+    assert "warning: unread-commit: pypi:acme-web: " in shown
+    assert "Update stuff" in shown
+    write(uv_workspace, {"releasekit.toml": '[warnings]\nunread-commit = "error"\n'})
+    assert main(["version", str(uv_workspace), "--dry-run"]) == 3
+    assert "unread-commit: pypi:acme-web" in capsys.readouterr().err
+
+
+def test_all_troubles_are_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {
+        **PYTHON,
+        "packages/core/pyproject.toml": member("acme-core", "2026.11.0"),
+        "packages/web/pyproject.toml": member("acme-web", "2025.1"),
+    }
+    root = repository(tmp_path / "w", files, "acme-core-v2026.11.0", "acme-web-v2025.1")
+    change = {"packages/core/src/a.py": "1\n", "packages/web/src/a.py": "1\n"}
+    commit(root, "fix: both", change)
+    assert main(["version", str(root), "--dry-run"]) == 3
+    told = capsys.readouterr().err
+    assert "pypi:acme-core" in told
+    assert "pypi:acme-web" in told
+    assert told.count("[RK-332]") == 2
+
+
+def test_outside_of_git_there_is_no_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, PYTHON)
+    assert main(["version", str(tmp_path), "--dry-run"]) == 2
+    assert "is in no git repository" in capsys.readouterr().err
