@@ -31,6 +31,9 @@ class Terminal:
             return None
         return cls(given.fileno(), out)
 
+    def say(self, line: str) -> None:
+        print(visible(line), file=self._out, flush=True)
+
     async def ask(self, question: str) -> str:
         """One stripped line; empty at the end of input."""
         print(question, end="", file=self._out, flush=True)
@@ -55,7 +58,7 @@ class Terminal:
         return (await self.ask(f"{question} [y/N] ")).lower() in {"y", "yes"}
 
     async def code(self, why: str) -> str:
-        print(visible(why), file=self._out)
+        self.say(why)
         return await self.ask("One-time code: ")
 
     def open(self, page: str) -> None:
