@@ -19,6 +19,7 @@ Command = Literal[
     "report",
     "verify",
     "notes",
+    "change",
     "doctor",
 ]
 
@@ -60,6 +61,12 @@ exit codes:
   1    with --check: there is a version to write
   2    the configuration or an input is wrong
   3    a version cannot be decided, or a warning counts as an error
+  130  cancelled
+"""
+_CHANGE_CODES: Final = """\
+exit codes:
+  0    the file is written
+  2    a package is unknown, something is missing, or the configuration is wrong
   130  cancelled
 """
 _CREDENTIALS: Final = """\
@@ -183,6 +190,11 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         ),
         summarizes_errors=True,
     ),
+    "change": CommandRow(
+        about="Write a change file: what a change asks of the next versions, and what it is.",
+        module="releasekit.cli.change",
+        exit_codes=_CHANGE_CODES,
+    ),
     "doctor": CommandRow(
         about="The part of `check` that is about earlier runs.",
         module="releasekit.cli.check",
@@ -193,6 +205,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
 # For users of packages, who have no workspace.
 VERIFY: Final = frozenset[Command]({"verify"})
 NOTES: Final = frozenset[Command]({"notes"})
+CHANGE: Final = frozenset[Command]({"change"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
 VERSION: Final = frozenset[Command]({"version"})
 PUBLISH: Final = frozenset[Command]({"publish"})

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # The longest of 15,302 real ones has 36,909 characters.
 MAX_CHARS: Final = 256 * 1024
 LEVELS: Final = {str(level): level for level in reversed(Level)}
+LEVELS_IN_WORDS: Final = f"{', '.join(LEVELS)}, or a version such as 2.0.0"
 _FENCE: Final = "---"
 _ENTRY: Final = re.compile(
     r"""(["']?)(?P<name>[^\s"'\\#]+)\1:[ \t]+(["']?)(?P<word>[^\s"'\\#]+)\3(?:[ \t]+#.*)?"""
@@ -124,6 +125,13 @@ def read_change_file(path: str, text: str) -> ChangeFile:
     )
 
 
+def make_entry(name: str, word: str, line: int = 0) -> Entry | None:
+    """What `word` asks for the package; None where it is neither a level nor a version."""
+    if word in LEVELS:
+        return Entry(name=name, level=LEVELS[word], line=line)
+    return Entry(name=name, exact=word, line=line) if _EXACT.fullmatch(word) else None
+
+
 def _read_entry(where: str, line: str, number: int) -> Entry:
     found = _ENTRY.fullmatch(line)
     shown = clip(visible(line), 100)
@@ -132,15 +140,11 @@ def _read_entry(where: str, line: str, number: int) -> Entry:
             f"{where}: cannot read `{shown}`",
             'Write `"name": level` in one line, and nothing else of YAML.',
         )
-    name, word = found["name"], found["word"]
-    if word in LEVELS:
-        return Entry(name=name, level=LEVELS[word], line=number)
-    if _EXACT.fullmatch(word):
-        return Entry(name=name, exact=word, line=number)
-    raise _refuse(
-        f"{where}: `{shown}` names no level{did_you_mean(word, LEVELS)}",
-        f"Write {', '.join(LEVELS)}, or a version such as 2.0.0.",
-    )
+    entry = make_entry(found["name"], found["word"], number)
+    if entry is None:
+        meant = did_you_mean(found["word"], LEVELS)
+        raise _refuse(f"{where}: `{shown}` names no level{meant}", f"Write {LEVELS_IN_WORDS}.")
+    return entry
 
 
 def _read_text(lines: Sequence[str]) -> tuple[str, int, str]:
