@@ -1,8 +1,9 @@
 """The documents of this project and the code in them, and what is wrong with a block of it.
 
-A block says what it is: yaml, toml, json, pycon, sh, mermaid; `text` is what a program prints, and
-nothing looks at it. Commands have no prompts, and what they print is in a block of its own, because
-a button copies all of a block. A file of another tool begins with its name: `# pyproject.toml`.
+A block says what it is: yaml, toml, json, pycon, sh, mermaid, or markdown, which is a change file;
+`text` is what a program prints, and nothing looks at it. Commands have no prompts, and what they
+print is in a block of its own, because a button copies all of a block. A file of another tool
+begins with its name: `# pyproject.toml`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from fakes import DECLARED
 from integration.tools import require_tool
 from releasekit.cli.command_line import parse_command_line
 from releasekit.config.file import read_config
-from releasekit.errors import ConfigError
+from releasekit.errors import ConfigError, PlanError
+from releasekit.versioning.change_files import read_change_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,11 +111,14 @@ def complaints(block: Block) -> list[str]:
             case "mermaid":
                 first = block.text.split(maxsplit=1)[0]
                 return [] if first in {"flowchart", "gantt"} else [f"{first} is no diagram of ours"]
+            case "markdown":
+                read_change_file(str(block), block.text)
+                return []
             case "text":
                 return []
             case _:
                 return [f"a block says what it is, not {block.language!r}; `text` is for output"]
-    except (ValueError, SyntaxError, yaml.YAMLError) as error:
+    except (ValueError, SyntaxError, yaml.YAMLError, PlanError) as error:
         return [str(error)]
 
 

@@ -137,6 +137,7 @@ class Problem(StrEnum):
     JOURNAL_NEWER = "RK-321", "A newer version wrote the journal"
     STATE = "RK-322", "The state directory cannot be used"
     PINNED_MANIFEST = "RK-323", "A manifest was changed while it was pinned"
+    CHANGE_FILE = "RK-333", "A change file cannot be used"
 
     LOCKED = "RK-401", "Another run is active"
 

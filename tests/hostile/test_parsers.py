@@ -42,6 +42,8 @@ from releasekit.plan.file import PlanFile
 from releasekit.report.results import load_results
 from releasekit.state.history import encode, fold
 from releasekit.text.toml_text import parse_toml
+from releasekit.versioning import messages
+from releasekit.versioning.change_files import read_change_file
 from watchdog import least_s
 
 if TYPE_CHECKING:
@@ -85,6 +87,11 @@ def _sealed(text: str) -> object:
     event, _, name = text.partition(" ")
     values = {"event": event, "package": name, "version": name, "node": name, "registry": name}
     return fold(encode({**record, **values}), state_directory=Path("/state"))
+
+
+def _message(text: str) -> object:
+    said = messages.read_message(text), messages.read_merged(text), messages.find_base(text)
+    return said, messages.read_squashed(text), messages.find_reverted(text)
 
 
 def _bytes(text: str) -> bytes:
@@ -163,6 +170,14 @@ PARSERS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
     ),
     "results": (load_results, '{ } [ ] : , "schema" 1 "packages" "name" null 1e999 "\\udfff"'),
     "a plan file": (_plan_file, '{ } [ ] : , "schema" 1 "packages" "commit" null "\\udfff"'),
+    "a message of a commit": (
+        _message,
+        'feat fix ( ) ! : * BREAKING CHANGE: Revert " This reverts commit 3f2a91c0 (#41) \r\n',
+    ),
+    "a change file": (
+        lambda text: read_change_file("a.md", text),
+        '--- \n ---\n "a" \' a: major 2.0.0 # pr: 41 commit: 3f2a91c & * | [ ] { } \ufeff \r\n',
+    ),
     "a journal": (_journal, '{ } "v" : 2 , "crc" "event" \n "00000000"'),
     "an event of a journal": (_sealed, "built intent outcome step_started planned run_ended : /"),
 }
@@ -170,7 +185,13 @@ PARSERS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
 _OURS: Final = frozenset(
     {
         *("a requirement", "a version of PEP 440", "go.mod", "go.work", "a glob", "results"),
-        *("a plan file", "a journal", "an event of a journal"),
+        *(
+            "a plan file",
+            "a change file",
+            "a message of a commit",
+            "a journal",
+            "an event of a journal",
+        ),
     }
 )
 

@@ -78,6 +78,7 @@ def test_blocks_of_every_kind_are_found() -> None:
         ("sh", "if true; then echo", "SC1"),
         ("sh", "make tset", "no target tset"),
         ("mermaid", "flowchat LR", "no diagram"),
+        ("markdown", "---\na: huge\n---\n", "names no level"),
     ],
 )
 def test_what_cannot_be_copied_is_noticed(language: str, text: str, says: str) -> None:

@@ -14,7 +14,7 @@ from releasekit.text import commands
 ROOT = Path(__file__).parents[2]
 # What only a person reads who has just typed `releasekit`.
 TERMINAL = {
-    *("cli/command_line.py", "cli/approve.py", "cli/notes.py", "cli/verify.py"),
+    *("cli/command_line.py", "cli/approve.py", "cli/change.py", "cli/notes.py", "cli/verify.py"),
     "text/commands.py",
 }
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, cast
 
 from releasekit.aio import Group, gather_all
 from releasekit.approval.decide import (
@@ -27,6 +25,7 @@ from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
 from releasekit.cli.result_files import load_recorded
 from releasekit.cli.session import start_processes
+from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
@@ -41,12 +40,11 @@ from releasekit.report.text import few, packages
 from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs
-from releasekit.text.escape import log_line, visible
+from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from typing import TextIO
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
@@ -282,53 +280,3 @@ class _Decision:
 def _clear_cancellation() -> None:
     """Clear the cancellation, so that what was done so far can be reported."""
     cast("asyncio.Task[object]", asyncio.current_task()).uncancel()
-
-
-_MAX_ANSWER_BYTES: Final = 4_096
-
-
-class Terminal:
-    """A `Prompter` on stdin and stdout; the event loop goes on while the person thinks."""
-
-    def __init__(self, descriptor: int, out: TextIO) -> None:
-        self._descriptor = descriptor
-        self._out = out
-
-    @classmethod
-    def at(cls, out: TextIO, environment: Mapping[str, str]) -> Self | None:
-        """None unless both stdin and `out` are terminals outside of CI."""
-        given: TextIO | None = sys.stdin  # None where that was closed
-        if given is None or environment.get("CI") or not (given.isatty() and out.isatty()):
-            return None
-        return cls(given.fileno(), out)
-
-    async def ask(self, question: str) -> str:
-        """One stripped line; empty at the end of input."""
-        print(question, end="", file=self._out, flush=True)
-        loop = asyncio.get_running_loop()
-        answered: asyncio.Future[bytes] = loop.create_future()
-
-        def read() -> None:
-            loop.remove_reader(self._descriptor)
-            answered.set_result(os.read(self._descriptor, _MAX_ANSWER_BYTES))
-
-        # Not in a thread, which cannot be stopped while it reads.
-        loop.add_reader(self._descriptor, read)
-        try:
-            data = await answered
-        finally:
-            loop.remove_reader(self._descriptor)
-        if not data.endswith(b"\n"):
-            print(file=self._out, flush=True)
-        return data.decode(errors="replace").strip()
-
-    async def confirm(self, question: str) -> bool:
-        return (await self.ask(f"{question} [y/N] ")).lower() in {"y", "yes"}
-
-    async def code(self, why: str) -> str:
-        print(visible(why), file=self._out)
-        return await self.ask("One-time code: ")
-
-    def open(self, page: str) -> None:
-        # With its query, which is worth nothing without being signed in.
-        print(f"Confirm it in your browser:\n  {visible(page)}", file=self._out, flush=True)

@@ -239,6 +239,7 @@ def _not_understood(
         for each in declared.inputs.values()
         if each.commands
     }
+    known = [each.flag for each in declared.inputs.values() if command in each.commands]
     if not word.startswith("-"):
         noun = COMMANDS[command].positional.noun
         takes = f"releasekit {command} takes one {noun}, and flags"
@@ -251,9 +252,10 @@ def _not_understood(
         hint = f"Set the variable {declared.secrets[name].variable} instead."
         problem = Problem.SECRET_IN_THE_OPEN
     elif flag in elsewhere:
-        what = f"{flag} belongs to {elsewhere[flag]}, not to {command}"
+        near = closest(flag, known, cutoff=0.9)
+        meant = f", did you mean {near!r}?" if near else ""
+        what = f"{flag} belongs to {elsewhere[flag]}, not to {command}{meant}"
     else:
-        known = [each.flag for each in declared.inputs.values() if command in each.commands]
         meant = did_you_mean(flag, known)
         if not meant and (near := closest(flag, elsewhere, cutoff=0.8)):
             meant = f", and {near} belongs to {elsewhere[near]}, not to {command}"

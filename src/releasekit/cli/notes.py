@@ -45,7 +45,7 @@ async def run(config: Config, session: Session) -> int:
     with Interruption("cancelled"):
         async with Group() as group:
             packages, processes = await list_packages(group, config, session)
-            package = replace(_find_package(name, packages), version=version)
+            package = replace(find_package(name, packages), version=version)
             top = repository_of(config.root)
             if top is None:
                 raise ConfigError(
@@ -92,7 +92,7 @@ async def _write_text(
     )
 
 
-def _find_package(name: str, packages: Sequence[Package]) -> Package:
+def find_package(name: str, packages: Sequence[Package]) -> Package:
     """By the whole id, or by a name that one package alone has. Raises ConfigError."""
     ids = {str(each.id): each for each in packages}
     if name in ids:

@@ -18,6 +18,7 @@ Command = Literal[
     "report",
     "verify",
     "notes",
+    "change",
     "doctor",
 ]
 
@@ -51,6 +52,12 @@ _INIT_CODES: Final = """\
 exit codes:
   0    the files are written, or were there
   2    the configuration or an input is wrong
+  130  cancelled
+"""
+_CHANGE_CODES: Final = """\
+exit codes:
+  0    the file is written
+  2    a package is unknown, something is missing, or the configuration is wrong
   130  cancelled
 """
 _CREDENTIALS: Final = """\
@@ -168,6 +175,11 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         ),
         summarizes_errors=True,
     ),
+    "change": CommandRow(
+        about="Write a change file: what a change asks of the next versions, and what it is.",
+        module="releasekit.cli.change",
+        exit_codes=_CHANGE_CODES,
+    ),
     "doctor": CommandRow(
         about="The part of `check` that is about earlier runs.",
         module="releasekit.cli.check",
@@ -178,6 +190,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
 # For users of packages, who have no workspace.
 VERIFY: Final = frozenset[Command]({"verify"})
 NOTES: Final = frozenset[Command]({"notes"})
+CHANGE: Final = frozenset[Command]({"change"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
 PUBLISH: Final = frozenset[Command]({"publish"})
 CHECK: Final = frozenset[Command]({"check", "doctor"})

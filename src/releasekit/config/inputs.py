@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Self
 from releasekit.config import values
 from releasekit.config.commands import (
     ALL,
+    CHANGE,
     CHECK,
     DECIDE,
     NOTES,
@@ -490,6 +491,24 @@ class Inputs:
             places=FLAG_ONLY,
         ),
     ] = ()
+    package: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "A package that the change concerns, and how much: `@acme/core=minor`. Repeatable; "
+            "`major`, `minor`, `patch`, `none`, or a version.",
+            "lines",
+            commands=CHANGE,
+            places=FLAG_ONLY,
+        ),
+    ] = ()
+    text: Annotated[
+        str,
+        Declaration(
+            "What changed, for users of the package: one line of Markdown.",
+            commands=CHANGE,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
     ecosystem_values: Mapping[str, object] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
 

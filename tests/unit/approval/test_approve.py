@@ -11,8 +11,8 @@ import pytest
 import fakes
 from approvals import FakeApproval, recorded
 from releasekit.cli import approve
-from releasekit.cli.approve import Terminal
 from releasekit.cli.session import Session
+from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.errors import ConfigError, MissingCredentials, Transient
 from releasekit.host.runner import Actions

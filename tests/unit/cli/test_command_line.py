@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,6 +113,10 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
         (["publish", "--strict", "true"], "--strict is a switch, and takes no 'true' behind it"),
         (["publish", ".", "--dry-run", "false"], "write --no-dry-run"),
         (["plan", "--fix"], "--fix belongs to check, not to plan"),
+        (
+            ["plan", "--package", "a"],
+            "--package belongs to change, not to plan, did you mean '--packages'?",
+        ),
         (["plan", "--mode", "publish"], "--mode is not a flag"),
         (["plan", "a", "--working-directory=b"], "ROOT and --working-directory are the same"),
     ],
@@ -223,7 +228,8 @@ def test_help_of_a_command_has_each_of_its_flags(capsys: pytest.CaptureFixture[s
         parse(["publish", "--help"], {})
     printed = capsys.readouterr().out
     for declaration in DECLARED.inputs.values():
-        assert (declaration.flag in printed) == ("publish" in declaration.commands)
+        shown = re.search(rf"{declaration.flag}(?![\w-])", printed) is not None
+        assert shown == ("publish" in declaration.commands)
     assert "Default: 600s." in printed
     for ecosystem in DECLARED.ecosystems.values():
         _, group = printed.split(f"\n{ecosystem.title}:\n")

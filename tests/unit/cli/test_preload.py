@@ -28,6 +28,7 @@ APART = {
     "releasekit.cli.verify",
     "releasekit.provenance.verifier",
     "releasekit.cli.notes",
+    "releasekit.cli.change",
 }
 
 LATER = """

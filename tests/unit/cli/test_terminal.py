@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.cli.approve import Terminal
+from releasekit.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,162 @@
+"""`releasekit change`: one change file, made of flags or of answers at a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import Group
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.notes import find_package
+from releasekit.cli.session import list_packages, name_bad_paths, refuse_elsewhere
+from releasekit.cli.terminal import Terminal
+from releasekit.errors import ConfigError, PathError, describe_os_error, did_you_mean
+from releasekit.host import durable
+from releasekit.problems import Problem
+from releasekit.text.escape import log_line, visible
+from releasekit.versioning.change_files import (
+    LEVELS,
+    LEVELS_IN_WORDS,
+    choose_name,
+    format_change_file,
+    make_entry,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.model import Package
+    from releasekit.versioning.change_files import Entry
+
+DIRECTORY: Final = ".changeset"
+_USAGE: Final = 'Write releasekit change --package NAME=LEVEL --text "what changed".'
+
+
+async def run(config: Config, session: Session) -> int:
+    """Ask for what no flag says, write the file, and print its path."""
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
+    session.actions.watch_files()  # build backends may have to tell versions
+    with Interruption("cancelled; nothing was written"):
+        async with Group() as group:
+            with name_bad_paths(config.root):
+                packages, _ = await list_packages(group, config, session)
+        session.actions.restore_files(for_good=True)
+        asked = _read_flags(config.package, packages)
+        text = config.text
+        if terminal := Terminal.at(session.out, session.credentials.environment):
+            names = [*asked] or await _ask_packages(terminal, config, packages)
+            asked = {name: asked.get(name) or await _ask_level(terminal, name) for name in names}
+            text = text or await _ask(terminal, "What changed, for its users: ")
+    if missing := _name_missing(asked, text):
+        raise ConfigError(missing, hint=_USAGE, problem=Problem.COMMAND_LINE)
+    entries = [entry for name, level in asked.items() if (entry := make_entry(name, level))]
+    path = await asyncio.to_thread(_write, config.root, entries, text)
+    print(log_line(str(path)), file=session.out)
+    return 0
+
+
+def _read_flags(words: Iterable[str], packages: Sequence[Package]) -> dict[str, str]:
+    """The names of packages, as the file will have them, with their levels or versions; those are
+    empty where they are not given.
+    """
+    asked: dict[str, str] = {}
+    for word in words:
+        wanted, _, level = word.partition("=")
+        name = _find_name(wanted, packages)
+        if name in asked:
+            raise ConfigError(f"--package names {visible(name)} twice; write it once")
+        if level and make_entry(name, level) is None:
+            raise ConfigError(f"--package {visible(word)}: {_describe_no_level(level)}")
+        asked[name] = level
+    return asked
+
+
+def _find_name(wanted: str, packages: Sequence[Package]) -> str:
+    """What the file calls the package: its name, as other tools write it, unless several have it.
+    Raises ConfigError.
+    """
+    package = find_package(wanted, packages)
+    if package.unpublishable:
+        raise ConfigError(
+            f"{package.id} is never published, so it has no versions: {package.unpublishable}",
+            hint="Name the packages that hold it.",
+        )
+    count = Counter(each.id.name for each in packages)
+    return package.id.name if count[package.id.name] == 1 else str(package.id)
+
+
+def _describe_no_level(word: str) -> str:
+    meant = did_you_mean(word, LEVELS) or f"; write {LEVELS_IN_WORDS}"
+    return f"{visible(word)!r} is no level{meant}"
+
+
+def _name_missing(asked: Mapping[str, str], text: str) -> str:
+    """What nobody was there to be asked for; empty where nothing is missing."""
+    if not asked:
+        return "no package is named, and no terminal is there to ask for one"
+    for name, level in asked.items():
+        if not level:
+            return f"{visible(name)} has no level, and no terminal is there to ask for it"
+    return "" if text else "the text is missing, and no terminal is there to ask for it"
+
+
+async def _ask_packages(
+    terminal: Terminal, config: Config, packages: Sequence[Package]
+) -> list[str]:
+    about = config.package_filter
+    offered = [each for each in packages if not each.unpublishable and about.has_package(each.id)]
+    if not offered:
+        raise ConfigError(
+            f"{config.root}: there is no package here that is published",
+            hint="Start in the root of the workspace.",
+            problem=Problem.NO_PACKAGES,
+        )
+    numbered = {}
+    for number, package in enumerate(sorted(offered, key=lambda each: each.id), 1):
+        terminal.say(f"{number}  {package}")
+        numbered[str(number)] = str(package.id)
+    while True:
+        answer = await _ask(terminal, "Packages, by number or name: ")
+        words = answer.replace(",", " ").split()
+        try:
+            if names := [_find_name(numbered.get(word, word), packages) for word in words]:
+                return list(dict.fromkeys(names))
+        except ConfigError as error:
+            terminal.say(str(error))
+            terminal.say(error.hint)
+
+
+async def _ask_level(terminal: Terminal, name: str) -> str:
+    while True:
+        level = await _ask(terminal, f"Level of {name} ({', '.join(LEVELS)}, or a version): ")
+        if make_entry(name, level):
+            return level
+        terminal.say(_describe_no_level(level))
+
+
+async def _ask(terminal: Terminal, question: str) -> str:
+    """Raises ConfigError for an empty answer, and where there is none."""
+    while answer := await terminal.ask(visible(question)):
+        if answer.isprintable():
+            return answer
+        terminal.say("The answer holds a control character; write it again.")
+    raise ConfigError(
+        "nothing was written, because an answer is missing", problem=Problem.COMMAND_LINE
+    )
+
+
+def _write(root: Path, entries: Sequence[Entry], text: str) -> Path:
+    directory = root / DIRECTORY
+    try:
+        path = directory / choose_name(text, durable.names(directory))
+        durable.make_directory(directory)
+        durable.replace(path, format_change_file(entries, text).encode())
+    except OSError as error:
+        raise PathError(
+            f"{describe_os_error(error)}; correct what is in the way of {directory}"
+        ) from error
+    return path
