@@ -137,6 +137,8 @@ class Problem(StrEnum):
     JOURNAL_NEWER = "RK-321", "A newer version wrote the journal"
     STATE = "RK-322", "The state directory cannot be used"
     PINNED_MANIFEST = "RK-323", "A manifest was changed while it was pinned"
+    TAGGED_ELSEWHERE = "RK-330", "The version decided has a tag already"
+    NO_NEXT_VERSION = "RK-332", "The next version cannot be decided"
     CHANGE_FILE = "RK-333", "A change file cannot be used"
 
     LOCKED = "RK-401", "Another run is active"

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.announce.versions import version_key
+from releasekit.versioning.order import version_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -15,7 +15,6 @@ from releasekit.announce.forge import Draft, LookAgain, Upload
 from releasekit.announce.notes import existing_commit, join_notes, write_notes
 from releasekit.announce.tag_names import is_shared, previous_tag, tag_name
 from releasekit.announce.tags import commit_of_version
-from releasekit.announce.versions import is_stable, version_key
 from releasekit.announced import Announcement, Status
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Rejected, Transient
@@ -24,6 +23,7 @@ from releasekit.http.client import retry
 from releasekit.plan.decision import is_clean
 from releasekit.problems import Problem
 from releasekit.text.escape import visible
+from releasekit.versioning.order import is_stable, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

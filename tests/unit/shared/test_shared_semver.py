@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from releasekit.ecosystems.shared.semver import MAX_CHARS, Version
+from releasekit.ecosystems.shared.semver import Version
+from releasekit.versioning.semver import MAX_CHARS
 
 # https://semver.org/#spec-item-11
 ORDERED = (

@@ -15,11 +15,12 @@ from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.shared.archives import Member, opened_archive
 from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.semver import BUILD, NUMBER, PRE, Version
+from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PackageError
 from releasekit.model import Dependency, PackageId
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
+from releasekit.versioning.semver import BUILD, NUMBER, PRE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

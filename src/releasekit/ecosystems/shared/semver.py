@@ -8,25 +8,16 @@ https://docs.rs/semver/latest/semver/enum.Op.html
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from functools import total_ordering
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.versioning.semver import BUILD, MAX_CHARS, NUMBER, PRE, VERSION
+
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Sequence
-
-
-# https://github.com/npm/node-semver/blob/main/internal/constants.js
-MAX_CHARS: Final = 256
-NUMBER: Final = r"(?:0|[1-9][0-9]*)"
-_PRE: Final = rf"(?:{NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
-PRE: Final = rf"{_PRE}(?:\.{_PRE})*"
-BUILD: Final = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
-_VERSION: Final = re.compile(
-    rf"({NUMBER})\.({NUMBER})\.({NUMBER})(?:-(?P<pre>{PRE}))?(?:\+(?P<build>{BUILD}))?"
-)
 
 
 @total_ordering
@@ -43,7 +34,7 @@ class Version:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError for an invalid version."""
-        found = _VERSION.fullmatch(text) if len(text) <= MAX_CHARS else None
+        found = VERSION.fullmatch(text) if len(text) <= MAX_CHARS else None
         if found is None:
             raise ValueError(f"{text[:MAX_CHARS]!r} is not a version")
         release = (int(found[1]), int(found[2]), int(found[3]))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from releasekit.announce.versions import is_stable, version_key
+from releasekit.versioning.order import is_stable, version_key
 
 
 @pytest.mark.parametrize(
