@@ -11,6 +11,7 @@ from releasekit.ecosystems.npm.pin import Pins
 from releasekit.model import DependencyKind
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from releasekit.decided import Edge
@@ -19,7 +20,7 @@ YAML = "packages: ['*']\ncatalog: {core: ^1.0.0}\n"
 RELEASED = {"core": "1.2.0", "web": "2.0.0"}
 
 
-def edges(tmp_path: Path, web: dict[str, object], mode: str = "auto") -> list[Edge]:
+def edges(tmp_path: Path, web: Mapping[str, object], mode: str = "auto") -> list[Edge]:
     """Of a package `web`, beside `core`, whose 1.3.0 is written and not released yet."""
     files = {
         "pnpm-workspace.yaml": YAML,
@@ -74,7 +75,7 @@ def test_all_is_exact_where_pins_are(tmp_path: Path) -> None:
         {"private": True, "dependencies": {"core": "workspace:*"}},
     ],
 )
-def test_what_users_never_see_makes_no_edge(tmp_path: Path, manifest: dict[str, object]) -> None:
+def test_what_users_never_see_makes_no_edge(tmp_path: Path, manifest: Mapping[str, object]) -> None:
     assert edges(tmp_path, manifest) == []
 
 
