@@ -143,13 +143,23 @@ def _count_steps(
         ]
         for each in members
     }
-    try:
-        line = _Line.of(members, zero)
-    except ValueError as error:
+    stable: dict[PackageId, str] = {}
+    trouble = None
+    for each in members:
+        numbering = numbering_of(each.package.ecosystem)
+        try:
+            stable[each.package] = numbering.bump(each.written, Level.NONE, zero)
+            if each.released:
+                numbering.check(each.released)
+        except ValueError as error:
+            trouble = _cannot_count(each.package, str(error))
+            break
+    trouble = trouble or _refuse_go_majors(stable)
+    if trouble:
         return {
-            package: _Steps({}, _explain(intents), _cannot_count(package, error))
-            for package, intents in asking.items()
+            package: _Steps({}, _explain(intents), trouble) for package, intents in asking.items()
         }
+    line = _Line.of(members, stable, zero)
     exact = _choose_exact(line, [each for intents in asking.values() for each in intents])
     return {
         each.package: _count_own_steps(each, line, asking[each.package], exact) for each in members
@@ -181,7 +191,7 @@ def _count_own_steps(
             else:
                 version = line.spell_next(package, level)
         except ValueError as error:
-            return _Steps(versions, reasons, _cannot_count(package, error))
+            return _Steps(versions, reasons, _cannot_count(package, str(error)))
         if above is None or numbering.order(version) > above:
             versions[level] = version
     return _Steps(versions, reasons)
@@ -199,11 +209,11 @@ def _explain(intents: Iterable[Intent], *, exact: Level = Level.PATCH) -> list[R
     ]
 
 
-def _cannot_count(package: PackageId, error: ValueError) -> Trouble:
+def _cannot_count(package: PackageId, message: str) -> Trouble:
     return Trouble(
         package=package,
         problem=Problem.NO_NEXT_VERSION,
-        message=str(error),
+        message=message,
         hint=f'Choose it by hand: write `"{package}": VERSION` into a change file.',
     )
 
@@ -240,22 +250,11 @@ class _Line:
     zero: Zero
 
     @classmethod
-    def of(cls, members: Iterable[Standing], zero: Zero) -> Self:
-        """Raises ValueError where one cannot be read, or they cannot be shared."""
-        stable = {}
-        released = []
-        for each in members:
-            ecosystem = each.package.ecosystem
-            numbering = numbering_of(ecosystem)
-            stable[each.package] = numbering.bump(each.written, Level.NONE, zero)
-            if each.released:
-                released.append(_Spelled(ecosystem, each.released))
-        _refuse_go_majors(stable)
+    def of(cls, members: Iterable[Standing], stable: Mapping[PackageId, str], zero: Zero) -> Self:
         written = (_Spelled(package.ecosystem, version) for package, version in stable.items())
-        by_order = attrgetter("order")
-        return cls(
-            stable, max(written, key=by_order), max(released, key=by_order, default=None), zero
-        )
+        released = (_Spelled(m.package.ecosystem, m.released) for m in members if m.released)
+        order = attrgetter("order")
+        return cls(stable, max(written, key=order), max(released, key=order, default=None), zero)
 
     def spell_next(self, package: PackageId, level: Level) -> str:
         """The version at this level, as the ecosystem of `package` writes it. Raises ValueError
@@ -293,20 +292,25 @@ class _Line:
         return found
 
 
-def _refuse_go_majors(versions: Mapping[PackageId, str]) -> None:
-    """The path of a Go module says its major version. https://go.dev/ref/mod#major-version-suffixes"""
+def _refuse_go_majors(versions: Mapping[PackageId, str]) -> Trouble | None:
+    """The path of a Go module says its major version, so that not all can share one.
+    https://go.dev/ref/mod#major-version-suffixes
+    """
     numbering = numbering_of("go")
     majors = {
         max(1, numbering.read(version).numbers[0]): package
         for package, version in versions.items()
         if package.ecosystem == "go"
     }
-    if len(majors) > 1:
-        one, other = sorted(majors)[:2]
-        raise ValueError(
-            f"{majors[one]} and {majors[other]} share a version, but by their paths one is "
-            f"v{one} and the other v{other}"
-        )
+    if len(majors) < 2:
+        return None
+    (low, one), (high, other) = sorted(majors.items())[:2]
+    return Trouble(
+        package=one,
+        problem=Problem.NO_NEXT_VERSION,
+        message=f"by its path it is v{low}, and {other}, which shares its version, is v{high}",
+        hint="Take one of the two out of the group.",
+    )
 
 
 def _choose_exact(line: _Line, intents: Iterable[Intent]) -> _Spelled | Trouble | None:
