@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import releasekit
+from releasekit.decided import Level
 from releasekit.ecosystems.cargo import requirements as cargo_requirement
 from releasekit.ecosystems.cargo import sparse_index
 from releasekit.ecosystems.go import gomod
@@ -44,6 +45,7 @@ from releasekit.state.history import encode, fold
 from releasekit.text.toml_text import parse_toml
 from releasekit.versioning import messages
 from releasekit.versioning.change_files import read_change_file
+from releasekit.versioning.numbering import numbering_of
 from watchdog import least_s
 
 if TYPE_CHECKING:
@@ -92,6 +94,16 @@ def _sealed(text: str) -> object:
 def _message(text: str) -> object:
     said = messages.read_message(text), messages.read_merged(text), messages.find_base(text)
     return said, messages.read_squashed(text), messages.find_reverted(text)
+
+
+def _next_versions(text: str) -> object:
+    """In all ecosystems, each of which may find that it is no version, or a date."""
+    found = []
+    for ecosystem in ("pypi", "npm", "cargo", "go", "maven"):
+        numbering = numbering_of(ecosystem)
+        with contextlib.suppress(ValueError):
+            found.append(numbering.order(numbering.bump(text, Level.MINOR, "shift")))
+    return found
 
 
 def _bytes(text: str) -> bytes:
@@ -170,6 +182,10 @@ PARSERS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
     ),
     "results": (load_results, '{ } [ ] : , "schema" 1 "packages" "name" null 1e999 "\\udfff"'),
     "a plan file": (_plan_file, '{ } [ ] : , "schema" 1 "packages" "commit" null "\\udfff"'),
+    "a version to be raised": (
+        _next_versions,
+        "1 . 0 - + v ! 2026 rc beta dev post snapshot SNAPSHOT jre sp M1 99999999999999999999",
+    ),
     "a message of a commit": (
         _message,
         'feat fix ( ) ! : * BREAKING CHANGE: Revert " This reverts commit 3f2a91c0 (#41) \r\n',
@@ -188,6 +204,7 @@ _OURS: Final = frozenset(
         *(
             "a plan file",
             "a change file",
+            "a version to be raised",
             "a message of a commit",
             "a journal",
             "an event of a journal",

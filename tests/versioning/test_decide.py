@@ -244,6 +244,7 @@ def test_what_has_no_standing_is_left_out() -> None:
         # The tree is behind its tags, as where a tool sets versions only to publish.
         ("0.0.0", "1.2.4", NONE, ""),
         ("0.0.0", "1.2.4", MINOR, "1.3.0"),
+        ("1.3", "1.2.9", MINOR, "1.3"),
         ("2026.11.0", "2026.10.0", NONE, "2026.11.0"),
     ],
 )
@@ -409,7 +410,10 @@ def test_a_version_that_another_branch_has_tagged_is_refused() -> None:
         "1.5.0 is tagged already, on commit 3f2a91c04, which is not in the history of this one"
     )
     assert troubles(decision) == [("a", Problem.TAGGED_ELSEWHERE, message)]
-    assert decision.troubles[0].hint.startswith("2.0.0 (major) and 1.4.8 (patch) would be free.")
+    free = "2.0.0 (major) and 1.4.8 (patch) would be free."
+    assert decision.troubles[0].hint.startswith(free)
+    pending = decided([standing("a", "1.4.8", "1.4.7", taken=taken)], [asking("a", MINOR)])
+    assert pending.troubles[0].hint.startswith(free)
     assert versions(decided([standing("a", "1.4.7", taken=taken)], [asking("a", PATCH)])) == {
         "a": "1.4.8"
     }
@@ -456,22 +460,28 @@ def test_propagation_is_a_choice(propagate: Propagate, expected: Mapping[str, st
 
 
 @pytest.mark.parametrize(
-    ("carry", "level", "expected"),
+    ("carry", "change", "expected"),
     [
         ("patch", MAJOR, "1.0.1"),
         ("same", PATCH, "1.0.1"),
         ("same", MINOR, "1.1.0"),
         ("same", MAJOR, "2.0.0"),
         ("none", MAJOR, ""),
+        # Written by hand; what is released without a level asks for a patch.
+        ("same", "1.0.1", "1.0.1"),
+        ("same", "1.7.0", "1.1.0"),
+        ("same", "1.0.0.post1", "1.0.1"),
+        ("patch", "1.0.0.post1", "1.0.1"),
     ],
 )
 def test_a_declared_dependency_carries_what_it_says(
-    carry: Carry, level: Level, expected: str
+    carry: Carry, change: Level | str, expected: str
 ) -> None:
+    written, level = (change, NONE) if isinstance(change, str) else ("1.0.0", change)
     decision = decided(
-        [standing("a", "1.0.0"), standing("b", "1.0.0")],
-        [asking("a", level)],
-        [declared("b", "a", carry)],
+        [standing("pypi:a", written, "1.0.0"), standing("b", "1.0.0")],
+        [asking("pypi:a", level)],
+        [declared("b", "pypi:a", carry)],
     )
     assert versions(decision).get("b", "") == expected
 
@@ -515,7 +525,7 @@ def test_packages_that_need_each_other_are_decided() -> None:
         [edge("a", "b", "==1.0.0", PEER), edge("b", "a", "==1.0.0"), edge("a", "a", "==1.0.0")],
     )
     assert lines(decision) == [
-        "a 1.0.0 -> 1.0.1 patch: follows a, follows b",
+        "a 1.0.0 -> 1.0.1 patch: follows b",
         "b 1.0.0 -> 2.0.0 major: feat!, follows a",
     ]
 
@@ -561,6 +571,30 @@ def test_linked_packages_share_a_version_where_they_are_released() -> None:
     ]
 
 
+def test_the_level_of_a_version_that_is_written_is_the_lowest_that_leads_there() -> None:
+    """Below 1.0.0, a patch and a minor lead to the same one."""
+    decision = decided(
+        [standing("a", "0.4.3", "0.4.2"), standing("b", "1.0.0")],
+        [],
+        [declared("b", "a", "same")],
+    )
+    assert versions(decision) == {"a": "0.4.3", "b": "1.0.1"}
+
+
+def test_only_the_group_that_raises_a_package_is_a_reason() -> None:
+    decision = decided(
+        [standing(name, "1.0.0") for name in ("a", "b", "c")],
+        [asking("a", PATCH, "fix"), asking("b", MINOR, "feat")],
+        [],
+        linked("a", "b", name="one"),
+        linked("a", "c", name="two"),
+    )
+    assert lines(decision) == [
+        "a 1.0.0 -> 1.1.0 minor: fix, linked one",
+        "b 1.0.0 -> 1.1.0 minor: feat",
+    ]
+
+
 def test_a_group_takes_the_dependents_of_all_its_members_along() -> None:
     """The group is raised by one member, whose dependents are none; those of another follow."""
     decision = decided(
@@ -602,6 +636,16 @@ def test_a_shared_version_that_not_all_can_have_is_refused() -> None:
     assert troubles(decision) == [
         ("b", Problem.NO_NEXT_VERSION, "'1.2.0.2' is not a version"),
     ]
+
+
+def test_each_ecosystem_may_spell_the_version_that_all_share() -> None:
+    decision = decided(
+        [standing("pypi:a", "0.9"), standing("npm:b", "0.9.0")],
+        [choosing("pypi:a", "1.0.0rc1"), choosing("npm:b", "1.0.0-rc.1")],
+        [],
+        fixed("pypi:a", "npm:b"),
+    )
+    assert versions(decision) == {"a": "1.0.0rc1", "b": "1.0.0-rc.1"}
 
 
 def test_go_modules_of_different_majors_share_no_version() -> None:
@@ -811,7 +855,9 @@ def test_what_is_decided_is_decided_again_once_it_is_written() -> None:
 
 
 def make_large_world(packages: int) -> tuple[World, list[str]]:
-    """Ten intents for each package, ten edges, groups of all sizes, and what was asked of edges."""
+    """Ten intents for each package, ten edges, groups of all sizes, a cycle that all others need;
+    and what was asked of edges.
+    """
     drawn = random.Random(packages)
     names = [PackageId("npm", f"p{number:05}") for number in range(packages)]
     asked: list[str] = []
@@ -831,6 +877,7 @@ def make_large_world(packages: int) -> tuple[World, list[str]]:
         for number, dependent in enumerate(names)
         for on in {names[max(0, number - 1)], *drawn.choices(names[: number + 1], k=9)}
     ]
+    edges += [Edge(dependent=names[0], on=name, admits=admits) for name in names[1:4]]
     groups = [
         VersionGroup(name="all of a half", packages=tuple(names[::2])),
         VersionGroup(name="all of a third", packages=tuple(names[::3]), kind="linked"),

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from releasekit.decided import Bump, Decision, Level, Reason, Trouble
-from releasekit.graph import DependencyGraph, reachable, without_cycles
+from releasekit.graph import DependencyGraph, reachable, stuck, without_cycles
 from releasekit.model import DependencyKind
 from releasekit.problems import Problem
 from releasekit.versioning.numbering import numbering_of
@@ -52,7 +52,11 @@ def decide(
     for group in groups:
         for member in group.members:
             sharing[member].append(group)
-    inside = [each for each in edges if {each.dependent, each.on} <= known.keys()]
+    inside = [
+        each
+        for each in edges
+        if each.dependent != each.on and {each.dependent, each.on} <= known.keys()
+    ]
     inside.sort(key=_order_edges)
 
     steps: dict[PackageId, _Steps] = {}
@@ -153,7 +157,6 @@ def _count_steps(
                 numbering.check(each.released)
         except ValueError as error:
             trouble = _cannot_count(each.package, str(error))
-            break
     trouble = trouble or _refuse_go_majors(stable)
     if trouble:
         return {
@@ -406,15 +409,23 @@ def _ask(edge: Edge, level: Level, version: str, propagate: Propagate) -> Level:
     return Level.PATCH if follows or not edge.admits(version) else Level.NONE
 
 
-def _put_in_order(known: Iterable[PackageId], edges: Iterable[Edge]) -> Sequence[PackageId]:
+def _put_in_order(known: Iterable[PackageId], edges: Sequence[Edge]) -> Sequence[PackageId]:
     """Dependencies first, ties by name. Of a cycle, optional ones and peers give way first."""
-    needs = [
-        (edge.dependent, edge.on)
-        for edge in sorted(edges, key=lambda edge: edge.kind in _GIVING_WAY)
-        if edge.dependent != edge.on
-    ]
     graph: dict[PackageId, set[PackageId]] = {package: set() for package in known}
-    for dependent, on in without_cycles(graph, needs):
+    for edge in edges:
+        graph[edge.dependent].add(edge.on)
+    # What is on a cycle, or between two; all of the others is left as it is.
+    circling = stuck(graph)
+    above: dict[PackageId, list[PackageId]] = {package: [] for package in circling}
+    for package in circling:
+        for on in graph[package] & circling:
+            above[on].append(package)
+    circling &= stuck(above)
+    for package in circling:
+        graph[package] -= circling
+    inner = [edge for edge in edges if {edge.dependent, edge.on} <= circling]
+    inner.sort(key=lambda edge: edge.kind in _GIVING_WAY)
+    for dependent, on in without_cycles(graph, [(edge.dependent, edge.on) for edge in inner]):
         graph[dependent].add(on)
     return DependencyGraph.from_edges(graph).order
 
