@@ -140,6 +140,7 @@ class Problem(StrEnum):
     TAGGED_ELSEWHERE = "RK-330", "The version decided has a tag already"
     NO_NEXT_VERSION = "RK-332", "The next version cannot be decided"
     CHANGE_FILE = "RK-333", "A change file cannot be used"
+    SHALLOW_HISTORY = "RK-334", "The history does not reach back"
 
     LOCKED = "RK-401", "Another run is active"
 

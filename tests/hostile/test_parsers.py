@@ -35,13 +35,13 @@ from releasekit.ecosystems.npm import manifest as npm_manifest
 from releasekit.ecosystems.npm import reference
 from releasekit.ecosystems.pypi import manifest as pypi_manifest
 from releasekit.ecosystems.pypi import simple_index
-from releasekit.ecosystems.shared.globs import Glob
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ReleasekitError
 from releasekit.http.client import retry_after, words_of_page
 from releasekit.plan.file import PlanFile
 from releasekit.report.results import load_results
 from releasekit.state.history import encode, fold
+from releasekit.text.globs import Glob
 from releasekit.text.toml_text import parse_toml
 from releasekit.versioning import messages
 from releasekit.versioning.change_files import read_change_file

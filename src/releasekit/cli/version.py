@@ -18,7 +18,6 @@ from releasekit.cli.session import (
 from releasekit.config.package_filter import matches, with_extra
 from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
 from releasekit.errors import CommandFailed, ConfigError, PlanError, join_errors
-from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.plan.make import collect_packages, discover
 from releasekit.problems import Problem
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.version_options import VersionOptions
-    from releasekit.decided import Decision, Edge, Standing
+    from releasekit.decided import Edge, Standing
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, PackageId
 

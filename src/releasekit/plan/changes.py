@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
+from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, list_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -21,16 +22,7 @@ if TYPE_CHECKING:
     from releasekit.host.process import Processes
     from releasekit.model import Package
 
-# How tools name the tag of one package among several: changesets and lerna, release-plz and
-# release-please, the release plugin of Maven, Go's own rule for a module below the root.
-# https://github.com/changesets/changesets/blob/main/docs/command-line-options.md#git-tags
-# https://release-plz.dev/docs/config#the-git_tag_name-field
-# https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
-# https://maven.apache.org/maven-release/maven-release-plugin/prepare-mojo.html#tagNameFormat
-# https://go.dev/ref/mod#vcs-version
-OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
 _JOINTS: Final = frozenset(joint for joint in OWN_TAGS if len(joint) == 1)
-SHARED_TAGS: Final = ("v", "")
 _NOTES: Final = re.compile(r"(?:copying|licen[cs]e|notice|readme)(?:\..*)?", re.IGNORECASE)
 
 
@@ -73,7 +65,7 @@ def version_tags(
     """The tag of each version that has one. A name that packages of several directories have tells
     of none of them; a tag that names no package counts where no tag names this one.
     """
-    names = {package: _names(package, root) for package in packages}
+    names = {package: list_names(package, root) for package in packages}
     places = {(name, each.directory) for each, known in names.items() for name in known}
     holders = Counter(name for name, _ in places)
     # All that a name and a joint may be: there may be many packages, and many more tags.
@@ -90,13 +82,6 @@ def version_tags(
         if tag is not None:
             found[package] = Revision.of_tag(tag)
     return found
-
-
-def _names(package: Package, root: Path) -> list[str]:
-    """As a tag may have it: whole, without its scope or group, or where it lies."""
-    directory = package.directory.relative_to(root).as_posix()
-    last = re.split(r"[/:]", package.id.name)[-1]
-    return list(dict.fromkeys([package.id.name, last, *([directory] if directory != "." else [])]))
 
 
 async def changes(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from releasekit.config.file import MAX_BYTES
 from releasekit.config.locations import FILENAME
 from releasekit.ecosystems import folders
-from releasekit.ecosystems.shared.globs import Glob
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_parsed, repository_of
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
+from releasekit.text.globs import Glob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,10 +11,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.globs import Glob
 from releasekit.ecosystems.shared.packed import Patterns, below, is_beside, spelled_out
 from releasekit.host.files import read_parsed
 from releasekit.text.bounds import parse_toml
+from releasekit.text.globs import Glob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.shared import globs
-from releasekit.ecosystems.shared.globs import Glob
 from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import read_parsed
 from releasekit.state.directory import NAME
+from releasekit.text.globs import Glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

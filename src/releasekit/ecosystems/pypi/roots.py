@@ -14,9 +14,10 @@ from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.manifest import MANIFEST
 from releasekit.ecosystems.shared import globs
 from releasekit.ecosystems.shared.documents import checked_table
-from releasekit.ecosystems.shared.globs import Glob, named_roots
+from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.errors import MembersError
 from releasekit.host.files import inside
+from releasekit.text.globs import MAX_CHARS, Glob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,8 +146,8 @@ def find_members(
 
 def _compile_exclusions(patterns: Sequence[str]) -> list[re.Pattern[str]]:
     for pattern in patterns:
-        if len(pattern) > globs.MAX_CHARS:
-            raise MembersError(f"exclude holds a glob of more than {globs.MAX_CHARS} characters")
+        if len(pattern) > MAX_CHARS:
+            raise MembersError(f"exclude holds a glob of more than {MAX_CHARS} characters")
     # uv matches `exclude` against the whole path, where a `*` also matches a slash.
     # https://docs.rs/glob/latest/glob/struct.MatchOptions.html (require_literal_separator)
     return [re.compile(translate(str(PurePosixPath(pattern)))) for pattern in patterns]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.ecosystems.shared.globs import Glob
 from releasekit.errors import MembersError
+from releasekit.text.globs import Glob
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -1,0 +1,361 @@
+"""What the commits and change files since the last releases ask for, package by package."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.decided import Intent, Level, Reason, Source, Standing
+from releasekit.errors import PlanError, describe_os_error, join_errors
+from releasekit.host import durable
+from releasekit.problems import Problem
+from releasekit.versioning.change_files import (
+    MAX_CHARS,
+    is_change_file,
+    read_change_file,
+    resolve,
+)
+from releasekit.versioning.history import read_line, read_units
+from releasekit.versioning.messages import (
+    Reverted,
+    find_base,
+    find_reverted,
+    read_merged,
+    read_message,
+    read_squashed,
+)
+from releasekit.versioning.owners import Owners
+from releasekit.versioning.released import find_releases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.config.version_options import VersionOptions
+    from releasekit.errors import ReleasekitError
+    from releasekit.git.commits import Commits
+    from releasekit.git.versions import VersionAt
+    from releasekit.model import Package, PackageId
+    from releasekit.versioning.change_files import ChangeFile
+    from releasekit.versioning.history import Change, Unit
+    from releasekit.versioning.messages import Message
+    from releasekit.versioning.released import FindPublished, Release
+
+# Those that say something without asking for a version; of others it is unknown what they mean.
+# https://github.com/conventional-changelog/commitlint/tree/master/@commitlint/config-conventional
+_QUIET: Final = frozenset(
+    {"build", "chore", "ci", "deps", "docs", "refactor", "release", "style", "test", "tests"}
+)
+_PULL_REQUEST: Final = re.compile(r"\(#([1-9][0-9]{0,9})\)\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A commit that changes packages and does not say what it asks for."""
+
+    commit: str
+    title: str
+    packages: tuple[PackageId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """`unread` has the newest first."""
+
+    standings: tuple[Standing, ...]
+    intents: tuple[Intent, ...]
+    left_alone: tuple[Reason, ...]
+    unread: tuple[Unread, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Statement:
+    """What one message says, and whom it is about. `level` is None where that is unknown."""
+
+    index: int
+    level: Level | None
+    source: Source
+    packages: frozenset[PackageId]
+    reverts: Reverted | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Statements by the hashes of their commits and the numbers of their pull requests."""
+
+    commits: Sequence[str]
+    by_commit: Mapping[str, _Statement]
+    by_pull_request: Mapping[int, _Statement]
+
+    @classmethod
+    def of(cls, statements: Iterable[_Statement]) -> _Known:
+        by_commit: dict[str, _Statement] = {}
+        by_pull_request: dict[int, _Statement] = {}
+        for each in statements:  # the newest first
+            by_commit.setdefault(each.source.commit, each)
+            if each.source.pull_request:
+                by_pull_request.setdefault(each.source.pull_request, each)
+        return cls(sorted(by_commit), by_commit, by_pull_request)
+
+    def find(self, commit: str, pull_request: int) -> _Statement | None:
+        """`commit` is the beginning of a hash, or empty."""
+        if not commit:
+            return self.by_pull_request.get(pull_request)
+        at = bisect_left(self.commits, commit)
+        near = self.commits[at] if at < len(self.commits) else ""
+        return self.by_commit[near] if near.startswith(commit) else None
+
+
+async def collect_intents(
+    versions: Mapping[Package, VersionAt],
+    everything: Sequence[Package],
+    commits: Commits,
+    root: Path,
+    options: VersionOptions,
+    *,
+    templates: Mapping[PackageId, str],
+    find_published: FindPublished,
+) -> Collected:
+    """`versions` are the packages that get versions, each with how its manifests are read at
+    another commit, `everything` those and the private ones, and `templates` the names of their
+    tags, with NUL in the place of the version.
+
+    Raises ConfigError for an option, PlanError for change files that cannot be used and for a
+    history that does not reach back, and CommandFailed.
+    """
+    owners = Owners.of(everything, commits.top, root, ignore=options.ignore, paths=options.paths)
+    line = await read_line(commits)
+    releases = await find_releases(versions, commits, root, line, owners, templates, find_published)
+    units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))
+    place = root.relative_to(commits.top) / options.directory
+    statements: list[_Statement] = []
+    adding: dict[str, Unit] = {}
+    for unit in units:
+        added = _list_change_files(unit.change.added, place.as_posix())
+        for path in added:
+            adding.setdefault(path, unit)
+        speaks = options.changes == "commits" or (options.changes == "both" and not added)
+        if speaks and not _is_ours(unit):
+            statements += _read_unit(unit, owners, options)
+    known = _Known.of(statements)
+    intents: list[Intent] = []
+    replaced: set[int] = set()
+    if options.changes != "commits":
+        files = _read_change_files(root / options.directory, root)
+        stated = resolve(files, [each.id for each in everything])
+        bases = {it.commit for it in releases.values()}
+        there = await _find_there(files, bases, commits, root)
+        for file, entry, package in stated:
+            release = releases.get(package)
+            if release is None or (release.commit, file.path) in there:
+                continue
+            spoken = known.find(file.replaces_commit, file.replaces_pull_request)
+            if spoken is not None:
+                replaced.add(id(spoken))
+            added_by = adding.get((root.relative_to(commits.top) / file.path).as_posix())
+            source = _describe_file(file, added_by, spoken)
+            late = added_by is not None and added_by.index >= release.tagged
+            intents.append(
+                Intent(
+                    package=package,
+                    level=entry.level,
+                    source=source,
+                    exact=entry.exact,
+                    late=late,
+                )
+            )
+    touching: dict[PackageId, list[_Statement]] = defaultdict(list)
+    for statement in statements:
+        if id(statement) not in replaced:
+            for package in statement.packages & releases.keys():
+                if statement.index < releases[package].base:
+                    touching[package].append(statement)
+    unread: dict[int, tuple[_Statement, list[PackageId]]] = {}
+    for package, found in sorted(touching.items()):
+        for statement in _cancel_reverts(found, known, releases[package].base):
+            late = statement.index >= releases[package].tagged
+            if statement.level is None:
+                if not late:
+                    unread.setdefault(id(statement), (statement, []))[1].append(package)
+                continue
+            intents.append(
+                Intent(package=package, level=statement.level, source=statement.source, late=late)
+            )
+    silent = sorted(unread.values(), key=lambda each: each[0].index)
+    return Collected(
+        standings=tuple(_make_standing(each, releases[each.id]) for each in versions),
+        intents=tuple(intents),
+        left_alone=tuple(_list_guesses(releases)),
+        unread=tuple(
+            Unread(commit=it.source.commit, title=it.source.title, packages=tuple(packages))
+            for it, packages in silent
+        ),
+    )
+
+
+def _make_standing(package: Package, release: Release) -> Standing:
+    is_go = package.id.ecosystem == "go"
+    return Standing(
+        package=package.id,
+        written=package.version.removeprefix("v") if is_go else package.version,
+        released=release.version,
+        taken=release.taken,
+    )
+
+
+def _list_guesses(releases: Mapping[PackageId, Release]) -> Iterator[Reason]:
+    for package, release in sorted(releases.items()):
+        if release.guessed and release.version:
+            rule = (
+                f"no tag names a version of it, so {release.version} counts as released by the "
+                "commit that wrote it"
+            )
+            yield Reason(package=package, rule=rule)
+
+
+def _is_ours(unit: Unit) -> bool:
+    """Whether it was written by a decision of ours: itself, or what it merges."""
+    messages = [unit.change.message]
+    second = unit.change.parents[1:2]
+    messages += [each.message for each in unit.merged if each.commit in second]
+    return any(map(find_base, messages))
+
+
+def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[_Statement]:
+    change = unit.change
+    is_merge = len(change.parents) > 1
+    message = read_message(change.message) or (read_merged(change.message) if is_merge else None)
+    said: list[tuple[Change, list[Message | None]]] = []
+    if message is None and is_merge:
+        # What it merged itself is among them.
+        single = [each for each in unit.merged if len(each.parents) < 2]
+        said = [(each, [read_message(each.message)]) for each in single]
+    if not said:
+        listed: list[Message | None] = [message] if message else [*read_squashed(change.message)]
+        said = [(change, listed or [None])]
+    for each, messages in said:
+        packages = frozenset(name for path in each.files for name in owners.find_touched(path))
+        for found in messages if packages else ():
+            yield _make_statement(unit.index, each, found, packages, options)
+
+
+def _make_statement(
+    index: int,
+    change: Change,
+    message: Message | None,
+    packages: frozenset[PackageId],
+    options: VersionOptions,
+) -> _Statement:
+    reverts = find_reverted(change.message)
+    title = change.message.lstrip().partition("\n")[0].rstrip()
+    number = _PULL_REQUEST.search(title)
+    kind = message.type if message else "revert" if reverts else ""
+    level: Level | None = None
+    if message and message.breaking:
+        level = Level.MAJOR
+    elif kind:
+        scoped = f"{kind}({message.scope})" if message else kind
+        quiet = Level.NONE if kind in _QUIET else None
+        level = options.types.get(scoped, options.types.get(kind, quiet))
+    return _Statement(
+        index=index,
+        level=level,
+        source=Source(
+            title=message.title if message else title,
+            text=message.text if message else title,
+            type=kind,
+            breaking=message.breaking if message else False,
+            commit=change.commit,
+            pull_request=message.pull_request if message else int(number[1]) if number else 0,
+            time_s=change.time_s,
+        ),
+        packages=packages,
+        reverts=reverts,
+    )
+
+
+def _cancel_reverts(
+    statements: Sequence[_Statement], known: _Known, base: int
+) -> Iterator[_Statement]:
+    """Without those that are taken back again before they were released, and what did that. The
+    newest come first, so that what takes a revert back comes before it.
+    """
+    cancelled: set[int] = set()
+    for statement in statements:
+        if id(statement) in cancelled:
+            continue
+        reverts = statement.reverts
+        target = known.find(reverts.commit, reverts.pull_request) if reverts else None
+        if target is not None and target.index < base and target is not statement:
+            cancelled.add(id(target))
+        else:
+            yield statement
+
+
+def _list_change_files(paths: Iterable[str], place: str) -> list[str]:
+    inside = f"{place}/"
+    return [
+        path
+        for path in paths
+        if path.startswith(inside) and is_change_file(path.removeprefix(inside))
+    ]
+
+
+def _read_change_files(directory: Path, root: Path) -> list[ChangeFile]:
+    """Raises PlanError with all that cannot be used."""
+    found: list[ChangeFile] = []
+    refused: list[ReleasekitError] = []
+    for below in (directory, directory / "pre"):
+        try:
+            names = durable.names(below)
+        except OSError:
+            continue
+        for name in sorted(names):
+            path = below / name
+            shown = path.relative_to(root).as_posix()
+            if not is_change_file(path.relative_to(directory).as_posix()):
+                continue
+            try:
+                data = durable.read_file(path, max_bytes=4 * MAX_CHARS)
+                found.append(read_change_file(shown, data.decode(errors="replace")))
+            except OSError as error:
+                message = f"{shown} cannot be read: {describe_os_error(error)}"
+                refused.append(PlanError(message, problem=Problem.CHANGE_FILE))
+            except PlanError as error:
+                refused += [error, *error.others]
+    if refused:
+        raise join_errors(refused)
+    return found
+
+
+async def _find_there(
+    files: Sequence[ChangeFile], bases: Iterable[str], commits: Commits, root: Path
+) -> set[tuple[str, str]]:
+    """The pairs of a base and a file that was there already, so that it has been used."""
+    pairs = [(base, file.path) for base in sorted(set(bases) - {""}) for file in files]
+    if not pairs:
+        return set()
+    told = await commits.run_git(
+        "cat-file",
+        "--batch-check=%(objecttype)",
+        stdin="".join(f"{commits.name_object(base, root / path)}\n" for base, path in pairs),
+    )
+    return {pair for pair, said in zip(pairs, told.split("\n"), strict=False) if said == "blob"}
+
+
+def _describe_file(file: ChangeFile, added_by: Unit | None, spoken: _Statement | None) -> Source:
+    """With the commit that added it, or that it speaks in place of."""
+    title = added_by.change.message.lstrip().partition("\n")[0].rstrip() if added_by else ""
+    number = _PULL_REQUEST.search(title)
+    return Source(
+        title=file.title,
+        text=file.text,
+        path=file.path,
+        commit=file.replaces_commit
+        or (spoken.source.commit if spoken else added_by.change.commit if added_by else ""),
+        pull_request=file.replaces_pull_request or (int(number[1]) if number else 0),
+        time_s=added_by.change.time_s if added_by else 0,
+    )

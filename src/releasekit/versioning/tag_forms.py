@@ -1,0 +1,28 @@
+"""How tools name the tags of versions."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.model import Package
+
+# How tools name the tag of one package among several: changesets and lerna, release-plz and
+# release-please, the release plugin of Maven, Go's own rule for a module below the root.
+# https://github.com/changesets/changesets/blob/main/docs/command-line-options.md#git-tags
+# https://release-plz.dev/docs/config#the-git_tag_name-field
+# https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
+# https://maven.apache.org/maven-release/maven-release-plugin/prepare-mojo.html#tagNameFormat
+# https://go.dev/ref/mod#vcs-version
+OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
+SHARED_TAGS: Final = ("v", "")
+
+
+def list_names(package: Package, root: Path) -> list[str]:
+    """As a tag may have it: whole, without its scope or group, or where it lies."""
+    directory = package.directory.relative_to(root).as_posix()
+    last = re.split(r"[/:]", package.id.name)[-1]
+    return list(dict.fromkeys([package.id.name, last, *([directory] if directory != "." else [])]))
