@@ -166,9 +166,9 @@ def test_a_version_can_be_decided_by_hand(
     ("flag", "says"),
     [
         ("acme-cor=2.0.0", "there is no package 'acme-cor' here, did you mean 'acme-core'?"),
-        ("acme-core", "--set 'acme-core' has no version"),
+        ("acme-core", "--set acme-core has no version"),
         ("acme-core=1.1.0", "1.1.0 is not higher than 1.2.0, which is released"),
-        ("acme-core=two", "--set 'acme-core=two': "),
+        ("acme-core=two", "--set acme-core=two: 'two' is not a version"),
     ],
 )
 def test_what_cannot_be_set_is_refused(
@@ -225,9 +225,10 @@ def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     text = '---\n"@acme/icons": major\n---\nIcons are ES modules only.\n'
     commit(root, "Drop CommonJS", {".changeset/bright-owls-sing.md": text})
     assert main(["version", str(root), "--dry-run"]) == 0
-    assert lines(capsys)[:3] == [
+    assert lines(capsys)[:4] == [
         "@acme/icons  2.4.1 → 3.0.0  major  bright-owls-sing: Icons are ES modules only.",
         "@acme/ui     2.4.1 → 3.0.0  major  fixed group ui",
+        "                            patch  2.4.1 was published with @acme/icons ^2.4.1",
         "@acme/theme  1.0.3 → 1.0.4  patch  its peer ^2.0.0 excludes @acme/ui 3.0.0",
     ]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import Group
+from releasekit.aio import Group, gather_all
+from releasekit.announce.tag_names import tag_name
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.notes import find_package
 from releasekit.cli.session import (
@@ -17,10 +19,22 @@ from releasekit.cli.session import (
 )
 from releasekit.config.package_filter import matches, with_extra
 from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
-from releasekit.errors import CommandFailed, ConfigError, PlanError, join_errors
+from releasekit.errors import (
+    CommandFailed,
+    ConfigError,
+    Denied,
+    PlanError,
+    Rejected,
+    Transient,
+    join_errors,
+)
+from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
+from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.make import collect_packages, discover
+from releasekit.plan.warnings import refuse_warned
 from releasekit.problems import Problem
+from releasekit.report.remarks import warning_annotations
 from releasekit.report.versions import (
     VersionsView,
     versions_outputs,
@@ -28,7 +42,7 @@ from releasekit.report.versions import (
     versions_table,
 )
 from releasekit.text.commands import spell
-from releasekit.text.escape import visible
+from releasekit.text.escape import clip, visible
 from releasekit.versioning.decide import decide
 from releasekit.versioning.intents import collect_intents
 from releasekit.versioning.numbering import numbering_of
@@ -42,6 +56,10 @@ if TYPE_CHECKING:
     from releasekit.decided import Edge, Standing
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, PackageId
+    from releasekit.versioning.intents import Unread
+
+
+_TITLE_CHARS: Final = 100
 
 
 async def run(config: Config, session: Session) -> int:
@@ -63,7 +81,10 @@ async def run(config: Config, session: Session) -> int:
         session.actions.output(name, value)
     if config.summary:
         session.actions.summary(versions_summary(view))
+    if config.annotations:
+        session.actions.annotate("warning", warning_annotations(view.warned))
     print(versions_table(view, verbose=config.verbose), file=session.out, flush=True)
+    refuse_warned(view.warned)
     return 1 if config.check and view.to_write else 0
 
 
@@ -81,8 +102,27 @@ async def _decide(group: Group, config: Config, session: Session) -> VersionsVie
         targets = await discover(config.root, discoveries)
     packages = collect_packages(targets, config.root, config.package_filter)
     with_extra(packages, config.extra_edges, targets)  # refuses names that nobody has
+
+    def takes_version(package: Package) -> bool:
+        is_ours = config.package_filter.has_package(package.id)
+        return is_ours and targets[package.id.ecosystem].takes_version(package)
+
+    versioned = [each for each in packages if takes_version(each)]
+    # No manifest and no path can hold a NUL.
+    templates = {
+        each.id: tag_name(config.tagging.name, replace(each, version="\0"), config.root)
+        for each in versioned
+    }
     try:
-        collected = await collect_intents(...)
+        collected = await collect_intents(
+            {each: targets[each.id.ecosystem].version_at for each in versioned},
+            packages,
+            Commits(top, services.processes),
+            config.root,
+            config.versioning,
+            templates=templates,
+            find_published=partial(find_published, targets),
+        )
     except CommandFailed as error:
         raise ConfigError(f"the history cannot be read: {error}") from error
     standings = collected.standings
@@ -107,7 +147,43 @@ async def _decide(group: Group, config: Config, session: Session) -> VersionsVie
         )
     left_alone = (*collected.left_alone, *decision.left_alone)
     found = {each.id: each for each in packages}
-    return VersionsView(replace(decision, left_alone=left_alone), found)
+    warned = [
+        (found[package], config.levels.apply([warning]))
+        for package, warning in find_warnings(collected.unread)
+    ]
+    return VersionsView(replace(decision, left_alone=left_alone), found, warned)
+
+
+async def find_published(
+    targets: Mapping[str, Target], packages: Sequence[Package]
+) -> set[PackageId]:
+    """Those whose version their registry has. One that does not answer may have all: to take a
+    version for unpublished that is not would leave a change without one.
+    """
+
+    async def is_there(package: Package) -> bool:
+        try:
+            return await targets[package.id.ecosystem].registry.lookup(package) is not None
+        except (Transient, Denied, Rejected):
+            return True
+
+    there = await gather_all(map(is_there, packages))
+    return {package.id for package, found in zip(packages, there, strict=True) if found}
+
+
+def find_warnings(unread: Iterable[Unread]) -> Iterator[tuple[PackageId, PackageWarning]]:
+    """One for each package that commits touch which do not say what they ask for; `unread` has the
+    newest first.
+    """
+    touching: dict[PackageId, list[Unread]] = {}
+    for each in unread:
+        for package in each.packages:
+            touching.setdefault(package, []).append(each)
+    for package, commits in sorted(touching.items()):
+        newest = f"{commits[0].commit[:9]}: {clip(commits[0].title, _TITLE_CHARS)}"
+        many = f"{len(commits)} commits do not say what they ask for, the newest is"
+        message = f"{many if len(commits) > 1 else 'a commit does not say what it asks for:'}"
+        yield package, PackageWarning(name=WarningName.UNREAD_COMMIT, message=f"{message} {newest}")
 
 
 def list_edges(
@@ -162,7 +238,7 @@ def decide_by_hand(
         name, equals, version = text.rpartition("=")
         if not equals or not name:
             raise ConfigError(
-                f"--set {visible(text)!r} has no version",
+                f"--set {visible(text)} has no version",
                 hint="Write NAME=VERSION, like acme-core=2.0.0.",
             )
         package = find_package(name, packages).id

@@ -404,7 +404,9 @@ class Inputs:
     summary: Annotated[bool, Declaration("Write the job summary.", commands=REPORTS | VERSION)] = (
         True
     )
-    annotations: Annotated[bool, Declaration("Annotate failures.", commands=REPORTS)] = True
+    annotations: Annotated[bool, Declaration("Annotate failures.", commands=REPORTS | VERSION)] = (
+        True
+    )
     verbose: Annotated[
         bool,
         Declaration(

@@ -18,7 +18,7 @@ from releasekit.report.remarks import warning_lines
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.levels import Levels
@@ -83,9 +83,14 @@ async def with_warnings(
 
 def refuse_errors(plan: Plan) -> None:
     """Raises PlanError where a warning of it is to be taken for an error."""
+    refuse_warned((planned.package, planned.warnings) for planned in plan.packages)
+
+
+def refuse_warned(warned: Iterable[tuple[Package, Iterable[PackageWarning]]]) -> None:
+    """Raises PlanError where one of these warnings is to be taken for an error."""
     errors = [
-        (planned.package, [warning for warning in planned.warnings if warning.error])
-        for planned in plan.packages
+        (package, [warning for warning in warnings if warning.error])
+        for package, warnings in warned
     ]
     if lines := warning_lines(errors):
         raise PlanError("; ".join(lines), hint=WAY_OUT, problem=Problem.WARNING_OF_PLAN)

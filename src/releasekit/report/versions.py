@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.decided import Level
 from releasekit.model import DependencyKind
-from releasekit.report.summary.markdown import LIMIT_BYTES, first_fitting, table
+from releasekit.report.remarks import warning_table
+from releasekit.report.summary.markdown import (
+    LIMIT_BYTES,
+    first_fitting,
+    table,
+    warning_section,
+)
 from releasekit.report.text import columns, packages
 from releasekit.text.escape import clip, code, log_line, markdown, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.decided import Bump, Decision, Edge, Reason, VersionGroup
-    from releasekit.model import Package, PackageId
+    from releasekit.model import Package, PackageId, PackageWarning
 
 _CHARS: Final = 200
 # Rows of the summary, and reasons of each; fewer until it fits.
@@ -34,9 +40,15 @@ _ASKED: Final = {Level.MAJOR: "breaking", Level.MINOR: "feature"}
 class VersionsView:
     """A decision in words; `packages` are all of the workspace, as they stand."""
 
-    def __init__(self, decision: Decision, packages: Mapping[PackageId, Package]) -> None:
+    def __init__(
+        self,
+        decision: Decision,
+        packages: Mapping[PackageId, Package],
+        warned: Sequence[tuple[Package, Sequence[PackageWarning]]] = (),
+    ) -> None:
         self.decision = decision
         self.packages = packages
+        self.warned = warned
         self._bumps = {bump.package: bump for bump in decision.bumps}
         self._named = Counter(package.name for package in packages)
 
@@ -56,6 +68,10 @@ class VersionsView:
         written = len(self.decision.bumps) - len(self.to_write)
         beside = f", {written} of them written already" if written else ""
         return f"{packages(len(self.decision.bumps))} to release{beside}"
+
+    def reasons(self, bump: Bump) -> list[Reason]:
+        """What asks for the most comes first."""
+        return sorted(bump.reasons, key=lambda reason: -reason.level)
 
     def name(self, package: PackageId) -> str:
         """Without its ecosystem where one package alone has the name."""
@@ -136,7 +152,7 @@ def versions_table(view: VersionsView, *, verbose: bool = False) -> str:
     rows = []
     for bump in view.decision.bumps:
         head = (view.name(bump.package), view.change(bump))
-        for reason in bump.reasons:
+        for reason in view.reasons(bump):
             rows.append((*head, view.level(bump, reason), view.because(reason)))
             head = ("", "")
     lines = columns(rows) if rows else []
@@ -144,7 +160,13 @@ def versions_table(view: VersionsView, *, verbose: bool = False) -> str:
     if left:
         told = [(view.name(each.package), view.because(each)) for each in left]
         lines += [*([""] if lines else []), "left alone:", *columns(told)]
-    return "\n".join([*lines, *([""] if lines else []), log_line(view.headline)])
+    return "\n".join(
+        [
+            *(*lines, *([""] if lines else [])),
+            *warning_table(view.warned),
+            log_line(view.headline),
+        ]
+    )
 
 
 def versions_summary(view: VersionsView, *, limit_bytes: int = LIMIT_BYTES) -> str:
@@ -156,7 +178,7 @@ def _summary(view: VersionsView, most_rows: int, most_reasons: int) -> str:
     bumps = view.decision.bumps
     rows = []
     for bump in bumps[:most_rows]:
-        told = [markdown(view.because(each)) for each in bump.reasons[:most_reasons]]
+        told = [markdown(view.because(each)) for each in view.reasons(bump)[:most_reasons]]
         left = len(bump.reasons) - most_reasons
         told += [f"and {left} more"] if left > 0 else []
         old, new = (view.spell(bump.package, each) for each in (bump.old, bump.new))
@@ -171,6 +193,7 @@ def _summary(view: VersionsView, most_rows: int, most_reasons: int) -> str:
             *(table(("package", "now", "next", "because"), rows) if rows else []),
             *([f"… and {packages(left)} more."] if left > 0 else []),
             "",
+            *warning_section(view.warned, most_rows),
         ]
     )
 
@@ -187,7 +210,7 @@ def versions_outputs(view: VersionsView, root: Path) -> dict[str, str]:
             "from": view.spell(bump.package, bump.old),
             "to": view.spell(bump.package, bump.new),
             "level": str(bump.level),
-            "reasons": [view.because(each) for each in bump.reasons],
+            "reasons": [view.because(each) for each in view.reasons(bump)],
         }
         for bump in view.decision.bumps
     ]
