@@ -79,6 +79,7 @@ async def read_units(commits: Commits, line: Line, count: int) -> list[Unit]:
         changes |= {each.commit: each for each in _parse_log(told)}
         if len(changes) < before + _AT_ONCE:
             break
+    order = {commit: number for number, commit in enumerate(changes)}
     units = []
     taken: set[str] = set()
     # The oldest first: what an older one has merged, a younger one has not.
@@ -93,7 +94,7 @@ async def read_units(commits: Commits, line: Line, count: int) -> list[Unit]:
                 taken.add(each)
                 merged.append(changes[each])
                 pending += changes[each].parents
-        merged.sort(key=lambda change: (-change.time_s, change.commit))
+        merged.sort(key=lambda change: order[change.commit])
         units.append(Unit(index=index, change=changes[commit], merged=tuple(merged)))
     return units[::-1]
 
