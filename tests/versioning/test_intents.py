@@ -193,7 +193,7 @@ def test_options_say_whose_files_count(two: Repository) -> None:
     )
     options = VersionOptions(
         ignore=("packages/*/gen/**", "!packages/cli/tests/data.py"),
-        paths={"pypi:acme-cli": ("proto/**",)},
+        paths={"fake:acme-cli": ("proto/**",)},
     )
     assert set(two.levels(options)) == {"acme-cli"}
     assert set(two.levels()) == {"acme-core"}
@@ -242,18 +242,10 @@ def merge(two: Repository, how: str) -> None:
 @pytest.mark.parametrize("how", ["merge", "rebase"])
 def test_merged_or_rebased_the_commits_of_a_branch_speak(two: Repository, how: str) -> None:
     merge(two, how)
-    assert (
-        two.levels()
-        == {
-            "acme-core": [("chore: meanwhile", NONE, False), ("feat: one", MINOR, False)]
-            if how == "merge"
-            else [("feat: one", MINOR, False), ("chore: meanwhile", NONE, False)],
-            "acme-cli": [("fix: two", PATCH, False)],
-        }
-        or how == "merge"
-    )
-    highest = {name: max(level for _, level, _ in rows) for name, rows in two.levels().items()}
-    assert highest == {"acme-core": MINOR, "acme-cli": PATCH}
+    assert {name: set(rows) for name, rows in two.levels().items()} == {
+        "acme-core": {("chore: meanwhile", NONE, False), ("feat: one", MINOR, False)},
+        "acme-cli": {("fix: two", PATCH, False)},
+    }
 
 
 def test_a_squash_lists_what_it_holds(two: Repository) -> None:
@@ -540,8 +532,10 @@ def test_messages_and_paths_may_hold_anything(two: Repository) -> None:
     (two.root / "packages/core/b.py").write_text("1")
     two.git("add", "--all")
     subprocess.run(
-        ["git", "-c", "user.name=R", "-c", "user.email=r@example.invalid"]
-        + ["-c", "i18n.commitEncoding=latin-1", "commit", "--quiet", "--file=-"],
+        [
+            *("git", "-c", "user.name=R", "-c", "user.email=r@example.invalid"),
+            *("-c", "i18n.commitEncoding=latin-1", "commit", "--quiet", "--file=-"),
+        ],
         cwd=two.root,
         input=message,
         check=True,
