@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
 from releasekit.versioning.order import is_stable, version_key
-from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS
+from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -28,9 +28,6 @@ _FIELD: Final = re.compile(r"\{([^{}]*)\}")
 _OF_ONE: Final = ("name", "component", "directory")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]")
 _VERSION: Final = r"v?[0-9][0-9A-Za-z.!+_-]*"
-# "core-2-v1.0.0" is a version of "core-2", and none of "core".
-_ANOTHER_INSIDE: Final = re.compile(r"-v?[0-9]+\.[0-9]")
-_SEMVER: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+-.*")
 # A file name has 255 bytes at most, and git writes `NAME.lock` before it writes `NAME`.
 _MAX_ELEMENT_BYTES: Final = 250
 _MAX_BYTES: Final = 255
@@ -82,7 +79,7 @@ def previous_tag(template: str, package: Package, root: Path, tags: Iterable[str
         (found["version"], name)
         for name in tags
         if (found := version.fullmatch(name))
-        and (not _ANOTHER_INSIDE.search(found["version"]) or _SEMVER.fullmatch(found["version"]))
+        and not is_version_of_another(found["version"])
         and version_key(found["version"]) < own
     ]
     if is_stable(package.version):

@@ -15,7 +15,12 @@ from releasekit.problems import Problem
 from releasekit.versioning.history import read_changed_files
 from releasekit.versioning.messages import find_base
 from releasekit.versioning.numbering import numbering_of
-from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, list_names
+from releasekit.versioning.tag_forms import (
+    OWN_TAGS,
+    SHARED_TAGS,
+    is_version_of_another,
+    list_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -191,6 +196,8 @@ def _add(
 
 def canonical(ecosystem: str, text: str) -> str:
     """Its canonical spelling, without Go's `v`; empty for what is no version."""
+    if is_version_of_another(text):
+        return ""
     try:
         return numbering_of(ecosystem).check(text).removeprefix("v")
     except ValueError:
@@ -245,10 +252,18 @@ async def _find_shared(
         had = await find_versions(
             {package: (versions[package], tag.commit) for package, tag in asked.items()}, commits
         )
+        # Of what tells no version, as one that comes from the tag, it is enough to be there.
+        silent = {
+            package: commits.name_object(tag.commit, package.manifest)
+            for package, tag in asked.items()
+            if not had[package.id]
+        }
+        there = await commits.read_blobs(silent.values())
         found |= {
             package: tag
             for package, tag in asked.items()
             if canonical(package.id.ecosystem, had[package.id]) == tag.version
+            or (package in silent and there[silent[package]] is not None)
         }
     return found
 

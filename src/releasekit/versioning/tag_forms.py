@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # https://go.dev/ref/mod#vcs-version
 OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
 SHARED_TAGS: Final = ("v", "")
+_ANOTHER_INSIDE: Final = re.compile(r"-v?[0-9]+\.[0-9]")
+_SEMVER: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+-.*")
 
 
 def list_names(package: Package, root: Path) -> list[str]:
@@ -26,3 +28,8 @@ def list_names(package: Package, root: Path) -> list[str]:
     directory = package.directory.relative_to(root).as_posix()
     last = re.split(r"[/:]", package.id.name)[-1]
     return list(dict.fromkeys([package.id.name, last, *([directory] if directory != "." else [])]))
+
+
+def is_version_of_another(text: str) -> bool:
+    """Of what stands behind "core": "-2-v1.0.0" is a version of "core-2", and none of "core"."""
+    return bool(_ANOTHER_INSIDE.search(text)) and not _SEMVER.fullmatch(text)

@@ -119,7 +119,7 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
         (
             "mode",
             "publsh",
-            'is not known; write plan, publish, check or report; did you mean "publish"?',
+            'is not known; write plan, publish, check, version or report; did you mean "publish"?',
         ),
         ("mode", "doctor", "write plan, publish, check or report"),
         ("ecosystem", "pypi,pipy", "is not known; write pypi"),
