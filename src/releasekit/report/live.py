@@ -19,8 +19,9 @@ from releasekit.model import Course, Outcome
 from releasekit.report.log import MOST_OPEN, cancel_reason, failed_logs
 from releasekit.report.marks import OUTCOMES, symbols_for
 from releasekit.report.plans import destination_line, plan_headline
-from releasekit.report.region import Region, size_of
+from releasekit.report.region import Region
 from releasekit.report.remarks import warning_table
+from releasekit.report.screen import size_of
 from releasekit.report.tables import remarks
 from releasekit.report.text import seconds, without_name
 from releasekit.report.view import View
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from releasekit.model import Event, Package, PackageId, Phase, Plan, Report
-    from releasekit.report.region import Size
+    from releasekit.report.screen import Size
     from releasekit.report.view import Row
 
 _MAX_ROWS: Final = 12
