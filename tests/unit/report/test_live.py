@@ -426,7 +426,7 @@ def test_the_terminal_ends_with_what_failed_hints_and_the_headline(screen: Scree
 def test_the_end_of_a_failed_builds_log_is_shown_and_paths_stay_whole() -> None:
     """What goes on in the next row is one word for who copies it; the cause is told once."""
     path = f"/{'deep/' * 12}build-pypi-broken.log"
-    why = f"its build ended with 1: no {path}"
+    why = f"its build failed with exit code 1: no {path}"
     failed = result(
         "broken",
         Outcome.FAILED,
@@ -474,7 +474,7 @@ def test_when_all_is_published_there_is_no_table(screen: Screen) -> None:
         "2 packages: 2 to build and publish",
         "✓ pypi:p0 1.0.0",
         "✓ pypi:p1 1.0.0",
-        "All 2 packages are published",
+        "Both packages are published",
     ]
 
 

@@ -391,7 +391,7 @@ class ModuleBatch:
             path = self.sources.top / name
             if path.is_relative_to(module.directory) and not any(map(path.is_relative_to, below)):
                 raise BuildFailed(
-                    f"go:{module.path}: {name} is not committed as it is",
+                    f"go:{module.path}: {name} is not committed",
                     hint="Commit or drop the change: a tag names what is committed.",
                     problem=Problem.NOT_COMMITTED,
                 )
