@@ -27,7 +27,8 @@ DEMO += maven|mvn|3|
 # demo:end
 
 demo: ## publish examples/polyglot into build/demo-registry, as far as its tools are here
-	@chosen=pypi; behind=; for row in $(foreach row,$(DEMO),'$(row)'); do \
+	@echo "This takes half a minute, and longer where tools have to fetch something first."; \
+	chosen=pypi; behind=; for row in $(foreach row,$(DEMO),'$(row)'); do \
 		IFS='|' read -r ecosystem tool wanted follower <<<"$$row"; \
 		version=$$({ { $$tool --version || $$tool version; } | grep -Eo '[0-9]+\.[0-9.]+' | head -n 1; } \
 			2>/dev/null); \
@@ -40,7 +41,8 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 	echo && echo "Now install from it:" && \
 	echo "    python3 -m http.server --directory build/demo-registry/pypi 8000 &" && \
 	echo "    python3 -m venv build/try && build/try/bin/pip install --index-url" \
-		"http://127.0.0.1:8000/simple/ acme-cli"
+		"http://127.0.0.1:8000/simple/ acme-cli" && \
+	echo "With npm, cargo and go: docs/getting-started.md, Try it without a registry"
 
 # What tests ask for by `require_tool`, and Debian has in packages; in CI all of it has to be there.
 TOOLS := node npm cargo go mvn java gpg nginx strace

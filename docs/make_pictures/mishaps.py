@@ -75,7 +75,7 @@ def _readme_missing(package: Package) -> Mishap:
         cause,
     )
     hint = f"{READ_ITS_LOG} The whole output is in {_LOGS}/build-pypi-{package.id.name}.log"
-    error = BuildFailed(f"its build ended with 1: {cause}", log=log, hint=hint)
+    error = BuildFailed(f"its build failed with exit code 1: {cause}", log=log, hint=hint)
     return Mishap(Node("build", package.id), error)
 
 
@@ -95,7 +95,7 @@ def _not_compiled(package: Package) -> Mishap:
         "error: failed to verify package tarball",
     )
     hint = f"{READ_ITS_LOG} The whole output is in {_LOGS}/build-cargo-{package.id.name}.log"
-    error = BuildFailed(f"cargo package ended with 101: {cause}", log=log, hint=hint)
+    error = BuildFailed(f"cargo package failed with exit code 101: {cause}", log=log, hint=hint)
     return Mishap(Node("build", package.id), error)
 
 

@@ -63,7 +63,9 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
 }
 KEPT: Final = frozenset({"pypi:acme-types", "cargo:acme-wire", "go:acme.dev/wire"})
 FAILED: Final = "npm:@acme/schema"
-WHY: Final = f"{FAILED} {VERSION}: its build ended with 2: src/index.ts(12,7): error TS2322"
+WHY: Final = (
+    f"{FAILED} {VERSION}: its build failed with exit code 2: src/index.ts(12,7): error TS2322"
+)
 # Rich's names of the colours that pyte names otherwise.
 _COLOURS: Final = {"brown": "yellow", "default": ""}
 

@@ -191,7 +191,9 @@ def test_the_keyboard_reaches_everything_in_the_order_it_is_read(opened: Open) -
     assert [each for each in order if each in known] == known
     # One stop for the whole graph: the worst there is.
     after = order[order.index("fit") + 1 :]
-    assert after[0].startswith("✗ pypi:acme-measure 2.4.0 — failed. its build ended with 1: ")
+    assert after[0].startswith(
+        "✗ pypi:acme-measure 2.4.0 — failed. its build failed with exit code 1: "
+    )
     assert after[1].startswith("cargo:acme-core building ")
 
 

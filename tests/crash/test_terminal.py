@@ -222,7 +222,7 @@ def test_a_window_that_changes_its_size_has_one_table(site: Site) -> None:
             for text in ("elapsed", "keys:", "pypi:demo-b  build", "✓ pypi:demo-a"):
                 assert sum(text in row for row in shown) == 1, window.told
         site.go.touch()
-        window.shows("All 2 packages are published")
+        window.shows("Both packages are published")
         assert window.process.wait(PATIENCE_S) == 0, window.told
 
 

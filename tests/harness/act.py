@@ -30,8 +30,11 @@ OWN_NAME: Final = f"{OWN_REPOSITORY}@v1"
 # How a machine reaches its package indexes; a runner's steps see nothing else of this environment.
 NETWORK: Final = re.compile(r"(PIP|UV|SSL)_\w+|\w+_PROXY|\w+_proxy|REQUESTS_CA_BUNDLE")
 
-# Of a machine that is no new one for each job.
-PREPARE: Final = f'mkdir -p "$RUNNER_TEMP"; ln -sfn "{STATE}/releasekit" "$RUNNER_TEMP/releasekit"'
+# Of a machine that is no new one for each job; the first job finds nothing there.
+PREPARE: Final = (
+    f'(umask 077; mkdir -p "$RUNNER_TEMP" "{STATE}/releasekit");'
+    f' ln -sfn "{STATE}/releasekit" "$RUNNER_TEMP/releasekit"'
+)
 
 # act reads what a step says in a thread, and does not wait for that when the step fails.
 # https://github.com/nektos/act/blob/v0.2.87/pkg/container/host_environment.go#L337

@@ -96,7 +96,7 @@ def assert_whole_log(out: str) -> None:
     """What a person reads of it: durations, and the lines of the traceback, differ."""
     lines = [re.sub(r"[0-9.]+ s\b", "N s", line).strip() for line in out.splitlines()]
     cause = "TypeError: Field `tool.hatch.build.hooks` must be a table"
-    failed = f"its sdist could not be built: its build ended with 1: {cause}"
+    failed = f"its sdist could not be built: its build failed with exit code 1: {cause}"
     told = [
         line
         for line in lines

@@ -251,7 +251,10 @@ def test_a_script_that_fails_or_cannot_start_says_why_and_blocks_dependents(
     }
     assert "the compiler is unhappy" in run.out
     reason = run.row("@acme/lone")["reason"]
-    assert "its prepack script ended with 127: a program that it starts is not on PATH" in reason
+    assert (
+        "its prepack script failed with exit code 127: a program that it starts is not on PATH"
+        in reason
+    )
     assert any("yarn-is-not-here" in line for line in run.row("@acme/lone")["log"])
 
 
@@ -356,7 +359,7 @@ def test_scripts_run_as_npm_runs_them_once_and_see_no_secret(
     (tarball,) = (npm_registry.storage / "@acme" / "core").glob("*.tgz")
     assert "// made" in members(tarball)["package/index.js"]
     text = run.row("@acme/text")
-    assert "but its postpublish script ended with 3" in text["reason"]
+    assert "but its postpublish script failed with exit code 3" in text["reason"]
     assert "by hand" in text["hint"]
     assert "the mail server is unhappy" in text["log"]
     again = publish(program, root, npm_registry)

@@ -190,7 +190,7 @@ async def _run(argv: list[str], where: Path, text: str = "") -> None:
     process = await asyncio.create_subprocess_exec(*argv, cwd=where, stdin=subprocess.PIPE)
     await process.communicate(text.encode())
     if process.returncode:
-        raise SystemExit(f"{argv[0]} ended with {process.returncode}")
+        raise SystemExit(f"{argv[0]} failed with exit code {process.returncode}")
 
 
 def main() -> None:

@@ -35,6 +35,7 @@ from releasekit.plan.provenance import refuse_unattested
 from releasekit.plan.source import read_checkout
 from releasekit.problems import Problem, mark
 from releasekit.provenance.conditions import NO_JOB, obstacle_here
+from releasekit.report.screen import fit_lines
 from releasekit.report.text import count_of, few, packages
 from releasekit.state import doctor
 from releasekit.state.seals import Seal
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 _PATIENCE_S: Final = 60.0
+_INDENT: Final = 7  # the word before each row, and a gap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +72,8 @@ class Row:
     def lines(self) -> list[str]:
         word = "to do" if self.code else "note" if self.hint else "ok"
         url = self.problem.url if self.code and self.problem else ""
-        below = [f"       {line}" for line in (self.hint, url) if line]
-        return [f"{word:<6} {self.said}{mark(self.problem)}", *below]
+        below = [f"{'':<{_INDENT}}{line}" for line in (self.hint, url) if line]
+        return [f"{word:<{_INDENT}}{self.said}{mark(self.problem)}", *below]
 
 
 async def run(config: Config, session: Session) -> int:
@@ -109,7 +111,9 @@ async def run(config: Config, session: Session) -> int:
     to_do = [row for row in rows if row.code]
     shown = [row for row in rows if not row.code] + to_do
     for line in (*(line for row in shown for line in row.lines), *found.locks, *found.last_run):
-        print(log_line(session.credentials.redact(line)), file=session.out)
+        told = log_line(session.credentials.redact(line))
+        environment = session.credentials.environment
+        print(fit_lines(told, session.out, environment, indent=_INDENT), file=session.out)
     if config.mode == "check":
         verdict = f"{count_of(len(to_do), 'thing', 'things')} to do" if to_do else "nothing missing"
         print(verdict, file=session.out)
@@ -234,8 +238,8 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
             Row(
                 said=f"git: {count_of(len(names), 'file is', 'files are')} not committed: "
                 f"{few(names)}",
-                hint="What is packed of them goes out all the same: commit them, unless an earlier "
-                "step wrote them.",
+                hint="What is packed of them goes out all the same, but not in a Go module: commit "
+                "them, unless an earlier step wrote them.",
                 problem=Problem.UNCOMMITTED,
             )
         )

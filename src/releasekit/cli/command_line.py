@@ -26,6 +26,15 @@ _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 _MOST_SHORT: Final = 2
 _SHORT: Final = re.compile(r"[a-z]{1,16}(?:-[a-z]{1,16})?")
 _VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "duration": "10m",
+    "index": "https://pypi.org/simple/",
+    "int": "4",
+    "named-registry": "dir:./registry",
+    "names": "NAME,NAME",
+    "path": "PATH",
+    "registry": "dir:./registry",
+}
 _HELP: Final = """\
 usage: releasekit COMMAND [ROOT | RESULTS | FILE ...] [--FLAG ...]
 
@@ -138,9 +147,16 @@ def help_text() -> str:
 
 
 class _Parser(argparse.ArgumentParser):
+    """`examples` has a value of each flag that takes one."""
+
+    examples: Mapping[str, str]
+
     def error(self, message: str) -> NoReturn:
         # Of a flag that takes none, argparse shows the value.
         what = _VALUE.sub("takes no value", message.removeprefix("argument "))
+        flag, _, rest = what.partition(": ")
+        if rest == "expected one argument":
+            what = f"{flag} needs a value: write {flag} {self.examples[flag]}, for example"
         raise ConfigError(
             what, hint=f"{self.prog} --help lists the flags.", problem=Problem.COMMAND_LINE
         )
@@ -157,6 +173,10 @@ def _parser(command: Command, declared: Declared) -> _Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.examples = {
+        each.flag: each.choices[0] if each.choices else _EXAMPLES.get(each.kind, "VALUE")
+        for each in declared.inputs.values()
+    }
     parser.add_argument(
         "place",
         nargs="*" if row.positional.several else "?",

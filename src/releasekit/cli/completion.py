@@ -25,6 +25,8 @@ _releasekit() {{
     fi
     if ((COMP_CWORD == 1)); then
         words='{commands} completion --help --version'
+    elif [[ ${{COMP_WORDS[1]}} == completion ]]; then
+        words=bash
     else
         case $flag in
 {choices}

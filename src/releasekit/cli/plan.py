@@ -16,6 +16,7 @@ from releasekit.host.output_path import require_free
 from releasekit.http.traffic import collect
 from releasekit.plan.shards import with_shards
 from releasekit.plan.warnings import refuse_errors
+from releasekit.report.screen import fit_lines
 from releasekit.state.directory import make_state_directory, refuse_links
 from releasekit.state.journal import read_history
 from releasekit.state.quarantine import with_restored
@@ -59,7 +60,7 @@ async def run(config: Config, session: Session) -> int:
         session.actions.annotate("warning", report.warning_annotations(warned))
     match config.format:
         case "table":
-            text = report.plan_table(made)
+            text = fit_lines(report.plan_table(made), session.out, session.credentials.environment)
         case "json":
             # The runner finds a command in it anywhere: see `log_line`.
             text = report.plan_json(made, config.root).replace("##[", r"\u0023#[")

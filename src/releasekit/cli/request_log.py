@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from releasekit.report.log import LONG_S
-from releasekit.report.progress import has_screen
+from releasekit.report.screen import has_screen
 from releasekit.report.spent import traffic_line
 from releasekit.spent import PauseEvent
 

@@ -35,8 +35,8 @@ from releasekit.plan.source import is_tracked, read_checkout
 from releasekit.plan.unlisted_packages import find_nested, include_workspaces
 from releasekit.plan.warnings import with_warnings
 from releasekit.report.marks import symbols_for
-from releasekit.report.progress import has_screen
 from releasekit.report.redacted import Redacted
+from releasekit.report.screen import has_screen
 from releasekit.scheduler.retries import WaitBudget
 from releasekit.state import run_logs
 from releasekit.state.run_logs import Logs

@@ -134,7 +134,13 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
     releasekit.toml did. Raises ConfigError.
     """
     label = inputs.given.get("working_directory", "working-directory")
-    root = existing_directory(cwd / inputs.working_directory, label)
+    given = inputs.working_directory
+    try:
+        root = existing_directory(cwd / given, label)
+    except PathError as error:
+        if inputs.mode in declared.inputs["packages"].commands and not given.is_absolute():
+            error.hint = f"If that is the name of a package, write `--packages {given}`."
+        raise
     path = None if inputs.mode in VERIFY else _config_path(inputs, root, cwd)
     file = read_config(path, declared) if path else ConfigFile()
     open_to_file = {

@@ -33,6 +33,8 @@ _TABLES: Final = (
     *(_DEPENDENCIES, levels.TABLE),
     *(TagOptions.ECOSYSTEM, AnnounceOptions.ECOSYSTEM, VersionOptions.ECOSYSTEM),
 )
+# What the name of a secret ends in, and of nothing else.
+_SECRET: Final = frozenset({"password", "token"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +71,15 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
         elif key == _DIST and isinstance(value, dict):
             dist = _dist(value, where, declared.ecosystems)
         elif key == TagOptions.ECOSYSTEM:
-            tagging = TagOptions.from_table(_options(TagOptions, value, where))
+            tagging = TagOptions.from_table(_options(TagOptions, value, where, declared))
         elif key == AnnounceOptions.ECOSYSTEM:
-            announcing = AnnounceOptions.from_table(_options(AnnounceOptions, value, where))
+            announcing = AnnounceOptions.from_table(
+                _options(AnnounceOptions, value, where, declared)
+            )
         elif key == VersionOptions.ECOSYSTEM:
-            versioning = VersionOptions.from_table(_options(VersionOptions, value, where))
+            versioning = VersionOptions.from_table(_options(VersionOptions, value, where, declared))
         elif key in declared.ecosystems:
-            tables[key] = _options(declared.ecosystems[key].options, value, where)
+            tables[key] = _options(declared.ecosystems[key].options, value, where, declared)
         else:
             texts[key] = _text(_declaration(key, where, declared), value, where)
     return ConfigFile(
@@ -91,15 +95,9 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
 
 
 def _declaration(key: str, where: str, declared: Declared) -> Declaration:
-    if key in declared.secrets:
-        variable = declared.secrets[key].variable
-        raise ConfigError(
-            f"{where}: {key} is a secret and has no place in a file of the repository",
-            hint=f"Revoke it if it was real. Set the variable {variable} instead.",
-            problem=Problem.SECRET_IN_THE_OPEN,
-        )
     declaration = declared.inputs.get(key)
     if declaration is None:
+        _refuse_secret(key, key, where, declared)
         known = [name for name, each in declared.inputs.items() if "file" in each.places]
         near = did_you_mean(key, [*known, *declared.ecosystems, *_TABLES])
         raise ConfigError(f"{where}: unknown key {key!r}{near}", problem=Problem.UNKNOWN_NAME)
@@ -109,6 +107,27 @@ def _declaration(key: str, where: str, declared: Declared) -> Declaration:
             problem=Problem.UNKNOWN_NAME,
         )
     return declaration
+
+
+def _refuse_secret(key: str, name: str, where: str, declared: Declared) -> None:
+    """Raises ConfigError where a key that is no setting must be meant as a secret, the one called
+    `name` or any that ends in the same word.
+    """
+    name = name.lower().replace("_", "-")
+    word = name.rpartition("-")[2]
+    meant = [
+        each.variable
+        for secret, each in declared.secrets.items()
+        if secret == name
+        or (name not in declared.secrets and word in _SECRET and secret.endswith(f"-{word}"))
+    ]
+    if meant:
+        which = "one of these variables" if len(meant) > 1 else "the variable"
+        raise ConfigError(
+            f"{where}: {key} is a secret and has no place in a file of the repository",
+            hint=f"Revoke it if it was real. Set {which} instead: {', '.join(meant)}.",
+            problem=Problem.SECRET_IN_THE_OPEN,
+        )
 
 
 def _text(declaration: Declaration, value: object, where: str) -> str:
@@ -137,13 +156,16 @@ def _table(key: str, value: object, where: str) -> Mapping[str, object]:
     return value
 
 
-def _options(kind: type[OptionTable], value: object, where: str) -> Mapping[str, object]:
+def _options(
+    kind: type[OptionTable], value: object, where: str, declared: Declared
+) -> Mapping[str, object]:
     """Its keys are checked here, whether the run is about this ecosystem or not."""
     name = kind.ECOSYSTEM
     table = _table(name, value, where)
     known = kind.option_keys()
     for key in table:
         if key not in known:
+            _refuse_secret(f"[{name}] {key}", f"{name}-{key}", where, declared)
             near = did_you_mean(key, known)
             raise ConfigError(
                 f"{where}: [{name}] has an unknown key {key!r}{near}",

@@ -456,7 +456,7 @@ def _show(argv: Sequence[str]) -> str:
 
 def _describe_status(status: int) -> str:
     if status >= 0:
-        return f"ended with {status}"
+        return f"failed with exit code {status}"
     try:
         return f"was killed by {signal.Signals(-status).name}"
     except ValueError:  # one of the real-time signals, of which two have names

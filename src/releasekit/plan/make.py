@@ -274,10 +274,13 @@ def collect_packages(
             f"never published: {few([str(each.id) for each in group])}: {reason}"
             for reason, group in by_reason(own).items()
         ]
+        told = [sentence.partition("; ") for sentence in unlisted]
+        here = "start in the directory that is meant (`working-directory`)"
+        ways = [*(cure for _, _, cure in told if cure), here]
         raise ConfigError(
-            f"{root}: there is no package to publish here: {'; '.join([*never, *unlisted])}",
-            hint=f"{spell('init')} writes such lines. Or start in the directory that is meant "
-            "(`working-directory`).",
+            f"{root}: there is no package to publish here: "
+            + "; ".join([*never, *(said for said, _, _ in told)]),
+            hint=f"Run {spell('init')}, which writes releasekit.toml; or {'; or '.join(ways)}.",
             problem=Problem.NO_PACKAGES,
         )
     if not packages:

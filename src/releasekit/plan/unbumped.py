@@ -43,7 +43,7 @@ class Changes:
     or to the root where they are of another one that is built into it.
 
     `unbumped` are those that are on the registry and have changed since the revision beside;
-    `uncommitted` those that go out with files that differ from the commit. Of `unknown` it cannot
+    `uncommitted` those to be built, with files that differ from the commit. Of `unknown` it cannot
     be told whether they have changed.
     """
 
@@ -65,9 +65,7 @@ async def find_changes(
     built = [
         planned.package
         for planned in plan.packages
-        if planned.action is Action.PUBLISH
-        and not planned.package.prebuilt
-        and not targets[planned.package.id.ecosystem].builds_from_commit
+        if planned.action is Action.PUBLISH and not planned.package.prebuilt
     ]
     if not plan.commit or not (kept or uncommitted):
         return Changes()

@@ -35,7 +35,7 @@ MAX_MANIFESTS: Final = 10_000
 _NEAR: Final = 2
 # So many packages beside one another are named by a glob.
 _MANY: Final = 3
-_SHOWN: Final = 10
+_SHOWN: Final = 5
 # Packages here are examples and fixtures: only a workspace that lists them publishes them.
 ASIDE: Final = frozenset(
     {
@@ -150,7 +150,7 @@ def describe_unlisted(
                 for one in own
             ]
             sentences.append(
-                f"{name} packages in no workspace here: {few(places)}; "
+                f"{name} packages in no workspace here: {few(places, 3)}; "
                 f"to plan them too, write {lines} in releasekit.toml"
             )
     return sentences

@@ -10,7 +10,7 @@ from releasekit.aio import gather_all
 from releasekit.errors import PlanError
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
-from releasekit.model import SENT, Action, PackageWarning, WarningName
+from releasekit.model import SENT, Action, DependencyKind, PackageWarning, WarningName
 from releasekit.plan.unbumped import find_changes
 from releasekit.problems import Problem
 from releasekit.report.plans import place
@@ -64,8 +64,8 @@ async def with_warnings(
             *_of_names(planned, target, plan, is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
             *await asyncio.to_thread(_of_siblings, planned, new, target),
-            *_of_excluded(planned, plan.versions.get(ecosystem, {})),
-            *_of_changes(planned, found, plan.commit),
+            *_of_excluded(planned, plan.versions.get(ecosystem, {}), new, target, levels),
+            *_of_changes(planned, found, plan.commit, from_commit=target.builds_from_commit),
         ]
         if planned.action is Action.UPLOAD:
             warnings += await target.find_warnings(planned.package, planned.artifacts)
@@ -174,8 +174,17 @@ def _of_siblings(
     return [PackageWarning(name=WarningName.OLDER_SIBLING, message=message)]
 
 
-def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterator[PackageWarning]:
-    """It is unknown here whether the registry has a version that fits."""
+def _of_excluded(
+    planned: PlannedPackage,
+    versions: Mapping[str, str],
+    new: Mapping[PackageId, str],
+    target: Target,
+    levels: Levels,
+) -> Iterator[PackageWarning]:
+    """An error, unless releasekit.toml says otherwise, where the registry gets its first version of
+    the sibling from this release: no version fits. Of other siblings, it is unknown whether one
+    does.
+    """
     ranged = [need for need in planned.package.elsewhere if need.requirement]
     if planned.action is Action.KEEP or not ranged:
         return
@@ -184,14 +193,31 @@ def _of_excluded(planned: PlannedPackage, versions: Mapping[str, str]) -> Iterat
         + (f" (here {versions[need.on.name]})" if need.on.name in versions else "")
         for need in ranged
     ]
+    first = [
+        need.on.name
+        for need in ranged
+        if need.kind not in {DependencyKind.OPTIONAL, DependencyKind.DEV}
+        and need.on in new
+        and target.is_new is not None
+        and target.is_new(need.on)
+    ]
     yield PackageWarning(
         name=WarningName.EXCLUDED_SIBLING,
-        message=f"it requires {few(needs)}, so its users get another version from the "
-        "registry, if there is one",
+        message=f"it requires {few(needs)}"
+        + (
+            f", and {place(target.registry.url)} has no version of {few(first)} yet, so nobody "
+            "could install it: widen the range"
+            if first
+            else ": its users get a version from the registry that fits, and cannot install it "
+            "where there is none"
+        ),
+        error=bool(first) and WarningName.EXCLUDED_SIBLING not in levels.given,
     )
 
 
-def _of_changes(planned: PlannedPackage, found: Changes, commit: str) -> Iterator[PackageWarning]:
+def _of_changes(
+    planned: PlannedPackage, found: Changes, commit: str, *, from_commit: bool
+) -> Iterator[PackageWarning]:
     package = planned.package
     if package in found.unbumped:
         then, names = found.unbumped[package]
@@ -201,10 +227,14 @@ def _of_changes(planned: PlannedPackage, found: Changes, commit: str) -> Iterato
             f"({then.shown}), but its version did not: bump it",
         )
     if package in found.uncommitted:
+        names = found.uncommitted[package]
         yield PackageWarning(
             name=WarningName.UNCOMMITTED,
-            message=f"it goes out with changes to {few(found.uncommitted[package], 3)} that commit "
-            f"{commit[:12]} does not have: commit them, unless an earlier step wrote them",
+            message=f"it is built from commit {commit[:12]}, so changes to {few(names, 3)} do not "
+            "go out with it: commit them, or drop them"
+            if from_commit
+            else f"it goes out with changes to {few(names, 3)} that commit {commit[:12]} does not "
+            "have: commit them, unless an earlier step wrote them",
         )
 
 

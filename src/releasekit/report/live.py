@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import textwrap
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, set_cell_size
@@ -19,10 +19,11 @@ from releasekit.model import Course, Outcome
 from releasekit.report.log import MOST_OPEN, cancel_reason, failed_logs
 from releasekit.report.marks import OUTCOMES, symbols_for
 from releasekit.report.plans import destination_line, plan_headline
-from releasekit.report.region import Region, size_of
+from releasekit.report.region import Region
 from releasekit.report.remarks import warning_table
+from releasekit.report.screen import size_of
 from releasekit.report.tables import remarks
-from releasekit.report.text import seconds, without_name
+from releasekit.report.text import count_of, seconds, without_name
 from releasekit.report.view import View
 from releasekit.text.escape import clip, visible
 
@@ -32,8 +33,16 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from releasekit.model import Event, Package, PackageId, Phase, Plan, Report
-    from releasekit.report.region import Size
+    from releasekit.model import (
+        Event,
+        Package,
+        PackageId,
+        PackageWarning,
+        Phase,
+        Plan,
+        Report,
+    )
+    from releasekit.report.screen import Size
     from releasekit.report.view import Row
 
 _MAX_ROWS: Final = 12
@@ -106,6 +115,7 @@ class LiveProgress:
         self._counts = ProgressCounts()
         self._began_at_s: dict[PackageId, float] = {}
         self._busy_s: dict[PackageId, float] = {}
+        self._warned: frozenset[tuple[PackageId, PackageWarning]] = frozenset()
         self._course = Course(name="running")
         self._turned_s = self._began_s
         self._paused_s = 0.0
@@ -118,6 +128,9 @@ class LiveProgress:
         self._began_s = self._turned_s = self._clock()
         self._region.say(Text(plan_headline(plan)))
         warned = warning_table((planned.package, planned.warnings) for planned in plan.packages)
+        self._warned = frozenset(
+            (each.package.id, it) for each in plan.packages for it in each.warnings
+        )
         for line in filter(None, (destination_line(plan), *plan.notes, *warned)):
             self._region.say(Text(visible(line)))
         self._region.start()
@@ -161,7 +174,7 @@ class LiveProgress:
 
     def end(self, report: Report) -> None:
         self.close()
-        view = View(report)
+        view = View(self._without_told(report))
         # Of more failures, the log files say it all.
         for title, lines in failed_logs(report)[:MOST_OPEN]:
             self._console.print()
@@ -172,12 +185,22 @@ class LiveProgress:
             self._console.print()
             self._print_results(view.rows)
             self._console.print()
-        for line in remarks(view):
+        before = len({warning for _, warning in self._warned})
+        above = [f"{count_of(before, 'warning', 'warnings')} of the plan: see above", ""]
+        for line in (*(above if before else []), *remarks(view)):
             self._print_words(Text(visible(line)))
         self._print_words(Text(view.headline, style="bold"))
 
     def close(self) -> None:
         self._region.stop()
+
+    def _without_told(self, report: Report) -> Report:
+        """`report` with the warnings of builds alone: those of the plan stand above."""
+        results = []
+        for each in report.results:
+            new = (it for it in each.warnings if (each.package.id, it) not in self._warned)
+            results.append(replace(each, warnings=tuple(new)))
+        return replace(report, results=tuple(results))
 
     def _on_settled(self, event: Event) -> None:
         outcome = event.outcome

@@ -97,8 +97,8 @@ class LogProgress:
         kept = {each.package.id for each in plan.packages if each.action is Action.KEEP}
         self._there |= kept
         with self._group(f"Plan: {plan_headline(plan)}"):
-            # Warnings of a dry run, which soon ends, stand below its results.
-            table = plan_table(plan, whole=False, warnings=not self._dry_run).rstrip("\n")
+            # Warnings stand once in a log, below the results, where it is read first.
+            table = plan_table(plan, whole=False, warnings=False).rstrip("\n")
             if table:
                 self._print(table)
         self._silence.begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from releasekit.report.log import LogProgress
+from releasekit.report.screen import has_screen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +52,3 @@ def choose_progress(
     from releasekit.report.live import LiveProgress  # noqa: PLC0415
 
     return LiveProgress(stream, environment, keys=keys)
-
-
-def has_screen(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """Whether a person watches it, who needs no log."""
-    return not environment.get("CI") and environment.get("TERM") != "dumb" and stream.isatty()

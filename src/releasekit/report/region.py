@@ -4,7 +4,6 @@ again, also when the terminal is resized meanwhile.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
@@ -14,36 +13,19 @@ from rich.control import Control
 from rich.segment import ControlType, Segment, Segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TextIO
+    from collections.abc import Callable
 
     from rich.console import Console, RenderableType
     from rich.text import Text
 
+    from releasekit.report.screen import Size
+
     Draw = Callable[[int, int], RenderableType]
-    Size = Callable[[], tuple[int, int]]
 
 # No screen shows more than that of what stays.
 _KEPT_LINES: Final = 300
 # Between two drawings, so that a burst of lines does not take the processor from the release.
 _REST_S: Final = 0.04
-
-
-def size_of(stream: TextIO, environment: Mapping[str, str]) -> Size:
-    """Asks the terminal each time for its columns and rows: what COLUMNS and LINES say was true at
-    the start.
-    """
-
-    def size() -> tuple[int, int]:
-        try:
-            columns, rows = os.get_terminal_size(stream.fileno())
-        except (OSError, ValueError):  # no terminal of ours, or one that hung up
-            columns = rows = 0
-        told = (environment.get("COLUMNS", ""), environment.get("LINES", ""))
-        width, height = (int(text) if text.isdecimal() else 0 for text in told)
-        return columns or width or 80, rows or height or 24
-
-    return size
 
 
 class Region:

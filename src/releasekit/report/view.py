@@ -185,7 +185,8 @@ class View:
     def _first_words(self) -> str:
         """The headline up to the packages that this run did not publish."""
         counts, total = self.counts, len(self.report.results)
-        everything = "The package is" if total == 1 else f"All {total} packages are"
+        named = {1: "The package is", 2: "Both packages are"}
+        everything = named.get(total, f"All {total} packages are")
         if not total:
             return "No package to publish"
         if counts[Outcome.ALREADY_PUBLISHED] == total:

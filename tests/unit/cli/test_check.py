@@ -91,7 +91,9 @@ def test_what_would_not_be_published_is_noted(
         "note   pypi packages in no workspace here: tools\n"
         '       to plan them too, write `[pypi] packages = ["tools"]` in releasekit.toml\n'
     ) in said
-    assert "note   go: nothing to publish\n       go:acme.example/acme: nothing tells" in said
+    assert (
+        "note   go: nothing to publish\n       go:acme.example/acme: its version is unknown" in said
+    )
 
 
 NPMJS = "https://registry.npmjs.org/"

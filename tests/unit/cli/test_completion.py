@@ -25,6 +25,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     [
         (["p"], ["plan", "publish"]),
         (["do"], [""]),  # the old name
+        (["completion", ""], ["bash"]),
         (["init", "--d"], ["--dry-run"]),
         (["check", "--fi"], ["--find-links", "--fix"]),
         (["publish", "--gate", ""], ["visible", "accepted"]),

@@ -72,7 +72,7 @@ def test_it_writes_what_the_repository_needs_and_never_over_what_is_there(
     said = capsys.readouterr().out
     assert said.startswith(f"{root}/.github/workflows/release.yml is written\n")
     assert (
-        "\ngo: nothing to publish, and so nothing written for it: go:acme.example/sdk: no" in said
+        "\ngo: nothing to publish, and so nothing written for it: go:acme.example/sdk: its" in said
     )
     assert "https://www.npmjs.com/package/@acme/ui/access." in said
     assert "\n3. Push a tag: git tag v1.2.0 && git push origin v1.2.0\n" in said

@@ -107,6 +107,24 @@ def test_the_root_has_to_be_a_directory(tmp_path: Path, name: str, what: str) ->
         load(parse_command_line(["plan", name], {}, DECLARED), tmp_path, DECLARED)
 
 
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (["plan", "pypi:acme"], "If that is the name of a package, write `--packages pypi:acme`."),
+        (["plan", "@acme/ui"], "If that is the name of a package, write `--packages @acme/ui`."),
+        (["plan", "/nowhere"], ""),
+        (["report", "--working-directory=acme"], ""),
+    ],
+)
+def test_a_package_in_the_place_of_the_root_is_told_the_flag(
+    tmp_path: Path, command: list[str], hint: str
+) -> None:
+    """R40"""
+    with pytest.raises(ConfigError) as caught:
+        load(parse_command_line(command, {}, DECLARED), tmp_path, DECLARED)
+    assert caught.value.hint == hint
+
+
 def test_a_loop_of_symlinks_is_an_error_and_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(ConfigError, match="ROOT"):

@@ -95,11 +95,26 @@ def test_a_mistake_is_named_with_its_place(tmp_path: Path, content: str | bytes,
     assert says in str(refusal(tmp_path, content))
 
 
-def test_a_secret_in_the_file_is_refused_and_not_repeated(tmp_path: Path) -> None:
-    """R34"""
-    error = refusal(tmp_path, "pypi-token = 'hunter2'")
-    assert "pypi-token is a secret" in str(error)
-    assert "RELEASEKIT_PYPI_TOKEN" in error.hint
+@pytest.mark.parametrize(
+    ("content", "key", "variables"),
+    [
+        ("pypi-token = 'hunter2'", "pypi-token", ["RELEASEKIT_PYPI_TOKEN"]),
+        ("pypi_token = 'hunter2'", "pypi_token", ["RELEASEKIT_PYPI_TOKEN"]),
+        ("[npm]\ntoken = 'hunter2'", "[npm] token", ["RELEASEKIT_NPM_TOKEN"]),
+        ("state-key = 'hunter2'", "state-key", ["RELEASEKIT_STATE_KEY"]),
+        ("password = 'hunter2'", "password", ["RELEASEKIT_MAVEN_PASSWORD"]),
+        ("token = 'hunter2'", "token", ["RELEASEKIT_PYPI_TOKEN", "RELEASEKIT_NPM_TOKEN"]),
+        ("[announce]\ntoken = 'hunter2'", "[announce] token", ["RELEASEKIT_FORGE_TOKEN"]),
+    ],
+)
+def test_a_secret_in_the_file_is_refused_and_not_repeated(
+    tmp_path: Path, content: str, key: str, variables: list[str]
+) -> None:
+    """R34: where the key names none of ours, all variables that it may mean are named."""
+    error = refusal(tmp_path, content)
+    assert f": {key} is a secret" in str(error)
+    for variable in variables:
+        assert variable in error.hint
     assert "hunter2" not in str(error) + error.hint
 
 

@@ -56,14 +56,14 @@ V1 = RemoteTag("1", "1")
             False,
             "only robots; [remote rejected] (hook declined)",
         ),
-        ("", Rejected, False, "`git push` ended with 1"),
+        ("", Rejected, False, "`git push` failed with exit code 1"),
     ],
 )
 def test_what_git_says_is_told_apart(
     log: str, kind: type[PackageError], ambiguous: bool, says: str
 ) -> None:
     """R12, R34"""
-    failed = CommandFailed("`git push` ended with 1", log=tuple(log.splitlines()))
+    failed = CommandFailed("`git push` failed with exit code 1", log=tuple(log.splitlines()))
     error = explain(failed, "go:a.b/c v1.0.0", writing=True)
     assert type(error) is kind
     assert str(error).startswith("go:a.b/c v1.0.0: ")
@@ -95,7 +95,7 @@ class Git:
         self.calls += 1
         await asyncio.sleep(0)
         if self.failure and self.calls == 1:
-            raise CommandFailed("`git ls-remote` ended with 128", log=(self.failure,))
+            raise CommandFailed("`git ls-remote` failed with exit code 128", log=(self.failure,))
         lines = [f"{number}\trefs/tags/v{number}" for number in range(self.calls)]
         lines += ["From origin", "9\trefs/tags/v0^{}"]
         return Completed(stdout="\n".join(lines), tail=(), duration_s=0.0)

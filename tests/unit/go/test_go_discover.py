@@ -176,8 +176,8 @@ def test_a_version_file_without_a_version_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "options", "reason"),
     [
-        ("a.b/m", Options(), "nothing tells its version"),
-        ("a.b/m", Options(version_file="VERSION"), "nothing tells its version"),
+        ("a.b/m", Options(), "its version is unknown"),
+        ("a.b/m", Options(version_file="VERSION"), "its version is unknown"),
         ("a.b/m", Options(version="1.0.0", private=(".",)), "private names it"),
         ("a.b/m", Options(version="1.0.0", private=("a.b/*",)), "private names it"),
         ("example", ONE, "no dot"),

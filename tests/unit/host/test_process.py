@@ -75,7 +75,7 @@ def test_a_child_runs_in_its_directory_without_stdin_in_its_own_session(tmp_path
 
 
 def test_a_status_other_than_zero_raises_with_command_status_and_tail(tmp_path: Path) -> None:
-    with pytest.raises(CommandFailed, match=r"-c .*ended with 3") as caught:
+    with pytest.raises(CommandFailed, match=r"-c .*failed with exit code 3") as caught:
         python("print(*range(100), sep='\\n'); raise SystemExit(3)", tmp_path)
     assert caught.value.log == tuple(map(str, range(60, 100)))
 

@@ -326,7 +326,7 @@ def test_who_acts_for_the_user_is_not_confined(places: tuple[Path, Path]) -> Non
 
     async def body() -> None:
         async with Processes(environment=dict(os.environ), sandbox=confined()) as processes:
-            with pytest.raises(CommandFailed, match="ended with"):
+            with pytest.raises(CommandFailed, match="failed with exit code"):
                 await processes.run(["touch", "file"], cwd=given)
             await processes.run(["touch", "file"], cwd=victim, outside=True)
 
@@ -669,7 +669,7 @@ def test_a_temporary_directory_that_became_a_link_opens_nothing(places: tuple[Pa
                 for each in (own, further):
                     await processes.run(["rmdir", str(each)], cwd=given)
                     await processes.run(["ln", "-s", str(victim), str(each)], cwd=given)
-                with pytest.raises(CommandFailed, match="ended with"):
+                with pytest.raises(CommandFailed, match="failed with exit code"):
                     await processes.run(["touch", str(victim / "file")], cwd=given)
 
         asyncio.run(body())

@@ -19,6 +19,8 @@ def test_one_table_says_which_statuses_are_tried_again(status: int) -> None:
         check(httpx.Response(status), "acme 1.0")
     assert isinstance(caught.value, Transient) == (is_passing(status) or status == CONTENDED)
     log = (f"fatal: The requested URL returned error: {status}",)
-    pushed = explain(CommandFailed("`git push` ended with 128", log=log), "acme 1.0", writing=True)
+    pushed = explain(
+        CommandFailed("`git push` failed with exit code 128", log=log), "acme 1.0", writing=True
+    )
     assert isinstance(pushed, Transient) == is_passing(status)
     assert caught.value.hint == remedy(status) != ""

@@ -78,14 +78,14 @@ def a_package(root: Path, name: str = "a") -> Package:
             "could not be built: Could not find artifact g:x",
         ),
         ("a", (ERROR.replace(": Compilation failure", ":"), ERROR), "built: Compilation failure"),
-        ("b", ("[ERROR] The POM is broken",), "`mvn` ended with 1"),
-        ("b", (), "`mvn` ended with 1"),
+        ("b", ("[ERROR] The POM is broken",), "`mvn` failed with exit code 1"),
+        ("b", (), "`mvn` failed with exit code 1"),
     ],
 )
 def test_why_a_package_was_not_built(
     tmp_path: Path, name: str, lines: tuple[str, ...], words: str
 ) -> None:
-    failure = CommandFailed("`mvn` ended with 1", log=lines)
+    failure = CommandFailed("`mvn` failed with exit code 1", log=lines)
     error = explain_unbuilt(a_package(tmp_path, name), failure, LOG)
     assert str(error).startswith(f"maven:g:{name}: ")
     assert words in str(error)
@@ -133,9 +133,9 @@ def test_no_line_of_a_log_takes_long(tmp_path: Path, text: str) -> None:
     """R51"""
     lines = (text * (64 * 1024 // len(text)),) * 3
     error = explain_unbuilt(
-        a_package(tmp_path), CommandFailed("`mvn` ended with 1", log=lines), LOG
+        a_package(tmp_path), CommandFailed("`mvn` failed with exit code 1", log=lines), LOG
     )
-    assert "`mvn` ended with 1" in str(error)
+    assert "`mvn` failed with exit code 1" in str(error)
 
 
 def test_a_build_that_deploys_nothing_says_so(tmp_path: Path) -> None:

@@ -125,6 +125,30 @@ def test_a_plan_tells_how_many_of_the_files_of_a_month_a_release_takes(
     assert bool(found) is bool(said)
 
 
+@pytest.mark.parametrize(
+    ("table", "action", "unset"),
+    [
+        ({}, Action.PUBLISH, "`sources`, `javadoc`, `sign`"),
+        ({"sources": True, "javadoc": True}, Action.PUBLISH, "`sign`"),
+        ({"sources": True, "javadoc": True, "sign": True}, Action.PUBLISH, ""),
+        ({}, Action.UPLOAD, ""),
+    ],
+)
+def test_a_plan_names_what_central_refuses_to_go_without(
+    root: Path, table: dict[str, object], action: Action, unset: str
+) -> None:
+    """R49: plugins may make it, so it is no error."""
+    step = PlannedPackage(package=package_at(root), action=action, reason="")
+
+    async def use(target: Target, _: Package) -> str:
+        return target.plan_notes([step])
+
+    tables = {"maven": table}
+    found = using(server(), root, use, place=portal.CENTRAL, ecosystem_tables=tables)
+    assert ("It refuses packages" in found) is bool(unset)
+    assert f"does not set {unset}: plugins" in found or not unset
+
+
 def test_a_build_that_still_runs_changes_nothing_of_a_bundle(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ for line in sys.stdin:
         open(request["log"], "a").write("prepack says secret-canary\\n")
     if how == "fails":
         open(request["log"], "a").write("first\\nsecret-canary\\n")
-        answer = {{"id": request["id"], "error": "prepack ended with 7"}}
+        answer = {{"id": request["id"], "error": "prepack failed with exit code 7"}}
     if how == "renamed":
         answer["version"] = "9.9.9"
     if "into" not in request:
@@ -346,7 +346,7 @@ def test_a_failure_is_one_packages_own(tmp_path: Path) -> None:
     results = built(root)
     assert isinstance(results["@acme/b"], tuple)
     error = failure(results["@acme/a"])
-    assert str(error) == "npm:@acme/a: it could not be packed: prepack ended with 7"
+    assert str(error) == "npm:@acme/a: it could not be packed: prepack failed with exit code 7"
     assert error.log == ("first", "***")
     log = root / ".releasekit" / "logs" / "run" / "build-npm-@acme+a.log"
     assert str(log) in error.hint
@@ -428,7 +428,7 @@ def test_a_script_that_fails_after_publication_shows_its_output(tmp_path: Path) 
     root = scripted(tmp_path, "fails", SCRIPTS)
     _, _, error = follow(root)
     assert error is not None
-    assert str(error) == "but prepack ended with 7"
+    assert str(error) == "but prepack failed with exit code 7"
     assert error.log == ("first", "***")
     assert str(root / ".releasekit" / "logs" / "run" / "publish-npm-@acme+a.log") in error.hint
 

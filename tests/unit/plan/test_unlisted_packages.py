@@ -302,7 +302,20 @@ def test_a_release_of_nothing_beside_packages_is_an_error(tmp_path: Path) -> Non
     with pytest.raises(ConfigError, match=words) as caught:
         planned(tmp_path, survey, unpublishable="it says so")
     assert "\n" not in str(caught.value)
+    assert '`[npm] workspaces = ["js"]` in releasekit.toml' in caught.value.hint
     assert planned(tmp_path, Survey(ECOSYSTEMS), unpublishable="it says so").packages == ()
+
+
+def test_of_many_packages_a_few_are_named(tmp_path: Path) -> None:
+    """A line with an ellipsis is the beginning of one; `init` writes all of it."""
+    below = [
+        NestedPackages("npm", f"p{number}", (tmp_path / f"p{number}",), is_workspace=False)
+        for number in range(20)
+    ]
+    with pytest.raises(ConfigError) as caught:
+        planned(tmp_path, Survey(ECOSYSTEMS, below), unpublishable="it says so")
+    assert str(caught.value).endswith("npm packages in no workspace here: p0, p1, p2 and 17 more")
+    assert '`[npm] packages = ["p0", "p1", "p2", "p3", "p4", "…"]`' in caught.value.hint
 
 
 def test_what_was_discovered_is_not_missed(tmp_path: Path) -> None:

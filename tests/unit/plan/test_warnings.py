@@ -28,6 +28,7 @@ from releasekit.model import (
     Action,
     Artifact,
     Dependency,
+    DependencyKind,
     Outcome,
     PackageWarning,
     Published,
@@ -247,7 +248,43 @@ def test_what_excludes_the_workspaces_version_is_said_and_no_edge(tmp_path: Path
     found = warned(tmp_path, made, FakeTarget(FakeWorkspace(), FakeRegistry()))
     assert names(found) == {"core": [], "old": ["excluded-sibling"], "kept": []}
     message = found.packages[1].warnings[0].message
-    assert message.startswith("it requires core ^2 (here 1.0), gone >=3, so its")
+    assert message.startswith("it requires core ^2 (here 1.0), gone >=3: its users get a version")
+    assert not found.packages[1].warnings[0].error
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "core", "given", "is_error"),
+    [
+        (DependencyKind.RUNTIME, set(), Action.PUBLISH, None, True),
+        (DependencyKind.PEER, set(), Action.PUBLISH, None, True),
+        (DependencyKind.OPTIONAL, set(), Action.PUBLISH, None, False),
+        (DependencyKind.RUNTIME, {"core"}, Action.PUBLISH, None, False),
+        (DependencyKind.RUNTIME, set(), Action.KEEP, None, False),
+        (DependencyKind.RUNTIME, set(), Action.PUBLISH, Level.WARN, False),
+    ],
+)
+def test_what_nobody_could_install_is_an_error(
+    tmp_path: Path,
+    kind: DependencyKind,
+    known: set[str],
+    core: Action,
+    given: Level | None,
+    *,
+    is_error: bool,
+) -> None:
+    """R49: this release brings the first version of a sibling, and the range excludes it."""
+    app = replace(package("app"), elsewhere=(Dependency(on=CORE.id, kind=kind, requirement="^2"),))
+    levels = Levels(
+        {WarningName.NEW_NAME: Level.IGNORE}
+        | ({} if given is None else {WarningName.EXCLUDED_SIBLING: given})
+    )
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), is_new=lambda each: each.name not in known)
+    made = replace(plan(CORE, app, actions={"core": core}), commit="")
+    (warning,) = warned(tmp_path, made, target, levels=levels).packages[1].warnings
+    assert warning.error is is_error
+    assert ("no version of core yet, so nobody could install it" in warning.message) is (
+        is_error or given is Level.WARN
+    )
 
 
 def test_files_added_to_a_published_version_make_no_older_sibling(tmp_path: Path) -> None:
@@ -310,8 +347,14 @@ def test_what_goes_out_without_a_commit_is_said(tmp_path: Path) -> None:
         "unless an earlier step wrote them"
     )
     assert said(warned(root, made, target)) == {"core": [told], "app": [], "cli": []}
-    from_commit = FakeTarget(target.workspace, target.registry, builds_from_commit=True)
-    assert said(warned(root, made, from_commit)) == {"core": [], "app": [], "cli": []}
+    from_commit = FakeTarget(
+        target.workspace, target.registry, packs=target.packs, builds_from_commit=True
+    )
+    left = (
+        f"it is built from commit {head}, so changes to a.py, new.py do not go out with it: "
+        "commit them, or drop them"
+    )
+    assert said(warned(root, made, from_commit)) == {"core": [left], "app": [], "cli": []}
     with pytest.raises(PlanError, match="RK-512"):
         refuse_errors(warned(root, made, target, levels=Levels(strict=True)))
 

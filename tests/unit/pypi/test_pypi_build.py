@@ -228,7 +228,10 @@ def test_a_failed_build_shows_its_last_lines_and_the_log(root: Path) -> None:
 
     async def body(workspace: Workspace) -> None:
         error = await workspace.failed("bad")
-        said = "pypi:bad: its sdist could not be built: its build ended with 1: ValueError: no ***"
+        said = (
+            "pypi:bad: its sdist could not be built: "
+            "its build failed with exit code 1: ValueError: no ***"
+        )
         assert str(error) == said
         assert len(error.log) == 40
         assert error.log[-1] == "ValueError: no ***"  # R34

@@ -269,7 +269,7 @@ def test_the_server_says_how_a_build_ended(root: Path) -> None:
     assert served(root, lines, 3) == [
         {"id": 1, "error": "its build was killed by SIGKILL"},
         {"id": 2, "error": "its build was killed by signal 40"},
-        {"id": 3, "error": "its build ended with 1"},
+        {"id": 3, "error": "its build failed with exit code 1"},
     ]
 
 
@@ -427,7 +427,7 @@ def test_a_log_that_nobody_reads_any_more_ends_the_build(root: Path) -> None:
     os.mkfifo(root / "pipe")
 
     async def body(child: Conversation) -> None:
-        with pytest.raises(BuildFailed, match="its build ended with 1"):
+        with pytest.raises(BuildFailed, match="its build failed with exit code 1"):
             await child.ask(request(root, in_tree(root), log=root / "pipe"))
 
     talk(root, body)

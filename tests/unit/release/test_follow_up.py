@@ -102,19 +102,23 @@ def test_nobody_waits_for_it(tmp_path: Path) -> None:
 
 def test_a_failure_leaves_the_package_published_and_is_told(tmp_path: Path) -> None:
     """R16"""
-    trouble = BuildFailed("but its postpublish script ended with 3", log=("no",), hint="See log.")
+    trouble = BuildFailed(
+        "but its postpublish script failed with exit code 3", log=("no",), hint="See log."
+    )
     scripts = Scripts(FakeRegistry(), declared=("core",), trouble=trouble)
     results = run(tmp_path, scripts, plan(CORE, APP), failure_policy="stop")
     assert set(outcomes(results).values()) == {Outcome.PUBLISHED}
     core = results["core"]
-    assert core.reason.endswith("shows our bytes; but its postpublish script ended with 3")
+    assert core.reason.endswith(
+        "shows our bytes; but its postpublish script failed with exit code 3"
+    )
     assert core.hint == f"{BY_HAND} See log."
     assert core.log == ("no",)
     told = report.summary(
         Report(run_id="r", plan_digest="", commit="", started_at="", duration_s=1.0,
                results=tuple(results.values()))
     )  # fmt: skip
-    assert "postpublish script ended with 3" in told
+    assert "postpublish script failed with exit code 3" in told
     assert "Last lines of" in told
 
 

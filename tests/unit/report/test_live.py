@@ -146,6 +146,21 @@ def test_what_is_running_is_shown_and_how_far_it_is(screen: Screen) -> None:
     assert legend == "keys: p pause, q cancel"
 
 
+def test_warnings_of_the_plan_are_told_once_and_counted_at_the_end(screen: Screen) -> None:
+    """Those of a build are new by then."""
+    early = PackageWarning(name=WarningName.NEW_NAME, message="nobody has it yet")
+    late = PackageWarning(name=WarningName.MISSING_README, message="it says nothing of itself")
+    made = of("http")
+    (planned,) = made.packages
+    planned = replace(planned, warnings=(early,))
+    screen.progress.begin(replace(made, packages=(planned,)))
+    screen.progress.end(report(replace(result(), package=planned.package, warnings=(early, late))))
+    rows = screen.rows()
+    assert sum("nobody has it yet" in row for row in rows) == 1
+    at = rows.index("1 warning of the plan: see above")
+    assert rows[at + 2].startswith("warning: missing-readme: pypi:http: it says nothing of itself")
+
+
 @pytest.mark.parametrize("plain", [False, True])
 def test_what_waits_says_for_what_and_only_work_has_its_time(plain: bool) -> None:
     """Colour and weight tell building, uploading and waiting apart; without colours, weight does.
@@ -411,7 +426,7 @@ def test_the_terminal_ends_with_what_failed_hints_and_the_headline(screen: Scree
 def test_the_end_of_a_failed_builds_log_is_shown_and_paths_stay_whole() -> None:
     """What goes on in the next row is one word for who copies it; the cause is told once."""
     path = f"/{'deep/' * 12}build-pypi-broken.log"
-    why = f"its build ended with 1: no {path}"
+    why = f"its build failed with exit code 1: no {path}"
     failed = result(
         "broken",
         Outcome.FAILED,
@@ -459,7 +474,7 @@ def test_when_all_is_published_there_is_no_table(screen: Screen) -> None:
         "2 packages: 2 to build and publish",
         "✓ pypi:p0 1.0.0",
         "✓ pypi:p1 1.0.0",
-        "All 2 packages are published",
+        "Both packages are published",
     ]
 
 

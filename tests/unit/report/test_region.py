@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from processes import PATIENCE_S
-from releasekit.report.region import Region, size_of
+from releasekit.report.region import Region
 from screens import Breaking, Cutting, Terminal
 
 if TYPE_CHECKING:
@@ -144,17 +144,3 @@ def test_the_drawing_thread_draws_by_itself_and_ends() -> None:
     screen = Cutting(80, 24)
     screen.take(stream.taken())
     assert screen.shown == ["at the very end"]
-
-
-@pytest.mark.parametrize(
-    ("environment", "size"),
-    [
-        ({}, (80, 24)),
-        ({"COLUMNS": "132", "LINES": "43"}, (132, 43)),
-        ({"COLUMNS": "wide", "LINES": "-1"}, (80, 24)),
-    ],
-)
-def test_without_a_terminal_to_ask_the_environment_says_its_size(
-    environment: dict[str, str], size: tuple[int, int]
-) -> None:
-    assert size_of(Terminal(), environment)() == size

@@ -47,7 +47,7 @@ WOULD = Outcome.WOULD_PUBLISH
         (outcomes(ALREADY, CANCELLED), "1 of 2 packages is on its registry"),
         (outcomes(PUBLISHED, FAILED), "1 of 2 packages published"),
         (outcomes(PUBLISHED, ALREADY), "1 of 2 packages published"),
-        (outcomes(ALREADY, ALREADY), "All 2 packages are already published, nothing to do"),
+        (outcomes(ALREADY, ALREADY), "Both packages are already published, nothing to do"),
         (outcomes(WOULD, ALREADY, dry_run=True), "Dry run: 1 of 2 packages would be published"),
     ],
 )
@@ -63,7 +63,7 @@ def test_a_heading_counts_what_was_there_before_where_something_is_missing(
     [
         (outcomes(), "noop", 0, "No package to publish"),
         (outcomes(PUBLISHED), "success", 0, "The package is published"),
-        (outcomes(PUBLISHED, PUBLISHED), "success", 0, "All 2 packages are published"),
+        (outcomes(PUBLISHED, PUBLISHED), "success", 0, "Both packages are published"),
         (
             outcomes(PUBLISHED, ALREADY),
             "success",
@@ -74,7 +74,7 @@ def test_a_heading_counts_what_was_there_before_where_something_is_missing(
             outcomes(ALREADY, ALREADY),
             "noop",
             0,
-            "All 2 packages are already published, nothing to do",
+            "Both packages are already published, nothing to do",
         ),
         (
             outcomes(*[PUBLISHED] * 7, FAILED, BLOCKED),
@@ -132,7 +132,7 @@ def test_a_heading_counts_what_was_there_before_where_something_is_missing(
             outcomes(STAGED, STAGED),
             "staged",
             0,
-            "All 2 packages are staged, for a person to approve",
+            "Both packages are staged, for a person to approve",
         ),
         (
             outcomes(*[PUBLISHED] * 12, *[STAGED] * 8),

@@ -65,7 +65,7 @@ def six(tagged: Status = MADE, announced: Status | None = MADE) -> list[Result]:
         ),
         (
             [followed("a", THERE), followed("b", THERE, tagged=Status.EXISTING, announced=OWED)],
-            "All 2 packages are already published, 1 tagged, 1 announced, 1 release is owed",
+            "Both packages are already published, 1 tagged, 1 announced, 1 release is owed",
         ),
         (
             [followed("a", THERE, tagged=Status.EXISTING, announced=FOREIGN)],

@@ -300,7 +300,7 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
     if not reason and not version:
         # The same words for all modules: there may be a hundred.
         reason = (
-            "nothing tells its version: write [go] version or version-file in releasekit.toml, or "
+            "its version is unknown: write [go] version or version-file in releasekit.toml, or "
             'DIRECTORY = "1.2.3" below [go.versions]'
         )
     trouble = "" if reason else paths.trouble_with_version(mod.module, version)

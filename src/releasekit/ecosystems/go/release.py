@@ -240,10 +240,8 @@ class ModuleBatch:
         # In a cycle, a module may be built before one that it needs fails.
         for package in packages if self.edits else ():
             path = package.id.name
-            if path in self._built.keys() - self._failed and (
-                failed := self._failed.intersection(self._find_needed(path))
-            ):
-                built[package.id] = _make_failure(path, min(failed))
+            if path in self._built.keys() - self._failed and (failure := self._find_failure(path)):
+                built[package.id] = failure
         return built
 
     async def _make(self, module: Module) -> tuple[BuiltModule, dict[str, bytes]]:
@@ -262,12 +260,9 @@ class ModuleBatch:
         broken: dict[PackageId, BuildFailed] = {}
         for path in [path for path in self._built if path in wanted]:
             needed = self._find_needed(path)
-            if failed := self._failed.intersection(needed):
-                error: BuildFailed | None = _make_failure(path, min(failed))
-            else:
-                beside = [(it, self.packages[it].version) for it in needed if it in self._built]
-                mod = self._built[path].manifests["go.mod"].decode()
-                error = await verifier.build(wanted[path], mod, beside)
+            beside = [(it, self.packages[it].version) for it in needed if it in self._built]
+            mod = self._built[path].manifests["go.mod"].decode()
+            error = self._find_failure(path) or await verifier.build(wanted[path], mod, beside)
             if error is not None:
                 self._failed.add(path)
                 broken[wanted[path].id] = error
@@ -301,6 +296,8 @@ class ModuleBatch:
 
     async def _edit(self, module: Module, committed: Mapping[str, bytes]) -> dict[str, bytes]:
         """go.mod and go.sum as they will be published."""
+        if failure := self._find_failure(module.path):
+            raise failure
         mod, go_sum = _parse_manifests(committed, str(module.manifest))
         versions = {
             module.path: module.version
@@ -338,6 +335,13 @@ class ModuleBatch:
             self._needs[path] = sorted(reachable([path], required) - {path})
         return self._needs[path]
 
+    def _find_failure(self, path: str) -> BuildFailed | None:
+        """Why a module does not go out though it builds: one that it needs has failed."""
+        failed = self._failed.intersection(self._find_needed(path))
+        if not failed:
+            return None
+        return BuildFailed(f"go:{path} needs go:{min(failed)}, which could not be built")
+
     async def _find_manifests(self, path: str) -> Mapping[str, bytes] | None:
         """As they are published; of a later module of a cycle, as they are committed."""
         if path in self._left:
@@ -354,8 +358,6 @@ class ModuleBatch:
         """
         if path in self._built:
             return self._built[path].sums
-        if path in self._failed:
-            raise _make_failure(module.path, path)
         if path in self._left:
             return None
         package = self.packages[path]
@@ -391,14 +393,10 @@ class ModuleBatch:
             path = self.sources.top / name
             if path.is_relative_to(module.directory) and not any(map(path.is_relative_to, below)):
                 raise BuildFailed(
-                    f"go:{module.path}: {name} is not committed as it is",
+                    f"go:{module.path}: {name} is not committed",
                     hint="Commit or drop the change: a tag names what is committed.",
                     problem=Problem.NOT_COMMITTED,
                 )
-
-
-def _make_failure(path: str, failed: str) -> BuildFailed:
-    return BuildFailed(f"go:{path} needs go:{failed}, which could not be built")
 
 
 def _parse_manifests(manifests: Mapping[str, bytes], where: str) -> tuple[GoMod, str]:

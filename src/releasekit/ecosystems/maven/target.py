@@ -22,6 +22,7 @@ from releasekit.ecosystems.maven.roots import packs, version_at
 from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError
+from releasekit.model import Action
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -237,4 +238,13 @@ class PortalTarget(MavenTarget):
         return self.workspace.batches(packages)
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
-        return self._portal.plan_notes(planned)
+        """Also what Maven Central refuses to go without, where no option makes it."""
+        counted, options = self._portal.plan_notes(planned), self._found.maven.options
+        made = {"sources": options.sources, "javadoc": options.javadoc, "sign": options.sign}
+        unset = [f"`{name}`" for name, given in made.items() if not given]
+        if not counted or not unset or all(each.action is not Action.PUBLISH for each in planned):
+            return counted
+        return (
+            f"{counted}. It refuses packages without sources, javadoc and signatures, and [maven] "
+            f"does not set {', '.join(unset)}: plugins of the POMs have to make these"
+        )

@@ -107,7 +107,9 @@ async function runIfDeclared (event, { directory, root, ignoreScripts }, log) {
     })
   } catch (error) {
     const absent = error.code === 127 ? ': a program that it starts is not on PATH' : ''
-    const how = error.signal ? `was killed by ${error.signal}` : `ended with ${error.code}${absent}`
+    const how = error.signal
+      ? `was killed by ${error.signal}`
+      : `failed with exit code ${error.code}${absent}`
     throw new ScriptFailed(`its ${event} script ${how}`)
   }
 }

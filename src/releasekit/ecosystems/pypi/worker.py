@@ -146,7 +146,9 @@ class Build:
             _warm_up(said.pop("modules"))
             return {"id": self.id, **said}
         code = os.waitstatus_to_exitcode(status)
-        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with {code}"
+        how = (
+            f"was killed by {_signal_name(-code)}" if code < 0 else f"failed with exit code {code}"
+        )
         return {"id": self.id, "error": f"its build {how}"}
 
 
