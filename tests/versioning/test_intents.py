@@ -101,6 +101,7 @@ class Repository:
                     Counted(self.root, processes),
                     self.root,
                     options or VersionOptions(),
+                    packs=lambda _, path: not path.startswith("scripts/"),
                     templates=templates or {},
                     find_published=find_published,
                 )
@@ -177,6 +178,7 @@ def test_what_breaks_is_major_whatever_its_type(two: Repository, breaking: str) 
         "packages/core/CHANGELOG.md",
         "packages/core/uv.lock",
         "packages/core/sub/__tests__/a.js",
+        "packages/core/scripts/deploy.py",
         ".github/workflows/release.yml",
         "elsewhere/a.py",
     ],

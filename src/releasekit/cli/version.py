@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group, gather_all
@@ -31,6 +31,7 @@ from releasekit.errors import (
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.model import PackageWarning, WarningName
+from releasekit.plan.changes import below, tracked_files
 from releasekit.plan.make import collect_packages, discover
 from releasekit.plan.warnings import refuse_warned
 from releasekit.problems import Problem
@@ -48,15 +49,18 @@ from releasekit.versioning.intents import collect_intents
 from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.version_options import VersionOptions
     from releasekit.decided import Edge, Standing
     from releasekit.ecosystems.interface import Target
+    from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
     from releasekit.versioning.intents import Unread
+    from releasekit.versioning.owners import Packs
 
 
 _TITLE_CHARS: Final = 100
@@ -108,6 +112,7 @@ async def _decide(group: Group, config: Config, session: Session) -> VersionsVie
         return is_ours and targets[package.id.ecosystem].takes_version(package)
 
     versioned = [each for each in packages if takes_version(each)]
+    packs = await _find_packs(targets, versioned, config.root, services.processes)
     # No manifest and no path can hold a NUL.
     templates = {
         each.id: tag_name(config.tagging.name, replace(each, version="\0"), config.root)
@@ -120,6 +125,7 @@ async def _decide(group: Group, config: Config, session: Session) -> VersionsVie
             Commits(top, services.processes),
             config.root,
             config.versioning,
+            packs=packs,
             templates=templates,
             find_published=partial(find_published, targets),
         )
@@ -152,6 +158,21 @@ async def _decide(group: Group, config: Config, session: Session) -> VersionsVie
         for package, warning in find_warnings(collected.unread)
     ]
     return VersionsView(replace(decision, left_alone=left_alone), found, warned)
+
+
+async def _find_packs(
+    targets: Mapping[str, Target], packages: Sequence[Package], root: Path, processes: Processes
+) -> Packs:
+    """Whether a file of a package, by its path in there, goes into what is published of it."""
+    tracked = await tracked_files(root, processes)
+
+    @cache
+    def of(package: Package) -> Callable[[str], bool]:
+        own = below(package.directory, root, tracked)
+        return targets[package.id.ecosystem].packs(package, own)
+
+    known = {each.id: each for each in packages}
+    return lambda package, path: package in known and of(known[package])(path)
 
 
 async def find_published(

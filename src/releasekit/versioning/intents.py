@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from releasekit.versioning.change_files import ChangeFile
     from releasekit.versioning.history import Change, Unit
     from releasekit.versioning.messages import Message
+    from releasekit.versioning.owners import Packs
     from releasekit.versioning.released import FindPublished, Release
 
 # Those that say something without asking for a version; of others it is unknown what they mean.
@@ -116,17 +117,25 @@ async def collect_intents(
     root: Path,
     options: VersionOptions,
     *,
+    packs: Packs,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
 ) -> Collected:
     """`versions` are the packages that get versions, each with how its manifests are read at
-    another commit, `everything` those and the private ones, and `templates` the names of their
-    tags, with NUL in the place of the version.
+    another commit, `everything` those and the private ones, `packs` as `Owners` has it, and
+    `templates` the names of their tags, with NUL in the place of the version.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
     history that does not reach back, and CommandFailed.
     """
-    owners = Owners.of(everything, commits.top, root, ignore=options.ignore, paths=options.paths)
+    owners = Owners.of(
+        everything,
+        commits.top,
+        root,
+        packs=packs,
+        ignore=options.ignore,
+        paths=options.paths,
+    )
     line = await read_line(commits)
     releases = await find_releases(versions, commits, root, line, owners, templates, find_published)
     units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))

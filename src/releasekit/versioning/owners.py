@@ -12,10 +12,12 @@ from releasekit.problems import Problem
 from releasekit.text.globs import Glob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.model import Package, PackageId
+
+    Packs = Callable[[PackageId, str], bool]
 
 # What the users of a package do not notice, by its path below the directory of the package.
 _IGNORED: Final = re.compile(
@@ -30,11 +32,13 @@ _NOBODY: Final[frozenset[PackageId]] = frozenset()
 @dataclass(frozen=True, slots=True)
 class Owners:
     """Paths are as git has them, relative to the top of the repository; `below` is where the root
-    lies there, empty for the top itself.
+    lies there, empty for the top itself. `packs` says of a package and a path in its directory
+    whether what is published of it has that file, or is made of it.
     """
 
     directories: Mapping[str, frozenset[PackageId]]
     below: str
+    packs: Packs
     ignored: Sequence[Glob]
     further: Sequence[tuple[Glob, PackageId]]
     _known: dict[str, frozenset[PackageId]] = field(default_factory=dict)
@@ -46,6 +50,7 @@ class Owners:
         top: Path,
         root: Path,
         *,
+        packs: Packs,
         ignore: Iterable[str],
         paths: Mapping[str, Iterable[str]],
     ) -> Self:
@@ -80,7 +85,7 @@ class Owners:
             Glob.parse(each.removeprefix("!"), where=where, negated=each.startswith("!"))
             for each in ignore
         ]
-        return cls(directories, _name_place(root, top), ignored, further)
+        return cls(directories, _name_place(root, top), packs, ignored, further)
 
     def find_touched(self, path: str) -> frozenset[PackageId]:
         """The packages that are released for a change of this file."""
@@ -105,12 +110,15 @@ class Owners:
             return _NOBODY
         directory = self._find_directory(path)
         inside = path.removeprefix(f"{directory}/" if directory else "")
-        is_ignored = _IGNORED.fullmatch(inside) is not None
         parts = PurePosixPath(path.removeprefix(f"{self.below}/" if self.below else "")).parts
-        for glob in self.ignored:
-            if glob.matches(parts):
-                is_ignored = not glob.negated
-        owners = _NOBODY if is_ignored else self.directories.get(directory, _NOBODY)
+        owners = self.directories.get(directory, _NOBODY)
+        said = [glob.negated for glob in self.ignored if glob.matches(parts)]
+        if said:  # the last one counts
+            owners = owners if said[-1] else _NOBODY
+        elif _IGNORED.fullmatch(inside):
+            owners = _NOBODY
+        else:
+            owners = frozenset(each for each in owners if self.packs(each, inside))
         return owners | {package for glob, package in self.further if glob.matches(parts)}
 
 

@@ -121,7 +121,7 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
             "publsh",
             'is not known; write plan, publish, check, version or report; did you mean "publish"?',
         ),
-        ("mode", "doctor", "write plan, publish, check or report"),
+        ("mode", "doctor", "write plan, publish, check, version or report"),
         ("ecosystem", "pypi,pipy", "is not known; write pypi"),
         ("ecosystem", "nmp", 'go or maven; did you mean "npm"?'),
         ("ecosystem", "Rust", '; did you mean "cargo"?'),
