@@ -51,6 +51,15 @@ _SIGNED: Final = (
 )
 
 
+def import_from_top(name: str) -> None:
+    """Package by package: who asks for a module holds its lock while its package is loaded. Where
+    another thread is loading that package, and comes to the module, both would wait for each other.
+    """
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        import_module(".".join(parts[:count]))
+
+
 def load_everything(config: Config, *, signs: bool) -> None:
     """All that `config` may need; blocks for some tens of milliseconds. `signs` says whether the
     job has an identity to sign with.
@@ -58,7 +67,7 @@ def load_everything(config: Config, *, signs: bool) -> None:
     releases = config.mode == "publish"
     signed = _SIGNED if signs and config.attestations != "off" else ()
     for name in (*_ANY_RUN, *(_RELEASE if releases else ()), *signed):
-        import_module(name)
+        import_from_top(name)
     # These read their files once, and keep what they have read.
     if releases:
         import_module("releasekit.report.page.assets").policy()

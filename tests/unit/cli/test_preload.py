@@ -5,9 +5,20 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import threading
+import time
+from importlib.machinery import SourceFileLoader
+from importlib.util import spec_from_loader
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import releasekit
+from releasekit.cli.preload import import_from_top
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+    import pytest
 
 SOURCE = Path(releasekit.__file__).parent
 # Where a run begins, and what it loads there for the ecosystems that it is about.
@@ -119,3 +130,52 @@ def test_libraries_load_nothing_of_their_own_later() -> None:
     done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, check=True)
     own = {"http.server", "socketserver", "html", "html.entities"}
     assert [name for name in done.stdout.split() if name not in own] == []
+
+
+class SlowLoader(SourceFileLoader):
+    """Makes the module not before `go_on`; until then, only its lock tells of it."""
+
+    def __init__(self, name: str, path: str) -> None:
+        super().__init__(name, path)
+        self.entered, self.go_on = threading.Event(), threading.Event()
+
+    def create_module(self, _spec: ModuleSpec) -> None:
+        self.entered.set()
+        self.go_on.wait()
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        return spec_from_loader(name, self, is_package=True) if name == self.name else None
+
+
+def test_a_package_that_another_thread_is_loading_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python gives up where two threads hold what the other one wants."""
+    (tmp_path / "slow/inner").mkdir(parents=True)
+    (tmp_path / "slow/inner/leaf.py").touch()
+    (tmp_path / "slow/inner/__init__.py").touch()
+    (tmp_path / "slow/__init__.py").write_text("import slow.inner\n")
+    loader = SlowLoader("slow", str(tmp_path / "slow/__init__.py"))
+    monkeypatch.setattr(sys, "meta_path", [loader, *sys.meta_path])
+    raised: list[BaseException] = []
+
+    def load(name: str) -> None:
+        try:
+            import_from_top(name)
+        except BaseException as error:  # noqa: BLE001 (it is the test's to judge)
+            raised.append(error)
+
+    first = threading.Thread(target=load, args=("slow",))
+    first.start()
+    loader.entered.wait()
+    second = threading.Thread(target=load, args=("slow.inner.leaf",))
+    second.start()
+    while sys._current_frames()[second.ident or 0].f_code.co_name != "acquire":
+        time.sleep(0)
+    loader.go_on.set()
+    first.join()
+    second.join()
+    assert raised == []
+    assert "slow.inner.leaf" in sys.modules
+    for name in ("slow", "slow.inner", "slow.inner.leaf"):
+        del sys.modules[name]
