@@ -85,7 +85,8 @@ class VersionOptions(OptionTable):
         Mapping[str, Level],
         Option(
             "What a commit of a type asks for: `major`, `minor`, `patch` or `none`. A key may have "
-            "a scope, as `build(deps)`. Other types ask for nothing, and the default is added to.",
+            "a scope, as `build(deps)`, and the default is added to. `docs`, `chore` and the like "
+            "ask for nothing; nor do other types, with a warning.",
             _types,
         ),
     ] = field(default_factory=lambda: TYPES)
