@@ -2,147 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import subprocess
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from fakes import package
-from integration.tools import require_tool
 from releasekit.config.version_options import VersionOptions
 from releasekit.decided import Level
 from releasekit.errors import ConfigError, PlanError, told_of
-from releasekit.git.commits import Commits
-from releasekit.host.process import Processes
-from releasekit.versioning.intents import collect_intents
+from versioning.repositories import Repository, standing
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.decided import Standing
-    from releasekit.model import Package, PackageId
-    from releasekit.versioning.intents import Collected
 
 PATCH, MINOR, MAJOR, NONE = Level.PATCH, Level.MINOR, Level.MAJOR, Level.NONE
-
-
-def version_at(found: Package, read: Callable[[Path], bytes | None]) -> str:
-    said = json.loads(read(found.manifest) or b"{}")
-    return str(said["version"]) if said.get("name") == found.id.name else ""
-
-
-@dataclass
-class Repository:
-    """`packages` are those at HEAD, by where they lie."""
-
-    root: Path
-    packages: dict[str, Package] = field(default_factory=dict)
-
-    def commit(self, message: str, files: Mapping[str, str | None] | None = None) -> str:
-        for name, text in (files or {}).items():
-            path = self.root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if text is None:
-                path.unlink()
-            else:
-                path.write_text(text)
-        git(self.root, "add", "--all")
-        git(self.root, "commit", "--quiet", "--allow-empty", "--message", message)
-        return self.git("rev-parse", "HEAD").strip()
-
-    def git(self, *arguments: str) -> str:
-        return git(self.root, *arguments)
-
-    def write(self, place: str, name: str, version: str) -> dict[str, str]:
-        directory = (self.root / place).resolve()
-        self.packages[place] = replace(
-            package(name),
-            version=version,
-            directory=directory,
-            manifest=directory / "m.json",
-        )
-        file = f"{place}/m.json".removeprefix("./")
-        return {file: json.dumps({"name": name, "version": version})}
-
-    def collect(
-        self,
-        options: VersionOptions | None = None,
-        *,
-        private: Sequence[str] = (),
-        published: Collection[str] = (),
-        templates: Mapping[PackageId, str] | None = None,
-        count: Counter[str] | None = None,
-    ) -> Collected:
-        class Counted(Commits):
-            async def run_git(self, *arguments: str, stdin: str | None = None) -> str:
-                if count is not None:
-                    count[" ".join(arguments)] += 1
-                return await super().run_git(*arguments, stdin=stdin)
-
-        async def find_published(asked: Sequence[Package]) -> set[PackageId]:
-            return {each.id for each in asked if each.id.name in published}
-
-        async def main() -> Collected:
-            async with Processes(environment=dict(os.environ)) as processes:
-                return await collect_intents(
-                    {
-                        each: version_at
-                        for place, each in self.packages.items()
-                        if place not in private
-                    },
-                    list(self.packages.values()),
-                    Counted(self.root, processes),
-                    self.root,
-                    options or VersionOptions(),
-                    packs=lambda _, path: not path.startswith("scripts/"),
-                    templates=templates or {},
-                    find_published=find_published,
-                )
-
-        return asyncio.run(main())
-
-    def levels(
-        self, options: VersionOptions | None = None
-    ) -> dict[str, list[tuple[str, Level, bool]]]:
-        """What is asked for each package: title, level, and whether it came late."""
-        found: dict[str, list[tuple[str, Level, bool]]] = {}
-        for each in self.collect(options).intents:
-            row = (each.source.title, each.level, each.late)
-            found.setdefault(each.package.name, []).append(row)
-        return found
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    require_tool("git")
-    root = tmp_path / "here"
-    root.mkdir()
-    git(root, "init", "--quiet", "--initial-branch=main")
-    return Repository(root.resolve())
-
-
-@pytest.fixture
-def two(repository: Repository) -> Repository:
-    """core 1.2.0 and cli 0.4.1, both with a tag."""
-    files = {
-        **repository.write("packages/core", "acme-core", "1.2.0"),
-        **repository.write("packages/cli", "acme-cli", "0.4.1"),
-    }
-    repository.commit("feat: start", files)
-    repository.git("tag", "acme-core-v1.2.0")
-    repository.git("tag", "acme-cli@0.4.1")
-    return repository
-
-
-def standing(collected: Collected, name: str) -> Standing:
-    return next(each for each in collected.standings if each.package.name == name)
 
 
 def test_a_commit_asks_for_the_packages_whose_files_it_changes(two: Repository) -> None:

@@ -199,6 +199,22 @@ class Commits:
             *(f"--max-count={most}", "--format=commit %H %P", start, "--", *specs),
         )
 
+    async def log_files(self, ids: Iterable[str]) -> str:
+        """What these commits say, and the files that each changes since its first parent, as
+        `versioning/history.py` reads them.
+        """
+        return await self.run_git(
+            *(*_LOG, "--no-walk=unsorted", "--diff-merges=first-parent", "--name-status"),
+            *("--no-renames", "--format=commit %H %P%x00%ct%x00%B", "--stdin"),
+            stdin="".join(f"{each}\n" for each in ids),
+        )
+
+    async def list_parents(self, *wanted: str, stdin: str | None = None) -> dict[str, list[str]]:
+        """Of the commits that `git rev-list` lists for these arguments, in its order."""
+        told = await self.run_git("rev-list", "--parents", *wanted, stdin=stdin)
+        rows = (row.split() for row in told.splitlines())
+        return {row[0]: row[1:] for row in rows}
+
     async def run_git(self, *arguments: str, stdin: str | None = None) -> str:
         done = await self._processes.run(
             ["git", "--no-replace-objects", *arguments],

@@ -66,19 +66,29 @@ async def find_versions(
     wanted: Mapping[Package, tuple[VersionAt, str]], commits: Commits
 ) -> dict[PackageId, str]:
     """The version that each package had at a commit, empty where its manifests did not say."""
-    lines = {commit: _Line(commits, commit) for _, commit in wanted.values()}
+    asked = [(package, version_at, commit) for package, (version_at, commit) in wanted.items()]
+    found = await find_versions_at(asked, commits)
+    return {package: version for (package, _), version in found.items()}
+
+
+async def find_versions_at(
+    wanted: Iterable[tuple[Package, VersionAt, str]], commits: Commits
+) -> dict[tuple[PackageId, str], str]:
+    """As `find_versions`, of several commits for each package; by package and commit."""
+    waiting = {(package.id, commit): (package, at) for package, at, commit in wanted}
+    lines = {commit: _Line(commits, commit) for _, commit in waiting}
     contents: dict[str, bytes | None] = {}
-    found: dict[PackageId, str] = {}
-    while len(found) < len(wanted):
+    found: dict[tuple[PackageId, str], str] = {}
+    while waiting:
         unread: list[str] = []
-        for package, (version_at, commit) in wanted.items():
-            if package.id not in found:
-                walk = _Walk(package, version_at)
-                lines[commit].contents = contents
-                try:
-                    found[package.id] = walk.read_version(lines[commit])
-                except _Unread as more:
-                    unread += more.names
+        for (package_id, commit), (package, version_at) in waiting.items():
+            walk = _Walk(package, version_at)
+            lines[commit].contents = contents
+            try:
+                found[package_id, commit] = walk.read_version(lines[commit])
+            except _Unread as more:
+                unread += more.names
+        waiting = {pair: each for pair, each in waiting.items() if pair not in found}
         contents |= await commits.read_blobs(unread)
     return found
 

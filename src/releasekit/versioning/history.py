@@ -1,5 +1,5 @@
-"""The commits since the last releases, read by one `git log`: what each says and which files it
-changes. What a merge brought along belongs to it.
+"""The commits since the last releases: what each says and which files it changes. What a merge
+brought along belongs to it.
 """
 
 from __future__ import annotations
@@ -7,12 +7,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.errors import CommandFailed, PlanError
+from releasekit.problems import Problem
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.git.commits import Commits
 
-# So many fit into what is read of one process, unless their messages are books.
+# So many fit into what is read of one process, as long as most of them change a few files.
 _AT_ONCE: Final = 5_000
 
 
@@ -43,43 +46,37 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The first-parent line of HEAD, the newest first, with all parents of each commit."""
+    """The first-parent line of HEAD, the newest first, with all parents of each commit. A shallow
+    one ends where the clone does.
+    """
 
     commits: Sequence[str]
     parents: Mapping[str, Sequence[str]]
     indexes: Mapping[str, int]
+    is_shallow: bool
 
 
 async def read_line(commits: Commits) -> Line:
     """Raises CommandFailed, also where nothing is committed."""
-    told = await commits.run_git("rev-list", "--first-parent", "--parents", "HEAD")
-    rows = [row.split() for row in told.splitlines()]
-    ids = [row[0] for row in rows]
-    return Line(
-        ids, {row[0]: row[1:] for row in rows}, {each: index for index, each in enumerate(ids)}
-    )
+    parents = await commits.list_parents("--first-parent", "HEAD", "--")
+    indexes = {each: index for index, each in enumerate(parents)}
+    return Line(tuple(parents), parents, indexes, await commits.is_shallow())
 
 
 async def read_units(commits: Commits, line: Line, count: int) -> list[Unit]:
-    """The newest `count` of the line, the newest first. Raises CommandFailed."""
+    """The newest `count` of the line, the newest first. Raises CommandFailed, and PlanError where
+    the clone lacks what they have merged.
+    """
     if not count:
         return []
     # What the next one has is no change of these.
     rest = [f"^{line.commits[count]}"] if count < len(line.commits) else []
-    changes: dict[str, Change] = {}
-    while True:
-        told = await commits.run_git(
-            *("-c", "log.showRoot=true", "log", "-z", "--topo-order", "--no-show-signature"),
-            *("--no-mailmap", "--no-color", "--no-ext-diff", "--no-textconv", "--encoding=UTF-8"),
-            *("--diff-merges=first-parent", "--name-status", "--no-renames"),
-            *(f"--skip={len(changes)}", f"--max-count={_AT_ONCE}"),
-            *("--format=commit %H %P%x00%ct%x00%B", "HEAD", *rest, "--"),
-        )
-        before = len(changes)
-        changes |= {each.commit: each for each in _parse_log(told)}
-        if len(changes) < before + _AT_ONCE:
-            break
-    order = {commit: number for number, commit in enumerate(changes)}
+    parents = await commits.list_parents("--topo-order", "HEAD", *rest, "--")
+    # git shows where a clone was cut off as a commit that adds all files.
+    if await commits.find_cut_off(each for each, above in parents.items() if not above):
+        raise make_shallow_error()
+    changes = {each.commit: each for each in await read_changes(commits, tuple(parents))}
+    order = {commit: number for number, commit in enumerate(parents)}
     units = []
     taken: set[str] = set()
     # The oldest first: what an older one has merged, a younger one has not.
@@ -99,17 +96,31 @@ async def read_units(commits: Commits, line: Line, count: int) -> list[Unit]:
     return units[::-1]
 
 
-async def read_changed_files(commits: Commits, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """What each of these commits changed since its first parent, by one process."""
-    if not ids:
-        return {}
-    told = await commits.run_git(
-        *("-c", "log.showRoot=true", "log", "-z", "--no-walk=unsorted", "--no-show-signature"),
-        *("--no-ext-diff", "--no-textconv", "--diff-merges=first-parent", "--name-status"),
-        *("--no-renames", "--format=commit %H %P%x00%ct%x00", "--stdin"),
-        stdin="".join(f"{each}\n" for each in ids),
+def make_shallow_error() -> PlanError:
+    return PlanError(
+        "the clone is shallow, and lacks commits since the last releases",
+        hint="Fetch all of it: `fetch-depth: 0` below `with` of actions/checkout, or "
+        "`git fetch --unshallow --tags`.",
+        problem=Problem.SHALLOW_HISTORY,
     )
-    return {each.commit: each.files for each in _parse_log(told)}
+
+
+async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
+    """Of these commits, in their order. Raises CommandFailed."""
+    found: list[Change] = []
+    start, most = 0, _AT_ONCE
+    while start < len(ids):
+        try:
+            told = await commits.log_files(ids[start : start + most])
+        except CommandFailed:
+            # Some have longer messages or more files.
+            if most == 1:
+                raise
+            most = max(1, most // 8)
+            continue
+        found += _parse_log(told)
+        start += most
+    return found
 
 
 def _parse_log(log: str) -> Iterator[Change]:

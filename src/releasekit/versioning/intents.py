@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from releasekit.versioning.history import read_line, read_units
 from releasekit.versioning.messages import (
     Reverted,
     find_base,
+    find_pull_request,
     find_reverted,
     read_merged,
     read_message,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commits
     from releasekit.git.versions import VersionAt
     from releasekit.model import Package, PackageId
-    from releasekit.versioning.change_files import ChangeFile
-    from releasekit.versioning.history import Change, Unit
+    from releasekit.versioning.change_files import ChangeFile, Entry
+    from releasekit.versioning.history import Change, Line, Unit
     from releasekit.versioning.messages import Message
     from releasekit.versioning.owners import Packs
     from releasekit.versioning.released import FindPublished, Release
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 _QUIET: Final = frozenset(
     {"build", "chore", "ci", "deps", "docs", "refactor", "release", "style", "test", "tests"}
 )
-_PULL_REQUEST: Final = re.compile(r"\(#([1-9][0-9]{0,9})\)\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +73,13 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Statement:
-    """What one message says, and whom it is about. `level` is None where that is unknown."""
+    """What one message says, and whom it is about. `level` is None where that is unknown. It came
+    in with the commit `unit` of the line, `index` behind HEAD, and its pull request.
+    """
 
     index: int
+    unit: str
+    pull_request: int
     level: Level | None
     source: Source
     packages: frozenset[PackageId]
@@ -85,29 +88,32 @@ class _Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Statements by the hashes of their commits and the numbers of their pull requests."""
+    """Statements by the hashes of their commits and of those that brought them in, and by the
+    numbers of their pull requests.
+    """
 
     commits: Sequence[str]
-    by_commit: Mapping[str, _Statement]
-    by_pull_request: Mapping[int, _Statement]
+    by_commit: Mapping[str, Sequence[_Statement]]
+    by_pull_request: Mapping[int, Sequence[_Statement]]
 
     @classmethod
     def of(cls, statements: Iterable[_Statement]) -> _Known:
-        by_commit: dict[str, _Statement] = {}
-        by_pull_request: dict[int, _Statement] = {}
-        for each in statements:  # the newest first
-            by_commit.setdefault(each.source.commit, each)
-            if each.source.pull_request:
-                by_pull_request.setdefault(each.source.pull_request, each)
+        by_commit: defaultdict[str, list[_Statement]] = defaultdict(list)
+        by_pull_request: defaultdict[int, list[_Statement]] = defaultdict(list)
+        for each in statements:
+            for commit in {each.source.commit, each.unit}:
+                by_commit[commit].append(each)
+            for number in {each.source.pull_request, each.pull_request} - {0}:
+                by_pull_request[number].append(each)
         return cls(sorted(by_commit), by_commit, by_pull_request)
 
-    def find(self, commit: str, pull_request: int) -> _Statement | None:
+    def find(self, commit: str, pull_request: int) -> Sequence[_Statement]:
         """`commit` is the beginning of a hash, or empty."""
         if not commit:
-            return self.by_pull_request.get(pull_request)
+            return self.by_pull_request.get(pull_request, ())
         at = bisect_left(self.commits, commit)
         near = self.commits[at] if at < len(self.commits) else ""
-        return self.by_commit[near] if near.startswith(commit) else None
+        return self.by_commit[near] if near.startswith(commit) else ()
 
 
 async def collect_intents(
@@ -147,7 +153,7 @@ async def collect_intents(
         for path in added:
             adding.setdefault(path, unit)
         speaks = options.changes == "commits" or (options.changes == "both" and not added)
-        if speaks and not _is_ours(unit):
+        if speaks and not _is_ours(unit, line):
             statements += _read_unit(unit, owners, options)
     known = _Known.of(statements)
     intents: list[Intent] = []
@@ -155,17 +161,15 @@ async def collect_intents(
     if options.changes != "commits":
         files = _read_change_files(root / options.directory, root)
         stated = resolve(files, [each.id for each in everything])
-        bases = {it.commit for it in releases.values()}
-        there = await _find_there(files, bases, commits, root)
+        used = await _find_used(stated, releases, commits, root)
         for file, entry, package in stated:
             release = releases.get(package)
-            if release is None or (release.commit, file.path) in there:
+            if release is None or (package, file.path) in used:
                 continue
             spoken = known.find(file.replaces_commit, file.replaces_pull_request)
-            if spoken is not None:
-                replaced.add(id(spoken))
+            replaced.update(map(id, spoken))
             added_by = adding.get((root.relative_to(commits.top) / file.path).as_posix())
-            source = _describe_file(file, added_by, spoken)
+            source = _describe_file(file, added_by, spoken[0].unit if spoken else "")
             late = added_by is not None and added_by.index >= release.tagged
             intents.append(
                 Intent(
@@ -176,15 +180,17 @@ async def collect_intents(
                     late=late,
                 )
             )
+    had = _find_had(units, releases)
     touching: dict[PackageId, list[_Statement]] = defaultdict(list)
     for statement in statements:
         if id(statement) not in replaced:
-            for package in statement.packages & releases.keys():
+            done = had.get(statement.source.commit, frozenset())
+            for package in statement.packages & releases.keys() - done:
                 if statement.index < releases[package].base:
                     touching[package].append(statement)
     unread: dict[int, tuple[_Statement, list[PackageId]]] = {}
     for package, found in sorted(touching.items()):
-        for statement in _cancel_reverts(found, known, releases[package].base):
+        for statement in _cancel_reverts(found, known, releases[package].tagged):
             late = statement.index >= releases[package].tagged
             if statement.level is None:
                 if not late:
@@ -225,34 +231,54 @@ def _list_guesses(releases: Mapping[PackageId, Release]) -> Iterator[Reason]:
             yield Reason(package=package, rule=rule)
 
 
-def _is_ours(unit: Unit) -> bool:
-    """Whether it was written by a decision of ours: itself, or what it merges."""
+def _is_ours(unit: Unit, line: Line) -> bool:
+    """Whether it was written by a decision on a commit before it: itself, or what it merges."""
     messages = [unit.change.message]
     second = unit.change.parents[1:2]
     messages += [each.message for each in unit.merged if each.commit in second]
-    return any(map(find_base, messages))
+    return any(line.indexes.get(find_base(each), 0) > unit.index for each in messages)
+
+
+def _find_had(
+    units: Iterable[Unit], releases: Mapping[PackageId, Release]
+) -> Mapping[str, frozenset[PackageId]]:
+    """Of commits that were merged, the packages whose last release was made on their branch, after
+    them.
+    """
+    had: dict[str, frozenset[PackageId]] = {}
+    for package, release in releases.items():
+        if release.beside:
+            had[release.beside] = had.get(release.beside, frozenset()) | {package}
+    for unit in units if had else ():
+        for change in unit.merged:  # the newest first
+            if later := had.get(change.commit):
+                for parent in change.parents:
+                    had[parent] = had[parent] | later if parent in had else later
+    return had
 
 
 def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[_Statement]:
     change = unit.change
     is_merge = len(change.parents) > 1
     message = read_message(change.message) or (read_merged(change.message) if is_merge else None)
-    said: list[tuple[Change, list[Message | None]]] = []
-    if message is None and is_merge:
-        # What it merged itself is among them.
-        single = [each for each in unit.merged if len(each.parents) < 2]
-        said = [(each, [read_message(each.message)]) for each in single]
-    if not said:
+    said: list[tuple[Change, list[Message | None]]]
+    # What these merge is among them.
+    single = [each for each in unit.merged if len(each.parents) < 2]
+    if message is None and single:
+        said = [
+            (each, [read_message(each.message)]) for each in single if not find_base(each.message)
+        ]
+    else:
         listed: list[Message | None] = [message] if message else [*read_squashed(change.message)]
         said = [(change, listed or [None])]
     for each, messages in said:
         packages = frozenset(name for path in each.files for name in owners.find_touched(path))
         for found in messages if packages else ():
-            yield _make_statement(unit.index, each, found, packages, options)
+            yield _make_statement(unit, each, found, packages, options)
 
 
 def _make_statement(
-    index: int,
+    unit: Unit,
     change: Change,
     message: Message | None,
     packages: frozenset[PackageId],
@@ -260,7 +286,6 @@ def _make_statement(
 ) -> _Statement:
     reverts = find_reverted(change.message)
     title = change.message.lstrip().partition("\n")[0].rstrip()
-    number = _PULL_REQUEST.search(title)
     kind = message.type if message else "revert" if reverts else ""
     level: Level | None = None
     if message and message.breaking:
@@ -270,7 +295,9 @@ def _make_statement(
         quiet = Level.NONE if kind in _QUIET else None
         level = options.types.get(scoped, options.types.get(kind, quiet))
     return _Statement(
-        index=index,
+        index=unit.index,
+        unit=unit.change.commit,
+        pull_request=find_pull_request(unit.change.message),
         level=level,
         source=Source(
             title=message.title if message else title,
@@ -278,7 +305,7 @@ def _make_statement(
             type=kind,
             breaking=message.breaking if message else False,
             commit=change.commit,
-            pull_request=message.pull_request if message else int(number[1]) if number else 0,
+            pull_request=message.pull_request if message else find_pull_request(title),
             time_s=change.time_s,
         ),
         packages=packages,
@@ -287,19 +314,26 @@ def _make_statement(
 
 
 def _cancel_reverts(
-    statements: Sequence[_Statement], known: _Known, base: int
+    statements: Sequence[_Statement], known: _Known, tagged: int
 ) -> Iterator[_Statement]:
-    """Without those that are taken back again before they were released, and what did that. The
-    newest come first, so that what takes a revert back comes before it.
+    """Those of one package, without what was taken back before it was released, and what did that.
+    The newest come first, so that what takes a revert back comes before it.
     """
+    # By whether the released version had them, although it was decided without them.
+    late = {id(each): each.index >= tagged for each in statements}
     cancelled: set[int] = set()
     for statement in statements:
         if id(statement) in cancelled:
             continue
         reverts = statement.reverts
-        target = known.find(reverts.commit, reverts.pull_request) if reverts else None
-        if target is not None and target.index < base and target is not statement:
-            cancelled.add(id(target))
+        targets = known.find(reverts.commit, reverts.pull_request) if reverts else ()
+        taken_back = {
+            id(each)
+            for each in targets
+            if each is not statement and late.get(id(each)) == late[id(statement)]
+        }
+        if taken_back:
+            cancelled |= taken_back
         else:
             yield statement
 
@@ -340,31 +374,30 @@ def _read_change_files(directory: Path, root: Path) -> list[ChangeFile]:
     return found
 
 
-async def _find_there(
-    files: Sequence[ChangeFile], bases: Iterable[str], commits: Commits, root: Path
-) -> set[tuple[str, str]]:
-    """The pairs of a base and a file that was there already, so that it has been used."""
-    pairs = [(base, file.path) for base in sorted(set(bases) - {""}) for file in files]
-    if not pairs:
-        return set()
-    told = await commits.run_git(
-        "cat-file",
-        "--batch-check=%(objecttype)",
-        stdin="".join(f"{commits.name_object(base, root / path)}\n" for base, path in pairs),
-    )
-    return {pair for pair, said in zip(pairs, told.split("\n"), strict=False) if said == "blob"}
+async def _find_used(
+    stated: Iterable[tuple[ChangeFile, Entry, PackageId]],
+    releases: Mapping[PackageId, Release],
+    commits: Commits,
+    root: Path,
+) -> set[tuple[PackageId, str]]:
+    """The packages with the files that were there already when their last version was decided."""
+    names = {
+        (package, file.path): commits.name_object(releases[package].commit, root / file.path)
+        for file, _, package in stated
+        if package in releases and releases[package].commit
+    }
+    there = await commits.read_blobs(names.values())
+    return {pair for pair, name in names.items() if there.get(name) is not None}
 
 
-def _describe_file(file: ChangeFile, added_by: Unit | None, spoken: _Statement | None) -> Source:
+def _describe_file(file: ChangeFile, added_by: Unit | None, replaced: str) -> Source:
     """With the commit that added it, or that it speaks in place of."""
-    title = added_by.change.message.lstrip().partition("\n")[0].rstrip() if added_by else ""
-    number = _PULL_REQUEST.search(title)
     return Source(
         title=file.title,
         text=file.text,
         path=file.path,
-        commit=file.replaces_commit
-        or (spoken.source.commit if spoken else added_by.change.commit if added_by else ""),
-        pull_request=file.replaces_pull_request or (int(number[1]) if number else 0),
+        commit=replaced or file.replaces_commit or (added_by.change.commit if added_by else ""),
+        pull_request=file.replaces_pull_request
+        or (find_pull_request(added_by.change.message) if added_by else 0),
         time_s=added_by.change.time_s if added_by else 0,
     )

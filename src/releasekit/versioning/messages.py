@@ -76,8 +76,10 @@ def read_merged(message: str) -> Message | None:
     subject.
     """
     subject, body = _split(message)
-    found, number = read_message(body), _MERGED.match(subject)
-    return replace(found, pull_request=int(number[1])) if found and number else found
+    found = read_message(body)
+    if found is None or not _MERGED.match(subject):
+        return found
+    return replace(found, pull_request=find_pull_request(subject))
 
 
 def read_squashed(message: str) -> list[Message]:
@@ -85,7 +87,6 @@ def read_squashed(message: str) -> list[Message]:
     with their bodies; the pull request is that of the subject.
     """
     subject, body = _split(message)
-    pull_request = _PULL_REQUEST.search(subject)
     listed: list[list[str]] = []
     for line in body.split("\n"):
         if line.startswith("* ") and read_message(line[2:]):
@@ -93,9 +94,15 @@ def read_squashed(message: str) -> list[Message]:
         elif listed:
             listed[-1].append(line)
     found = [each for lines in listed if (each := read_message("\n".join(lines)))]
-    if pull_request is None:
-        return found
-    return [replace(each, pull_request=int(pull_request[1])) for each in found]
+    pull_request = find_pull_request(subject)
+    return [replace(each, pull_request=pull_request or each.pull_request) for each in found]
+
+
+def find_pull_request(message: str) -> int:
+    """The pull request that the subject says was merged; 0 where it says of none."""
+    subject, _ = _split(message)
+    found = _MERGED.match(subject) or _PULL_REQUEST.search(subject)
+    return int(found[1]) if found else 0
 
 
 def find_reverted(message: str) -> Reverted | None:

@@ -9,10 +9,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from releasekit.errors import PlanError
-from releasekit.git.versions import find_first_commits, find_versions
-from releasekit.problems import Problem
-from releasekit.versioning.history import read_changed_files
+from releasekit.git.versions import find_first_commits, find_versions_at
+from releasekit.versioning.history import make_shallow_error, read_changes
 from releasekit.versioning.messages import find_base
 from releasekit.versioning.numbering import numbering_of
 from releasekit.versioning.tag_forms import (
@@ -23,43 +21,88 @@ from releasekit.versioning.tag_forms import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Collection,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
     from pathlib import Path
 
     from releasekit.git.commits import Commits
     from releasekit.git.versions import VersionAt
     from releasekit.model import Package, PackageId
     from releasekit.versioning.history import Line
+    from releasekit.versioning.order import VersionKey
     from releasekit.versioning.owners import Owners
 
     # Of packages without a tag, those whose version is on its registry, or may be there.
     FindPublished = Callable[[Sequence[Package]], Awaitable[Collection[PackageId]]]
 
-# So many tags that name no package are compared with the manifests of their commits.
-_MOST_SHARED: Final = 100
+# So many tags that do not name one package alone are compared with the manifests of their commits.
+_MOST_COMPARED: Final = 32
+_COMPLETED: Final = frozenset({"go.mod", "go.sum"})
 _TRAILER: Final = "^ReleaseKit-Base: [0-9a-f]{40}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """`version` is canonical, and empty before the first release. Its changes are those of the
-    first `base` commits of the line; those from `tagged` on were in the released version already.
-    `commit` is the one that `base` begins behind, empty for the whole history. `taken` are all
-    versions that have a tag, each with its commit. A `guessed` one has no tag.
+    first `base` commits of the line; those from `tagged` on were in the released version already,
+    and so was what `beside` has, the commit of a tag on a branch that was merged since. `commit` is
+    the one that `base` begins behind, empty for the whole history. `taken` are all versions that
+    have a tag, each with its commit. A `guessed` one has no tag.
     """
 
     version: str
     base: int
     tagged: int
     commit: str
+    beside: str = ""
     taken: Mapping[str, str] = field(default_factory=dict)
     guessed: bool = False
 
 
 class _Tag(NamedTuple):
+    """Sorts by its version."""
+
+    order: VersionKey
     version: str
     name: str
     commit: str
+    is_stable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Tags:
+    """The highest first: those that name a package `alone`, those that name `several`, and those
+    that name none, by ecosystem.
+    """
+
+    alone: dict[PackageId, list[_Tag]]
+    several: dict[PackageId, list[_Tag]]
+    unnamed: dict[str, list[_Tag]]
+
+    def list_shared(self, package: PackageId) -> list[_Tag]:
+        # Nothing else names a Go module. https://go.dev/ref/mod#vcs-version
+        unnamed = self.unnamed[package.ecosystem] if package.ecosystem != "go" else []
+        several = self.several[package]
+        return sorted([*several, *unnamed], reverse=True) if several else unnamed
+
+    def list_commits(self) -> set[str]:
+        found = (self.alone, self.several, self.unnamed)
+        return {tag.commit for each in found for tags in each.values() for tag in tags}
+
+
+class _Place(NamedTuple):
+    """Of a commit in the history of HEAD: how many of the line are younger, and itself if it is
+    none of the line.
+    """
+
+    younger: int
+    beside: str = ""
 
 
 async def find_releases(
@@ -76,59 +119,29 @@ async def find_releases(
 
     Raises CommandFailed, and PlanError where the history that is here does not reach back.
     """
-    tags = await commits.list_tags()
-    own, shared = _sort_tags(versions, root, tags, templates)
-    below = await _find_positions(
-        {tag.commit for found in (own, shared) for each in found.values() for tag in each},
-        commits,
-        line,
-    )
-    last: dict[Package, _Tag] = {}
-    for package in versions:
-        numbering = numbering_of(package.id.ecosystem)
-        for found in (own, shared):
-            found[package] = sorted(
-                found[package], key=lambda tag: (numbering.order(tag.version), tag), reverse=True
-            )
-        stable = (
-            tag
-            for tag in own[package]
-            if tag.commit in below and not numbering.is_prerelease(tag.version)
-        )
+    tags = _sort_tags(versions, root, await commits.list_tags(), templates)
+    places = await _find_places(tags.list_commits(), commits, line)
+    last: dict[PackageId, _Tag] = {}
+    for package, found in tags.alone.items():
+        stable = (tag for tag in found if tag.is_stable and tag.commit in places)
         if (tag := next(stable, None)) is not None:
             last[package] = tag
-    unsure = {
-        package: [
-            tag
-            for tag in shared[package]
-            if tag.commit in below
-            and not numbering_of(package.id.ecosystem).is_prerelease(tag.version)
-        ]
-        for package in versions
-        if package not in last
-    }
-    last |= await _find_shared(unsure, versions, commits)
-    untagged = [package for package in versions if package not in last]
-    if untagged and await commits.is_shallow():
-        raise PlanError(
-            f"the clone is shallow, and without its history nobody knows what has changed since "
-            f"the last release of {untagged[0].id}",
-            hint="Fetch all of it: `fetch-depth: 0` below `with` of actions/checkout, or "
-            "`git fetch --unshallow --tags`.",
-            problem=Problem.SHALLOW_HISTORY,
-        )
-    bases = await _find_bases(last, own, below, commits, line, owners)
+    last |= await _find_agreeing(versions, last, tags, places, commits)
+    untagged = [package for package in versions if package.id not in last]
+    if untagged and line.is_shallow:
+        raise make_shallow_error()
+    bases = await _find_bases(last, tags, places, commits, line, owners)
     releases = {}
     for package, tag in last.items():
-        tagged = below[tag.commit]
-        base = max(bases.get(package.id, tagged), tagged)
-        known = own[package] if tag in own[package] else shared[package]
-        releases[package.id] = Release(
+        place = places[tag.commit]
+        base = bases.get(package, place.younger)
+        releases[package] = Release(
             version=tag.version,
             base=base,
-            tagged=tagged,
+            tagged=place.younger,
             commit=line.commits[base] if base < len(line.commits) else "",
-            taken={each.version: each.commit for each in known},
+            beside=place.beside,
+            taken=_list_taken(tag, tags.alone[package], tags.list_shared(package), places),
         )
     return releases | await _guess(untagged, versions, commits, line, find_published)
 
@@ -138,60 +151,61 @@ def _sort_tags(
     root: Path,
     tags: Mapping[str, str],
     templates: Mapping[PackageId, str],
-) -> tuple[dict[Package, list[_Tag]], dict[Package, list[_Tag]]]:
-    """Those of versions of each package that name it alone, and those that name several or none."""
-    prefixes: dict[tuple[str, str], set[Package]] = defaultdict(set)
-    own: dict[Package, list[_Tag]] = {}
-    shared: dict[Package, list[_Tag]] = {}
+) -> _Tags:
+    found = _Tags({}, {}, {})
+    holders: defaultdict[str, defaultdict[str, set[PackageId]]]
+    holders = defaultdict(lambda: defaultdict(set))  # by what stands before and behind a version
+    for prefix in SHARED_TAGS:
+        holders[prefix][""] = set()
     for package in packages:
-        own[package], shared[package] = [], []
+        found.alone[package.id], found.several[package.id] = [], []
+        found.unnamed[package.id.ecosystem] = []
         prefix, _, suffix = templates.get(package.id, "\0").partition("\0")
         names = [(f"{name}{joint}", "") for name in list_names(package, root) for joint in OWN_TAGS]
         if package.id.ecosystem == "go":
-            # What the go command reads, and nothing else. https://go.dev/ref/mod#vcs-version
             place = package.directory.relative_to(root).as_posix()
             names = [("v" if place == "." else f"{place}/v", "")]
         elif prefix or suffix:
             names.append((prefix, suffix))
-        for name in names:
-            prefixes[name].add(package)
-    everybody = set(own)
-    beginnings = {prefix for prefix, _ in prefixes}
-    suffixes = {suffix for _, suffix in prefixes}
-    for tag, commit in tags.items():
-        for at in (found.start() for found in re.finditer(r"[0-9]", tag)):
-            prefix = tag[:at]
-            if prefix not in beginnings and prefix not in SHARED_TAGS:
-                continue
-            for suffix in suffixes:
-                if not tag.endswith(suffix):
-                    continue
-                holders = prefixes.get((prefix, suffix), set())
-                if not suffix and prefix in SHARED_TAGS:
-                    go = {each for each in holders if each.id.ecosystem == "go"}
-                    _add(own, go, tag[at:], tag, commit)
-                    _add(shared, everybody - go, tag[at:], tag, commit)
-                    continue
-                version = tag[at : len(tag) - len(suffix)]
-                places = {holder.directory for holder in holders}
-                _add(own if len(places) == 1 else shared, holders, version, tag, commit)
-    return own, shared
+        for prefix, suffix in names:
+            holders[prefix][suffix].add(package.id)
+    for name, commit in tags.items():
+        for digit in re.finditer(r"[0-9]", name):
+            prefix = name[: digit.start()]
+            rest = name[digit.start() :]
+            for suffix, named in holders[prefix].items() if prefix in holders else ():
+                if rest.endswith(suffix):
+                    text = rest.removesuffix(suffix)
+                    is_bare = prefix in SHARED_TAGS and not suffix
+                    _add(found, named, text, name, commit, is_bare=is_bare)
+    for each in (found.alone, found.several, found.unnamed):
+        for listed in each.values():
+            listed.sort(reverse=True)
+    return found
 
 
 def _add(
-    into: Mapping[Package, list[_Tag]],
-    packages: Iterable[Package],
-    text: str,
-    tag: str,
-    commit: str,
+    found: _Tags, named: Collection[PackageId], text: str, name: str, commit: str, *, is_bare: bool
 ) -> None:
-    spelled: dict[str, str] = {}
-    for package in packages:
-        ecosystem = package.id.ecosystem
-        if ecosystem not in spelled:
-            spelled[ecosystem] = canonical(ecosystem, text)
-        if version := spelled[ecosystem]:
-            into[package].append(_Tag(version, tag, commit))
+    """`is_bare` is a tag without any name: what its packages are called decides nothing."""
+    read = {ecosystem: _read_tag(ecosystem, text, name, commit) for ecosystem in found.unnamed}
+    for ecosystem, tag in read.items():
+        if tag is not None and is_bare:
+            found.unnamed[ecosystem].append(tag)
+    for package in named:
+        tag = read[package.ecosystem]
+        if tag is not None and package.ecosystem == "go":
+            found.alone[package].append(tag)
+        elif tag is not None and not is_bare:
+            (found.alone if len(named) == 1 else found.several)[package].append(tag)
+
+
+def _read_tag(ecosystem: str, text: str, name: str, commit: str) -> _Tag | None:
+    if not (version := canonical(ecosystem, text)):
+        return None
+    numbering = numbering_of(ecosystem)
+    is_stable = not numbering.is_prerelease(version)
+    return _Tag(numbering.order(version), version, name, commit, is_stable)
 
 
 def canonical(ecosystem: str, text: str) -> str:
@@ -204,74 +218,99 @@ def canonical(ecosystem: str, text: str) -> str:
         return ""
 
 
-async def _find_positions(wanted: Collection[str], commits: Commits, line: Line) -> dict[str, int]:
-    """For each of these commits that HEAD has, or whose first parent it has, how many commits of
-    the line are younger.
-    """
-    found = {each: line.indexes[each] for each in wanted if each in line.indexes}
+async def _find_places(wanted: Collection[str], commits: Commits, line: Line) -> dict[str, _Place]:
+    """Of these commits that HEAD has, or that publishing has made on one of them."""
+    found = {each: _Place(line.indexes[each]) for each in wanted if each in line.indexes}
     others = sorted(set(wanted) - found.keys())
     if not others:
         return found
-    told = await commits.run_git(
-        "log",
-        "--no-walk",
-        "--format=%H %P",
-        "--stdin",
-        stdin="".join(f"{each}\n" for each in others),
-    )
-    parents = {row[0]: row[1:2] for row in map(str.split, told.splitlines()) if row}
-    reachable = frozenset((await commits.run_git("rev-list", "HEAD")).split())
+    parents = await commits.list_parents("--topo-order", "HEAD", "--")
+    # The newest commit of the line that each leads to.
+    indexes: dict[str, int] = {}
+    for commit, above in reversed(parents.items()):
+        reached = [indexes[each] for each in above if each in indexes]
+        indexes[commit] = line.indexes.get(commit, min(reached, default=len(line.commits)))
+    # Publishing makes the tag of a Go module on a commit of its own, which completes these files.
+    aside = await read_changes(commits, [each for each in others if each not in parents])
+    completed = {
+        each.commit: each.parents[0]
+        for each in aside
+        if each.parents
+        and each.files
+        and {path.rpartition("/")[2] for path in each.files} <= _COMPLETED
+    }
     for each in others:
-        # Go's tags, and others that are made after a release, may be on a commit beside the line.
-        at = each if each in reachable else next(iter(parents.get(each, ())), "")
-        if at in line.indexes:
-            found[each] = line.indexes[at]
-        elif at in reachable:
-            count = await commits.run_git(
-                "rev-list", "--count", "--first-parent", "HEAD", f"^{at}", "--"
-            )
-            found[each] = int(count)
+        at = completed.get(each, each)
+        if at in indexes:
+            found[each] = _Place(indexes[at], "" if at in line.indexes else at)
     return found
 
 
-async def _find_shared(
-    unsure: Mapping[Package, Sequence[_Tag]],
+async def _find_agreeing(
     versions: Mapping[Package, VersionAt],
+    last: Mapping[PackageId, _Tag],
+    tags: _Tags,
+    places: Mapping[str, _Place],
     commits: Commits,
-) -> dict[Package, _Tag]:
-    """The highest tag of each package at whose commit its manifests had that version."""
-    found: dict[Package, _Tag] = {}
-    for at in range(_MOST_SHARED):
-        asked = {
-            package: tags[at]
-            for package, tags in unsure.items()
-            if package not in found and at < len(tags)
-        }
-        if not asked:
-            break
-        had = await find_versions(
-            {package: (versions[package], tag.commit) for package, tag in asked.items()}, commits
+) -> dict[PackageId, _Tag]:
+    """Of tags that may be of others, the highest of each package at whose commit its manifests had
+    that version, if it is higher than its `last` one.
+    """
+    unsure: dict[Package, list[_Tag]] = {}
+    for package in versions:
+        own, listed = last.get(package.id), unsure.setdefault(package, [])
+        for tag in tags.list_shared(package.id):
+            if len(listed) == _MOST_COMPARED or (own is not None and tag.order <= own.order):
+                break
+            if tag.is_stable and tag.commit in places:
+                listed.append(tag)
+    found: dict[PackageId, _Tag] = {}
+    # Nearly always it is the first one.
+    for asked in (slice(1), slice(1, None)):
+        pairs = [
+            (package, tag)
+            for package, listed in unsure.items()
+            if package.id not in found
+            for tag in listed[asked]
+        ]
+        had = await find_versions_at(
+            [(package, versions[package], tag.commit) for package, tag in pairs], commits
         )
         # Of what tells no version, as one that comes from the tag, it is enough to be there.
         silent = {
-            package: commits.name_object(tag.commit, package.manifest)
-            for package, tag in asked.items()
-            if not had[package.id]
+            (package.id, tag): commits.name_object(tag.commit, package.manifest)
+            for package, tag in pairs
+            if not had[package.id, tag.commit] and package.id not in last
         }
         there = await commits.read_blobs(silent.values())
-        found |= {
-            package: tag
-            for package, tag in asked.items()
-            if canonical(package.id.ecosystem, had[package.id]) == tag.version
-            or (package in silent and there[silent[package]] is not None)
-        }
+        for package, tag in pairs:
+            said = canonical(package.id.ecosystem, had[package.id, tag.commit])
+            is_same = said and numbering_of(package.id.ecosystem).order(said) == tag.order
+            if is_same or there.get(silent.get((package.id, tag), "")) is not None:
+                found.setdefault(package.id, tag)
     return found
 
 
+def _list_taken(
+    last: _Tag, alone: Sequence[_Tag], shared: Iterable[_Tag], places: Mapping[str, _Place]
+) -> dict[str, str]:
+    """Of those that may be of others, the higher ones that no manifest in the history of HEAD could
+    speak for: lower versions are never decided.
+    """
+    known = [*alone, last]
+    if last not in alone:
+        for tag in shared:
+            if tag.order <= last.order:
+                break
+            if tag.commit not in places or not tag.is_stable:
+                known.append(tag)
+    return {tag.version: tag.commit for tag in known}
+
+
 async def _find_bases(
-    last: Mapping[Package, _Tag],
-    own: Mapping[Package, Sequence[_Tag]],
-    below: Mapping[str, int],
+    last: Mapping[PackageId, _Tag],
+    tags: _Tags,
+    places: Mapping[str, _Place],
     commits: Commits,
     line: Line,
     owners: Owners,
@@ -289,30 +328,39 @@ async def _find_bases(
     }
     if not any(bases.values()):
         return {}
-    # Each commit of the line that has one, or merges one.
+    # Each commit of the line that has one, or merges one. What a shallow clone lacks may be a base.
+    lacking = len(line.commits) if line.is_shallow else 0
     writing: dict[int, int] = {}
     for index, commit in enumerate(line.commits):
         for each in (commit, *line.parents[commit][1:2]):
-            base = line.indexes.get(bases.get(each, ""), -1)
+            base = line.indexes.get(bases[each], lacking) if bases.get(each) else 0
             if base > index:
                 writing.setdefault(index, base)
-    files = await read_changed_files(commits, [line.commits[index] for index in writing])
     written: dict[PackageId, list[int]] = defaultdict(list)
-    for index in sorted(writing):
-        for path in files.get(line.commits[index], ()):
-            for owner in owners.find_owners(path):
-                if index not in written[owner][-1:]:
-                    written[owner].append(index)
+    changes = await read_changes(commits, [line.commits[index] for index in sorted(writing)])
+    for change in changes:
+        for owner in {owner for path in change.files for owner in owners.find_owners(path)}:
+            written[owner].append(line.indexes[change.commit])
     found = {}
     for package, tag in last.items():
-        tagged = below[tag.commit]
+        tagged = places[tag.commit].younger
+        wrote = next((each for each in written[package] if tagged <= each), None)
+        if wrote is None:
+            continue
+        # What the release before it had is no change of this one, whatever a message says.
         earlier = min(
-            (below[each.commit] for each in own[package] if below.get(each.commit, -1) > tagged),
+            (
+                places[each.commit].younger
+                for each in [*tags.alone[package], *tags.list_shared(package)]
+                if each.is_stable and each.commit in places
+                if each.order < tag.order and places[each.commit].younger > tagged
+            ),
             default=len(line.commits),
         )
-        wrote = next((each for each in written[package.id] if tagged <= each < earlier), None)
-        if wrote is not None:
-            found[package.id] = writing[wrote]
+        if wrote < earlier:
+            found[package] = min(writing[wrote], earlier)
+            if found[package] == len(line.commits):
+                raise make_shallow_error()
     return found
 
 

@@ -1,0 +1,135 @@
+"""Which tags of a real repository tell what was released of a package."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from versioning.repositories import Repository, standing
+
+if TYPE_CHECKING:
+    from releasekit.model import Package
+
+
+def test_the_higher_of_a_tag_of_its_own_and_a_shared_one_was_released(two: Repository) -> None:
+    """As where packages went over to one version for all."""
+    two.commit("Bump", two.write("packages/core", "acme-core", "2.0.0"))
+    two.git("tag", "v2.0.0")
+    collected = two.collect()
+    assert standing(collected, "acme-core").released == "2.0.0"
+    assert "2.0.0" in standing(collected, "acme-core").taken
+    assert standing(collected, "acme-cli").released == "0.4.1"
+
+
+def test_a_tag_that_two_packages_of_one_directory_may_mean_is_compared_with_them(
+    repository: Repository,
+) -> None:
+    files = repository.write("measure", "measure", "0.5.0")
+    crate = repository.packages["measure"]
+    beside = replace(
+        crate,
+        id=replace(crate.id, ecosystem="pypi"),
+        version="2.0.0",
+        manifest=crate.directory / "p.json",
+    )
+    repository.packages["beside"] = beside
+    repository.commit(
+        "feat: start", {**files, "measure/p.json": '{"name": "measure", "version": "2.0.0"}'}
+    )
+    repository.git("tag", "measure-v0.5.0")
+    repository.git("tag", "measure-v2.0.0")
+    released = {str(each.package): each.released for each in repository.collect().standings}
+    assert released == {str(crate.id): "0.5.0", "pypi:measure": "2.0.0"}
+
+
+def test_a_version_is_the_same_however_many_numbers_it_has(repository: Repository) -> None:
+    files = repository.write("a", "a", "1.2")
+    as_python(repository, "a")
+    repository.commit("feat: start", files)
+    repository.git("tag", "v1.2.0")
+    assert standing(repository.collect(), "a").released == "1.2.0"
+
+
+def as_python(repository: Repository, place: str) -> Package:
+    found = repository.packages[place]
+    repository.packages[place] = replace(found, id=replace(found.id, ecosystem="pypi"))
+    return repository.packages[place]
+
+
+def test_tags_on_merged_branches_take_no_process_each(two: Repository) -> None:
+    counts = []
+    for number in range(12):
+        two.git("checkout", "--quiet", "-b", f"release/{number}")
+        two.commit("Bump", two.write("packages/core", "acme-core", f"1.3.{number}"))
+        two.git("tag", f"acme-core-v1.3.{number}")
+        two.git("checkout", "--quiet", "main")
+        two.git(
+            *("-c", "user.name=R", "-c", "user.email=r@example.invalid"),
+            *("merge", "--quiet", "--no-ff", "-m", "chore: back", f"release/{number}"),
+        )
+        if number in {1, 11}:
+            count: Counter[str] = Counter()
+            two.collect(count=count)
+            counts.append(sum(count.values()))
+    assert counts[0] == counts[1]
+
+
+def test_shared_tags_that_nobody_had_take_few_processes(two: Repository) -> None:
+    two.write("packages/new", "acme-new", "1.0.0")
+    counts = []
+    for number in range(20):
+        two.git("tag", f"v3.{number}.0")
+        if number in {1, 19}:
+            count: Counter[str] = Counter()
+            two.collect(count=count)
+            counts.append(sum(count.values()))
+    assert counts[1] <= counts[0] + 6
+
+
+def test_a_trailer_of_anybody_reaches_back_to_the_release_before_at_most(two: Repository) -> None:
+    root = two.git("rev-list", "--max-parents=0", "HEAD").strip()
+    two.commit("feat: one", {"packages/core/a.py": "1"})
+    two.commit("Bump", two.write("packages/core", "acme-core", "1.3.0"))
+    two.git("tag", "acme-core-v1.3.0")
+    two.commit(f"fix: two\n\nReleaseKit-Base: {root}", {"packages/core/b.py": "1"})
+    two.commit("Bump", two.write("packages/core", "acme-core", "1.3.1"))
+    two.git("tag", "acme-core-v1.3.1")
+    assert "feat: one" not in {title for title, _, _ in two.levels().get("acme-core", [])}
+
+
+def test_a_tag_that_leads_to_no_commit_is_none(two: Repository) -> None:
+    two.git("tag", "acme-core-v3.0.0", "HEAD:packages/core/m.json")
+    two.git("tag", "v3.0.0", "HEAD^{tree}")
+    two.git("tag", "--annotate", "--message", "core", "acme-core-v1.4.0", "HEAD")
+    assert standing(two.collect(), "acme-core").released == "1.4.0"
+
+
+def test_the_first_commit_of_another_line_is_none_of_this_one(two: Repository) -> None:
+    """As on a branch for fixes that begins right before the next release."""
+    two.git("checkout", "--quiet", "-b", "release/1.x")
+    two.git("checkout", "--quiet", "main")
+    commit = two.commit("Bump", two.write("packages/core", "acme-core", "1.5.0"))
+    two.git("tag", "acme-core-v1.5.0")
+    two.git("checkout", "--quiet", "release/1.x")
+    two.commit("fix: here", {"packages/core/a.py": "1"})
+    found = standing(two.collect(), "acme-core")
+    assert found.released == "1.2.0"
+    assert found.taken["1.5.0"] == commit
+
+
+def test_what_was_shared_and_then_skipped_is_free_for_the_next_version(
+    repository: Repository,
+) -> None:
+    """The tag of a version that only another package had takes it from nobody else."""
+    files = {**repository.write("a", "a", "1.0.0"), **repository.write("b", "b", "1.0.0")}
+    repository.commit("feat: start", files)
+    repository.git("tag", "v1.0.0")
+    repository.commit("feat: b", repository.write("b", "b", "1.1.0"))
+    repository.git("tag", "v1.1.0")
+    repository.git("checkout", "--quiet", "-b", "next")
+    repository.commit("feat: both")
+    repository.git("tag", "v1.2.0")
+    repository.git("checkout", "--quiet", "main")
+    found = standing(repository.collect(), "a")
+    assert (found.released, set(found.taken)) == ("1.0.0", {"1.0.0", "1.2.0"})
