@@ -51,15 +51,14 @@ class Source:
 class Intent:
     """What one source asks for one package since its last stable release.
 
-    `exact` is a version in place of a level. A `fresh` one came after the last prerelease too; a
-    `late` one was in the released version already, which was decided without it.
+    `exact` is a version in place of a level. A `late` one was in the released version already,
+    which was decided without it.
     """
 
     package: PackageId
     level: Level
     source: Source
     exact: str = ""
-    fresh: bool = True
     late: bool = False
 
 
@@ -69,15 +68,13 @@ class Standing:
 
     `written` is what its manifest says, `released` the highest stable version of this line, empty
     where there was none; the ecosystem's own spelling, without Go's `v`. `taken` are all versions
-    that have a tag anywhere, each with its commit. `label` is the prerelease label of its line,
-    empty on a stable one.
+    that have a tag anywhere, each with its commit.
     """
 
     package: PackageId
     written: str
     released: str
     taken: Mapping[str, str] = field(default_factory=dict)
-    label: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -157,11 +157,11 @@ async def collect_intents(
             statements += _read_unit(unit, owners, options)
     known = _Known.of(statements)
     intents: list[Intent] = []
-    replaced: set[int] = set()
     if options.changes != "commits":
         files = _read_change_files(root / options.directory, root)
         stated = resolve(files, [each.id for each in everything])
         used = await _find_used(stated, releases, commits, root)
+        replaced: set[int] = set()
         for file, entry, package in stated:
             release = releases.get(package)
             if release is None or (package, file.path) in used:
@@ -169,36 +169,27 @@ async def collect_intents(
             spoken = known.find(file.replaces_commit, file.replaces_pull_request)
             replaced.update(map(id, spoken))
             added_by = adding.get((root.relative_to(commits.top) / file.path).as_posix())
-            source = _describe_file(file, added_by, spoken[0].unit if spoken else "")
-            late = added_by is not None and added_by.index >= release.tagged
             intents.append(
                 Intent(
                     package=package,
                     level=entry.level,
-                    source=source,
+                    source=_describe_file(file, added_by, spoken[0].unit if spoken else ""),
                     exact=entry.exact,
-                    late=late,
+                    late=added_by is not None and added_by.index >= release.tagged,
                 )
             )
-    had = _find_had(units, releases)
-    touching: dict[PackageId, list[_Statement]] = defaultdict(list)
-    for statement in statements:
-        if id(statement) not in replaced:
-            done = had.get(statement.source.commit, frozenset())
-            for package in statement.packages & releases.keys() - done:
-                if statement.index < releases[package].base:
-                    touching[package].append(statement)
+        statements = [each for each in statements if id(each) not in replaced]
     unread: dict[int, tuple[_Statement, list[PackageId]]] = {}
-    for package, found in sorted(touching.items()):
-        for statement in _cancel_reverts(found, known, releases[package].tagged):
-            late = statement.index >= releases[package].tagged
-            if statement.level is None:
-                if not late:
-                    unread.setdefault(id(statement), (statement, []))[1].append(package)
-                continue
-            intents.append(
-                Intent(package=package, level=statement.level, source=statement.source, late=late)
-            )
+    for package, found in sorted(_sort_by_package(statements, units, releases).items()):
+        tagged = releases[package].tagged
+        for each in _cancel_reverts(found, known, tagged):
+            late = each.index >= tagged
+            if each.level is not None:
+                intents.append(
+                    Intent(package=package, level=each.level, source=each.source, late=late)
+                )
+            elif not late:
+                unread.setdefault(id(each), (each, []))[1].append(package)
     silent = sorted(unread.values(), key=lambda each: each[0].index)
     return Collected(
         standings=tuple(_make_standing(each, releases[each.id]) for each in versions),
@@ -209,6 +200,20 @@ async def collect_intents(
             for it, packages in silent
         ),
     )
+
+
+def _sort_by_package(
+    statements: Iterable[_Statement], units: Iterable[Unit], releases: Mapping[PackageId, Release]
+) -> dict[PackageId, list[_Statement]]:
+    """Those that each package was not released with, in their order."""
+    had = _find_had(units, releases)
+    found: dict[PackageId, list[_Statement]] = defaultdict(list)
+    for statement in statements:
+        done = had.get(statement.source.commit, frozenset())
+        for package in statement.packages & releases.keys() - done:
+            if statement.index < releases[package].base:
+                found[package].append(statement)
+    return found
 
 
 def _make_standing(package: Package, release: Release) -> Standing:
