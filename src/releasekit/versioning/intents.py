@@ -210,7 +210,7 @@ def _sort_by_package(
     found: dict[PackageId, list[_Statement]] = defaultdict(list)
     for statement in statements:
         done = had.get(statement.source.commit, frozenset())
-        for package in statement.packages & releases.keys() - done:
+        for package in (statement.packages & releases.keys()) - done:
             if statement.index < releases[package].base:
                 found[package].append(statement)
     return found
