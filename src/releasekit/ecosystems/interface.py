@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from releasekit.provenance.job import Job
     from releasekit.scheduler.retries import WaitBudget
     from releasekit.state.run_logs import Logs
+    from releasekit.versioning.edits import Edits
 
     # The files of a package, or why there are none.
     Built = tuple[Artifact, ...] | BuildFailed
@@ -331,6 +332,17 @@ class Target:
     def shared_versions(self) -> Iterable[VersionGroup]:
         """The packages whose version stands in one place."""
         return ()
+
+    def edit_versions(
+        self, _versions: Mapping[str, str], _edits: Edits, /, *, raise_ranges: bool
+    ) -> None:
+        """Write the next versions of packages, by canonical name, and bring along what stands here:
+        requirements on these packages that exclude them, and lock files.
+
+        With `raise_ranges`, requirements of packages that get a version themselves begin at the new
+        one. What excludes the version that stands here means another one, and stays. Raises
+        PlanError for what cannot be written exactly, with the file, the place and what to do.
+        """
 
     def version_at(self, _package: Package, _read: Read, /) -> str:
         """The version that its manifests said at another time; empty where they did not say."""
