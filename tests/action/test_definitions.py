@@ -136,7 +136,7 @@ def test_scripts_hold_no_expressions_and_the_last_one_execs() -> None:
 
 def test_outputs_of_the_action_are_the_ones_that_are_set() -> None:
     said = {*outputs(partial_report()), *plan_outputs(mixed_plan()), "plan-file", "results-file"}
-    said |= versions_outputs(VersionsView(Decision(), {}), PROJECT).keys()
+    said |= versions_outputs(VersionsView(Decision(), {}), {}, PROJECT).keys()
     assert set(ACTION["outputs"]) == said
     for name, entry in ACTION["outputs"].items():
         assert entry["value"] == f"${{{{ steps.run.outputs.{name} }}}}"

@@ -101,6 +101,28 @@ def test_recovery_killed_too_is_made_good_by_the_start_after(tmp_path: Path) -> 
         assert list(chain.from_iterable(pool.map(broken, range(DOUBLE_KILLS)))) == []
 
 
+def test_versions_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    whole = fresh(tmp_path, "whole")
+    calls = changing_calls(whole, "version")
+    old, new = workspace.MANIFESTS, workspace.tree(whole)
+    assert new.keys() == {"a.toml", "packages/b.toml", "packages/NEWS"}
+
+    def find_left(numbered: tuple[int, strace.Call]) -> str:
+        number, call = numbered
+        directory = fresh(tmp_path, f"{number:05}")
+        said = strace.kill_before(call, directory, "version")
+        workspace.start_again(directory)
+        found = workspace.tree(directory)
+        shutil.rmtree(directory)
+        if found == old:
+            return "kept and lost" if said is None or "kept" in said else "old"
+        written = {name: facts[:2] for name, facts in found.items()}  # whenever it was
+        return "new" if written == {name: facts[:2] for name, facts in new.items()} else f"{call}"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        assert set(pool.map(find_left, enumerate(calls[::STEP]))) == {"old", "new"}
+
+
 def test_a_journal_is_shortened_whole_or_not_at_all(tmp_path: Path) -> None:
     """R32, R40"""
     template = workspace.with_long_journal(tmp_path / "template")

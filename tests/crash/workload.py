@@ -1,6 +1,6 @@
 """A release in miniature over the real code, made to be killed.
 
-    python -ISB workload.py SOURCE release|recover|shorten DIRECTORY
+    python -ISB workload.py SOURCE release|recover|shorten|version DIRECTORY
 
 It says on its output what it may rely on from then on: what `tests/crash` holds it to.
 """
@@ -84,6 +84,19 @@ def recover(root: Path) -> None:
         Journal.open(state, run_id="next").close()
 
 
+def version(root: Path) -> None:
+    """Write versions: files are edited, one is new, and one goes."""
+    state = root / ".releasekit"
+    edits = {**manifests(root), root / "packages/NEWS": b"new\n", root / "packages/same.toml": None}
+    with (
+        locks.acquire(state, [ECOSYSTEM]),
+        pins.EphemeralPin(state, edits, ecosystem=pins.VERSIONS, root=root) as pin,
+    ):
+        _say("written")
+        pin.keep()
+        _say("kept")
+
+
 def shorten(root: Path) -> None:
     """A start that finds its journal long."""
     Journal.compact_above = 0
@@ -102,5 +115,7 @@ if __name__ == "__main__":
         asyncio.run(release(directory))
     elif command == "shorten":
         shorten(directory)
+    elif command == "version":
+        version(directory)
     else:
         recover(directory)

@@ -19,10 +19,15 @@ from releasekit.cli.result_files import (
     forget_results,
     page_of,
     refuse_tracked_results,
-    say,
     tell,
 )
-from releasekit.cli.session import find_seal, prepare, refuse_elsewhere
+from releasekit.cli.session import (
+    find_seal,
+    prepare,
+    refuse_elsewhere,
+    restore_manifests,
+    say,
+)
 from releasekit.config.inputs import STATE_KEY
 from releasekit.errors import INTERRUPTED
 from releasekit.http.traffic import collect
@@ -35,7 +40,7 @@ from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
 from releasekit.report.text import few
 from releasekit.scheduler.controls import keys_are_read
-from releasekit.state import doctor, locks, pins, run_logs
+from releasekit.state import doctor, locks, run_logs
 from releasekit.state.directory import refuse_links
 from releasekit.state.journal import Journal
 from releasekit.state.quarantine import quarantine
@@ -75,10 +80,7 @@ async def run(config: Config, session: Session) -> int:
             held = await group.enter(locks.acquire(config.state_directory, ecosystems))
             forget_results(config.state_directory, config.results_file)
             seal = find_seal(session, make=True) or Seal.for_one_run()
-            for path in pins.recover(
-                config.state_directory, ecosystems, root=config.root, seal=seal
-            ):
-                say(f"restored {path}, which a killed run had left pinned", session)
+            restore_manifests(config, seal, session)
             run_logs.remove_old(config.state_directory)
             # Beside the loop: what somebody else put there may be long.
             journal = await uncancellable(

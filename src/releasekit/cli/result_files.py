@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit import report
 from releasekit.approval.workflow_run import WorkflowRun
-from releasekit.cli.session import refuse_tracked
+from releasekit.cli.session import refuse_tracked, say
 from releasekit.errors import ConfigError, PathError
 from releasekit.host import durable
 from releasekit.host.files import read_file
@@ -16,7 +16,6 @@ from releasekit.host.output_path import describe_obstacle, require_free
 from releasekit.http.client import http_client
 from releasekit.problems import Problem
 from releasekit.report.results import MAX_BYTES
-from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,11 +137,6 @@ def tell(made: Report, config: Config, session: Session) -> None:
         for level, notes in report.notices(made):
             actions.annotate(level, notes)
     say(write_page(made, path), session)
-
-
-def say(line: str, session: Session) -> None:
-    if line:
-        print(log_line(line), file=session.out)
 
 
 def write(path: Path, text: str) -> None:

@@ -38,11 +38,11 @@ from releasekit.report.marks import symbols_for
 from releasekit.report.redacted import Redacted
 from releasekit.report.screen import has_screen
 from releasekit.scheduler.retries import WaitBudget
-from releasekit.state import run_logs
+from releasekit.state import pins, run_logs
 from releasekit.state.run_logs import Logs
 from releasekit.state.seals import seal_for
 from releasekit.text.commands import spell
-from releasekit.text.escape import clip
+from releasekit.text.escape import clip, log_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
@@ -258,6 +258,18 @@ def find_seal(session: Session, *, make: bool) -> Seal | None:
     given = session.credentials.get(STATE_KEY.variable)
     environment = session.credentials.environment
     return seal_for(given.reveal() if given else "", environment, make=make)
+
+
+def say(line: str, session: Session) -> None:
+    if line:
+        print(log_line(line), file=session.out)
+
+
+def restore_manifests(config: Config, seal: Seal, session: Session) -> None:
+    """Give back what a killed run left pinned or half written; its locks are held."""
+    ecosystems = config.package_filter.ecosystems
+    for path in pins.recover(config.state_directory, ecosystems, root=config.root, seal=seal):
+        say(f"restored {path}, which a killed run had left changed", session)
 
 
 async def refuse_tracked(path: Path | None, label: str, config: Config, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""The command version: which versions the changes since the last release ask for, and why."""
+"""The command version: the versions that the changes since the last release ask for, and why."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group, gather_all
 from releasekit.announce.tag_names import tag_name
+from releasekit.cli.edit_versions import Decided, edit, write
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.notes import find_package
 from releasekit.cli.session import (
+    find_seal,
     name_bad_paths,
     open_ecosystems,
     open_workspace,
     refuse_elsewhere,
+    restore_manifests,
 )
 from releasekit.config.package_filter import matches, with_extra
 from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
@@ -42,6 +45,9 @@ from releasekit.report.versions import (
     versions_summary,
     versions_table,
 )
+from releasekit.state import locks
+from releasekit.state.directory import refuse_links
+from releasekit.state.seals import Seal
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
 from releasekit.versioning.decide import decide
@@ -67,32 +73,43 @@ _TITLE_CHARS: Final = 100
 
 
 async def run(config: Config, session: Session) -> int:
-    """Show what `version` is going to write; changes nothing."""
-    if not (config.dry_run or config.check):
-        raise ConfigError(
-            "version cannot write versions yet; it shows which ones the changes ask for",
-            hint="Give `--dry-run` (`dry-run: true`), or `--check` to exit with 1 where there is "
-            "one to write. `releasekit --version` tells the version of ReleaseKit.",
-            problem=Problem.COMMAND_LINE,
-        )
+    """Write the next versions; with `dry_run` or `check`, only show them."""
+    writes = not (config.dry_run or config.check)
     await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     session.actions.watch_files()  # build backends may have to tell versions
     with Interruption("cancelled"):
         async with Group() as group:
-            view = await _decide(group, config, session)
+            seal = await _take_turn(group, config, session) if writes else None
+            decided = await _decide(group, config, session)
+            view = decided.view
+            edited = await asyncio.to_thread(edit, decided, decided.targets)
+            if seal and edited.changes and not view.is_refused:
+                await write(decided, edited, seal)
     session.actions.restore_files(for_good=True)
-    for name, value in versions_outputs(view, config.root).items():
+    changes = edited.names(config.root)
+    for name, value in versions_outputs(view, changes, config.root).items():
         session.actions.output(name, value)
     if config.summary:
         session.actions.summary(versions_summary(view))
     if config.annotations:
         session.actions.annotate("warning", warning_annotations(view.warned))
-    print(versions_table(view, verbose=config.verbose), file=session.out, flush=True)
+    table = versions_table(view, changes, verbose=config.verbose)
+    print(table, file=session.out, flush=True)
     refuse_warned(view.warned)
-    return 1 if config.check and view.to_write else 0
+    return 1 if config.check and changes else 0
 
 
-async def _decide(group: Group, config: Config, session: Session) -> VersionsView:
+async def _take_turn(group: Group, config: Config, session: Session) -> Seal:
+    """Raises LockHeld while another run works in this checkout."""
+    await asyncio.to_thread(refuse_links, config.state_directory)
+    ecosystems = config.package_filter.ecosystems
+    await group.enter(locks.acquire(config.state_directory, ecosystems))
+    seal = find_seal(session, make=True) or Seal.for_one_run()
+    restore_manifests(config, seal, session)
+    return seal
+
+
+async def _decide(group: Group, config: Config, session: Session) -> Decided:
     """Raises PlanError with all troubles at once."""
     top = repository_of(config.root)
     if top is None:
@@ -107,11 +124,8 @@ async def _decide(group: Group, config: Config, session: Session) -> VersionsVie
     packages = collect_packages(targets, config.root, config.package_filter)
     with_extra(packages, config.extra_edges, targets)  # refuses names that nobody has
 
-    def takes_version(package: Package) -> bool:
-        is_ours = config.package_filter.has_package(package.id)
-        return is_ours and targets[package.id.ecosystem].takes_version(package)
-
-    versioned = [each for each in packages if takes_version(each)]
+    public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
+    versioned = [each for each in public if config.package_filter.has_package(each.id)]
     packs = await _find_packs(targets, versioned, config.root, services.processes)
     # No manifest and no path can hold a NUL.
     templates = {
@@ -157,7 +171,10 @@ async def _decide(group: Group, config: Config, session: Session) -> VersionsVie
         (found[package], config.levels.apply([warning]))
         for package, warning in find_warnings(collected.unread)
     ]
-    return VersionsView(replace(decision, left_alone=left_alone), found, warned)
+    view = VersionsView(replace(decision, left_alone=left_alone), found, warned)
+    names = {each.id for each in public}
+    files = {path: packages & names for path, packages in collected.files.items()}
+    return Decided(config, discoveries, targets, services.processes, files, view)
 
 
 async def _find_packs(

@@ -115,6 +115,20 @@ class VersionOptions(OptionTable):
             "excludes the new version (`needed`), all (`always`), or none (`never`)."
         ),
     ] = "needed"
+    ranges: Annotated[
+        Literal["raise", "keep"],
+        Option(
+            "Requirements on a package that gets a new version, in packages that get one too: "
+            "`raise` makes them begin at it, `keep` changes them only where they exclude it."
+        ),
+    ] = "raise"
+    changelog: Annotated[
+        Literal["package", "root", "none"],
+        Option(
+            "Where the changes of a version are listed: in the `CHANGELOG.md` of its package, in "
+            "one at the root, or nowhere."
+        ),
+    ] = "package"
     groups: Annotated[
         Mapping[str, Group],
         Option(

@@ -334,15 +334,22 @@ class Target:
         return ()
 
     def edit_versions(
-        self, _versions: Mapping[str, str], _edits: Edits, /, *, raise_ranges: bool
-    ) -> None:
+        self,
+        _versions: Mapping[str, str],
+        _edits: Edits,
+        /,
+        *,
+        raise_ranges: bool,  # noqa: ARG002
+    ) -> Collection[str]:
         """Write the next versions of packages, by canonical name, and bring along what stands here:
-        requirements on these packages that exclude them, and lock files.
+        requirements on these packages that exclude them, and lock files. Returns the packages whose
+        version is in no file, as their tag says it.
 
         With `raise_ranges`, requirements of packages that get a version themselves begin at the new
         one. What excludes the version that stands here means another one, and stays. Raises
         PlanError for what cannot be written exactly, with the file, the place and what to do.
         """
+        return ()
 
     def version_at(self, _package: Package, _read: Read, /) -> str:
         """The version that its manifests said at another time; empty where they did not say."""

@@ -18,7 +18,7 @@ from releasekit.report.summary.markdown import (
     table,
     warning_section,
 )
-from releasekit.report.text import columns, packages
+from releasekit.report.text import columns, few, packages
 from releasekit.text.escape import clip, code, log_line, markdown, visible
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId, PackageWarning
 
 _CHARS: Final = 200
+_MOST_FILES: Final = 20
 # Rows of the summary, and reasons of each; fewer until it fits.
 _SIZES: Final = ((2_000, 20), (500, 5), (50, 1))
 _BUDGET_CHARS: Final = 450_000
@@ -60,6 +61,11 @@ class VersionsView:
             for bump in self.decision.bumps
             if self.spell(bump.package, bump.new) != self.packages[bump.package].version
         ]
+
+    @property
+    def is_refused(self) -> bool:
+        """By a warning that is to be taken for an error."""
+        return any(each.error for _, warnings in self.warned for each in warnings)
 
     @property
     def headline(self) -> str:
@@ -147,8 +153,12 @@ def _find_level(old: str, new: str) -> Level:
     return next(differing, Level.NONE)
 
 
-def versions_table(view: VersionsView, *, verbose: bool = False) -> str:
-    """One line for each package and reason; `verbose` adds what was left alone, and why."""
+def versions_table(
+    view: VersionsView, changes: Mapping[str, bool], *, verbose: bool = False
+) -> str:
+    """One line for each package and reason; `changes` are files, and whether they stay. `verbose`
+    adds what was left alone, and why.
+    """
     rows = []
     for bump in view.decision.bumps:
         head = (view.name(bump.package), view.change(bump))
@@ -165,6 +175,7 @@ def versions_table(view: VersionsView, *, verbose: bool = False) -> str:
             *(*lines, *([""] if lines else [])),
             *warning_table(view.warned),
             log_line(view.headline),
+            *([log_line(_list_files(changes))] if changes else []),
         ]
     )
 
@@ -198,7 +209,17 @@ def _summary(view: VersionsView, most_rows: int, most_reasons: int) -> str:
     )
 
 
-def versions_outputs(view: VersionsView, root: Path) -> dict[str, str]:
+def _list_files(changes: Mapping[str, bool]) -> str:
+    """Files of one name are counted, as `3 package.json`."""
+    paths = [path for path, stays in changes.items() if stays]
+    many = Counter(path.rpartition("/")[2] for path in paths)
+    told = [f"{count} {name}" for name, count in many.items() if count > 1]
+    told += [path for path in paths if many[path.rpartition("/")[2]] == 1]
+    told += [f"- {path}" for path, stays in changes.items() if not stays]
+    return few(told, _MOST_FILES)
+
+
+def versions_outputs(view: VersionsView, changes: Mapping[str, bool], root: Path) -> dict[str, str]:
     """`bumped` says whether there is something to write. Where very many packages would exceed
     GitHub's limit, the reasons are left out.
     """
@@ -217,7 +238,11 @@ def versions_outputs(view: VersionsView, root: Path) -> dict[str, str]:
     text = _json(rows)
     if len(text) > _BUDGET_CHARS:
         text = _json([{**row, "reasons": []} for row in rows])
-    return {"bumped": "true" if view.to_write else "false", "versions": text}
+    return {
+        "bumped": "true" if view.to_write else "false",
+        "versions": text,
+        "changed-files": _json(list(changes)),
+    }
 
 
 def _json(value: object) -> str:

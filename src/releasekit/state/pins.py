@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from releasekit.state.seals import Seal
 
 State = Literal["original", "pinned", "edited"]
+# Whose backup it is while versions are written, under the locks of all ecosystems.
+VERSIONS: Final = "version"
 _PURPOSE: Final = b"originals of manifests, 1"
 _HINT: Final = "Building with pinned versions keeps the originals there."
 # Of two sets that are pinned at once, the second sees the first.
@@ -50,13 +52,15 @@ _MAX_HEADER_BYTES: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """One manifest as it was. `pinned` is the sha256 (hex) of its pinned bytes."""
+    """One manifest as it was, None where there was none. `pinned` is the sha256 (hex) of its pinned
+    bytes, empty where those are None.
+    """
 
     path: Path
-    data: bytes
+    data: bytes | None
     pinned: str
-    attributes: durable.Attributes
-    times_ns: tuple[int, int]
+    attributes: durable.Attributes | None = None
+    times_ns: tuple[int, int] | None = None
 
 
 class EphemeralPin:
@@ -70,19 +74,21 @@ class EphemeralPin:
     def __init__(
         self,
         state_directory: Path,
-        manifests: Mapping[Path, bytes],
+        manifests: Mapping[Path, bytes | None],
         *,
         ecosystem: str,
         root: Path,
         seal: Seal | None = None,
     ) -> None:
-        """`manifests` maps files inside `root` to their pinned bytes; the lock is held."""
+        """`manifests` maps files inside `root` to their pinned bytes, None for those that go; the
+        lock is held.
+        """
         self._seal = seal
         self._directory = backup_directory(state_directory, ecosystem)
         self._manifests = manifests
         self._root = root.resolve()
         self._originals: tuple[Original, ...] = ()
-        self._pinned: dict[Path, bytes] = {}
+        self._pinned: dict[Path, bytes | None] = {}
         self._backup: Path | None = None
         self._hold: lock_order.Hold | None = None
 
@@ -127,6 +133,12 @@ class EphemeralPin:
             self.close()
             raise
 
+    def keep(self) -> None:
+        """Leave the new bytes where they are, for good."""
+        if self._backup is not None:
+            durable.remove(self._backup)
+            self._backup = None
+
     def close(self) -> None:
         """Idempotent. Raises StateError for manifests that were edited: they stay as they are."""
         try:
@@ -155,12 +167,13 @@ def recover(
     """
     recovered: list[Path] = []
     problems: list[StateError] = []
-    for backup in backups(state_directory, ecosystems):
+    for backup in backups(state_directory, [*ecosystems, VERSIONS]):
         try:
             recovered += give_back(backup, root=root.resolve(), seal=seal)
         except StateError as error:
-            problems.append(error)
-    for ecosystem in ecosystems:
+            if backup.name in durable.names(backup.parent):  # else another run was quicker
+                problems.append(error)
+    for ecosystem in [*ecosystems, VERSIONS]:
         for unfinished in _files(backup_directory(state_directory, ecosystem), ".tmp"):
             durable.remove(unfinished)
     if problems:
@@ -250,6 +263,8 @@ def state_of(original: Original) -> State:
     """What is in the manifest's place now; "edited" covers a file that is gone or elsewhere."""
     try:
         current = _sha256(durable.read_file(original.path, max_bytes=MAX_MANIFEST_BYTES))
+    except FileNotFoundError:
+        current = ""
     except OSError:
         return "edited"
     if current == _sha256(original.data):
@@ -257,12 +272,14 @@ def state_of(original: Original) -> State:
     return "pinned" if current == original.pinned else "edited"
 
 
-def _examine(path: Path, pinned: bytes, root: Path) -> Original:
+def _examine(path: Path, pinned: bytes | None, root: Path) -> Original:
     if not path.is_relative_to(root):
         raise StateError(f"{path}: is outside the workspace {root}, so it cannot be pinned")
     try:
         with durable.reading(path) as file:
             status, data = os.fstat(file.fileno()), file.read(MAX_MANIFEST_BYTES + 1)
+    except FileNotFoundError:
+        return Original(path=path, data=None, pinned=_sha256(pinned))
     except OSError as error:
         raise StateError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > MAX_MANIFEST_BYTES:
@@ -297,9 +314,11 @@ def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal
     rows = [
         {
             "path": original.path.relative_to(root).as_posix(),
-            "data": base64.b64encode(original.data).decode("ascii"),
+            "data": None
+            if original.data is None
+            else base64.b64encode(original.data).decode("ascii"),
             "pinned": original.pinned,
-            "attributes": asdict(original.attributes),
+            "attributes": original.attributes and asdict(original.attributes),
             "times_ns": original.times_ns,
         }
         for original in originals
@@ -338,8 +357,13 @@ def _still_in(backup: Path, root: Path) -> tuple[Original, ...]:
         raise
 
 
-def _put(original: Original, data: bytes, *, times_ns: tuple[int, int] | None = None) -> None:
+def _put(
+    original: Original, data: bytes | None, *, times_ns: tuple[int, int] | None = None
+) -> None:
     try:
+        if data is None:
+            durable.remove(original.path)
+            return
         durable.replace(
             original.path,
             data,
@@ -371,6 +395,8 @@ def _restore(original: Original) -> bool:
 
 
 def _differs(original: Original) -> bool:
+    if original.attributes is None or original.times_ns is None:
+        return False
     status = original.path.lstat()
     mode_and_time = durable.Attributes.from_status(status).mode, status.st_mtime_ns
     return mode_and_time != (original.attributes.mode, original.times_ns[1])
@@ -385,6 +411,8 @@ def _decode(fields: Mapping[str, Any], root: Path) -> Original:
     path = PurePosixPath(fields["path"])
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(f"{path} is outside the workspace")
+    if fields["data"] is None:
+        return Original(path=root / path, data=None, pinned=fields["pinned"])
     accessed, modified = fields["times_ns"]
     return Original(
         path=root / path,
@@ -395,5 +423,5 @@ def _decode(fields: Mapping[str, Any], root: Path) -> Original:
     )
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+def _sha256(data: bytes | None) -> str:
+    return "" if data is None else hashlib.sha256(data).hexdigest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from releasekit.decided import Intent, Level, Reason, Source, Standing
@@ -63,12 +63,15 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """`unread` has the newest first."""
+    """`unread` has the newest first. `files` are the change files, by their paths from the root,
+    each with the packages that have not been released with it.
+    """
 
     standings: tuple[Standing, ...]
     intents: tuple[Intent, ...]
     left_alone: tuple[Reason, ...]
     unread: tuple[Unread, ...]
+    files: Mapping[str, frozenset[PackageId]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,14 +160,21 @@ async def collect_intents(
             statements += _read_unit(unit, owners, options)
     known = _Known.of(statements)
     intents: list[Intent] = []
+    waiting: dict[str, set[PackageId]] = {}
     if options.changes != "commits":
         files = _read_change_files(root / options.directory, root)
         stated = resolve(files, [each.id for each in everything])
         used = await _find_used(stated, releases, commits, root)
         replaced: set[int] = set()
         for file, entry, package in stated:
+            own = waiting.setdefault(file.path, set())
+            if (package, file.path) in used:
+                continue
+            replaces = file.replaces_commit or file.replaces_pull_request
+            if entry.level or entry.exact or replaces:
+                own.add(package)
             release = releases.get(package)
-            if release is None or (package, file.path) in used:
+            if release is None:
                 continue
             spoken = known.find(file.replaces_commit, file.replaces_pull_request)
             replaced.update(map(id, spoken))
@@ -199,6 +209,7 @@ async def collect_intents(
             Unread(commit=it.source.commit, title=it.source.title, packages=tuple(packages))
             for it, packages in silent
         ),
+        files={path: frozenset(packages) for path, packages in waiting.items()},
     )
 
 

@@ -79,7 +79,7 @@ CORE = bump(
 
 def test_each_package_and_reason_has_a_line() -> None:
     web = edge("pypi:acme-web", "pypi:acme-core", "==1.2.0")
-    shown = versions_table(view(CORE, bump("pypi:acme-web", "0.3.0", "0.3.1", needed(web))))
+    shown = versions_table(view(CORE, bump("pypi:acme-web", "0.3.0", "0.3.1", needed(web))), {})
     assert shown == dedent("""\
         acme-core  1.2.0 → 1.3.0  minor  feat: read parquet files (#41)
                                   patch  fix: close the file (#40)
@@ -94,9 +94,9 @@ def test_a_peer_and_a_group_say_so() -> None:
     ui = bump(
         "npm:ui", "2.4.1", "3.0.0", Reason(package=icons.package, level=Level.MAJOR, group=group)
     )
-    assert versions_table(view(icons, ui)).splitlines()[1].endswith("major  fixed group ui")
+    assert versions_table(view(icons, ui), {}).splitlines()[1].endswith("major  fixed group ui")
     peer = edge("npm:theme", "npm:ui", "^2.0.0", kind=DependencyKind.PEER)
-    shown = versions_table(view(icons, ui, bump("npm:theme", "1.0.3", "1.0.4", needed(peer))))
+    shown = versions_table(view(icons, ui, bump("npm:theme", "1.0.3", "1.0.4", needed(peer))), {})
     assert "patch  its peer ^2.0.0 excludes ui 3.0.0" in shown
 
 
@@ -105,7 +105,7 @@ def test_a_place_that_holds_several_versions_is_named() -> None:
     both = (PackageId("cargo", "a"), PackageId("cargo", "b"))
     group = VersionGroup(name=place, packages=both, place=place)
     reason = Reason(package=both[1], level=Level.PATCH, group=group)
-    shown = versions_table(view(bump("cargo:b", "1.0.0", "1.0.1", reason)))
+    shown = versions_table(view(bump("cargo:b", "1.0.0", "1.0.1", reason)), {})
     assert f"patch  one version for 2 packages, in {place}" in shown
 
 
@@ -122,7 +122,7 @@ def test_a_place_that_holds_several_versions_is_named() -> None:
     ],
 )
 def test_a_level_says_what_came_of_it(old: str, new: str, level: Level, words: str) -> None:
-    shown = versions_table(view(bump("pypi:a", old, new, stated("pypi:a", "title", level))))
+    shown = versions_table(view(bump("pypi:a", old, new, stated("pypi:a", "title", level))), {})
     assert shown.startswith(f"a  {old} → {new}  {words}  title")
 
 
@@ -130,7 +130,7 @@ def test_a_level_says_what_came_of_it(old: str, new: str, level: Level, words: s
 def test_a_package_that_follows_another_says_which(carry: Carry, words: str) -> None:
     crate = bump("cargo:m", "0.5.0", "0.6.0", stated("cargo:m", "feat!: x", Level.MAJOR))
     follows = edge("pypi:m", "cargo:m", carry=carry)
-    shown = versions_table(view(crate, bump("pypi:m", "0.5.0", "0.6.0", needed(follows))))
+    shown = versions_table(view(crate, bump("pypi:m", "0.5.0", "0.6.0", needed(follows))), {})
     wheel = shown.splitlines()[1]
     assert wheel.startswith(f"pypi:m   0.5.0 → 0.6.0  {words} ")
     assert wheel.endswith("  follows cargo:m 0.6.0")
@@ -145,36 +145,36 @@ def test_go_writes_a_v_and_imports_another_path() -> None:
         written={sdk: "v1.2.0", kit: "v0.3.0"},
     )
     assert [each.package.name for each in found.to_write] == ["a.b/sdk", "a.b/kit"]
-    first, second, *_ = versions_table(found).splitlines()
+    first, second, *_ = versions_table(found, {}).splitlines()
     assert "v1.2.0 → v2.0.0" in first
     assert second.endswith("patch  imports a.b/sdk/v2")
 
 
 def test_a_dependent_that_would_do_says_what_it_requires() -> None:
     web = edge("pypi:acme-web", "pypi:acme-core", ">=1", admits=True)
-    shown = versions_table(view(CORE, bump("pypi:acme-web", "0.3.0", "0.3.1", needed(web))))
+    shown = versions_table(view(CORE, bump("pypi:acme-web", "0.3.0", "0.3.1", needed(web))), {})
     assert "requires acme-core, now 1.3.0" in shown
 
 
 def test_what_is_written_already_is_not_to_be_written() -> None:
     found = view(CORE, written={"pypi:acme-core": "1.3.0"})
     assert found.to_write == []
-    assert versions_table(found).endswith("1 package to release, 1 of them written already")
-    assert versions_outputs(found, ROOT)["bumped"] == "false"
+    assert versions_table(found, {}).endswith("1 package to release, 1 of them written already")
+    assert versions_outputs(found, {}, ROOT)["bumped"] == "false"
 
 
 def test_what_was_left_alone_is_said_when_asked() -> None:
     why = Reason(package=PackageId("pypi", "acme-core"), rule="docs: typo (#43) asks for nothing")
     found = view(written={"pypi:acme-core": "1.2.0"}, left_alone=(why,))
-    assert versions_table(found) == "No package gets a new version"
-    assert versions_table(found, verbose=True).splitlines()[:2] == [
+    assert versions_table(found, {}) == "No package gets a new version"
+    assert versions_table(found, {}, verbose=True).splitlines()[:2] == [
         "left alone:",
         "acme-core  docs: typo (#43) asks for nothing",
     ]
 
 
 def test_the_steps_that_follow_read_it_as_json() -> None:
-    found = versions_outputs(view(CORE), ROOT)
+    found = versions_outputs(view(CORE), {}, ROOT)
     assert found["bumped"] == "true"
     assert json.loads(found["versions"]) == [
         {
@@ -193,7 +193,7 @@ def test_very_many_packages_are_all_listed_without_their_reasons() -> None:
     bumps = [
         bump(f"pypi:p{n}", "1.0.0", "1.0.1", stated(f"pypi:p{n}", "x" * 190)) for n in range(2_500)
     ]
-    found = versions_outputs(view(*bumps), ROOT)["versions"]
+    found = versions_outputs(view(*bumps), {}, ROOT)["versions"]
     assert len(found) < 450_000
     assert len(json.loads(found)) == 2_500
 
@@ -224,7 +224,7 @@ def test_the_summary_says_less_rather_than_too_much() -> None:
 def test_what_a_commit_says_reaches_nobody_as_a_command() -> None:
     title = "feat: ::set-output x\x1b[2J | @everyone <script> \u202e"
     found = view(bump("pypi:a", "1.0.0", "1.1.0", stated("pypi:a", title, Level.MINOR)))
-    told = versions_table(found)
+    told = versions_table(found, {})
     assert "\x1b" not in told
     assert "\u202e" not in told
     summary = versions_summary(found)

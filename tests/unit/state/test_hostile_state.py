@@ -166,5 +166,5 @@ def test_what_is_restored_is_named_in_one_line(
     assert main(["publish", "--ecosystem", "pypi"]) == 0
     assert manifest.read_bytes() == b"original"
     said = capsys.readouterr().out
-    assert "which a killed run had left pinned" in said
+    assert "which a killed run had left changed" in said
     assert not any(line.startswith("::warning") for line in said.splitlines())

@@ -5,7 +5,7 @@ import json
 import os
 from contextvars import Context
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,7 +16,7 @@ from releasekit.state.pins import EphemeralPin, recover
 from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 OLD = b"\xef\xbb\xbfdependencies = ['b>=1']\r\n# no newline at the end"
@@ -257,11 +257,66 @@ def test_a_manifest_outside_the_workspace_is_refused(workspace: Workspace, tmp_p
     assert outside.read_bytes() == OLD
 
 
-def test_a_manifest_that_is_not_there_is_one_clear_line(workspace: Workspace) -> None:
-    missing = workspace.root / "missing.toml"
-    with pytest.raises(StateError, match=r"missing\.toml: cannot be read: No such file"):
-        workspace.pin(workspace.first, missing).__enter__()
-    assert workspace.untouched(workspace.first)
+@pytest.fixture(name="edits")
+def _edits(workspace: Workspace) -> dict[Path, bytes | None]:
+    """One file is edited, one is new, and one goes."""
+    return {workspace.first: NEW, workspace.first.with_name("NEWS"): b"new", workspace.second: None}
+
+
+def edit(workspace: Workspace, edits: Mapping[Path, bytes | None]) -> EphemeralPin:
+    return EphemeralPin(workspace.state, edits, ecosystem=pins.VERSIONS, root=workspace.root)
+
+
+def read(edits: Iterable[Path]) -> list[bytes | None]:
+    return [path.read_bytes() if path.exists() else None for path in edits]
+
+
+def test_files_may_be_new_and_may_go(
+    workspace: Workspace, edits: Mapping[Path, bytes | None]
+) -> None:
+    with edit(workspace, edits):
+        assert read(edits) == [NEW, b"new", None]
+    assert workspace.untouched(workspace.first, workspace.second)
+
+
+def test_what_is_kept_is_never_given_back(
+    workspace: Workspace, edits: Mapping[Path, bytes | None]
+) -> None:
+    with edit(workspace, edits) as pin:
+        pin.keep()
+    assert workspace.recover() == ()
+    assert read(edits) == [NEW, b"new", None]
+
+
+@pytest.mark.parametrize("changes", range(4))
+def test_any_run_gives_back_what_was_half_written(
+    workspace: Workspace,
+    edits: Mapping[Path, bytes | None],
+    monkeypatch: pytest.MonkeyPatch,
+    changes: int,
+) -> None:
+    """Killed after each number of changes of files."""
+    left = changes
+    change = pins._put
+
+    def put(original: pins.Original, data: bytes | None, **options: Any) -> None:
+        nonlocal left
+        if not left:
+            raise KeyboardInterrupt
+        left -= 1
+        change(original, data, **options)
+
+    monkeypatch.setattr(pins, "_put", put)
+    monkeypatch.setattr(EphemeralPin, "close", lambda _: None)
+    with contextlib.suppress(KeyboardInterrupt):
+        Context().run(edit(workspace, edits).__enter__)
+    monkeypatch.undo()
+    assert sum(1 for was, now in zip([OLD, None, OLD], read(edits), strict=True) if was != now) == (
+        changes
+    )
+    workspace.recover()
+    assert workspace.untouched(workspace.first, workspace.second)
+    assert workspace.backups == []
 
 
 def test_a_directory_that_cannot_be_written_undoes_the_whole_set(

@@ -1,0 +1,143 @@
+"""From versions that are decided to the files that say them: edited, read back, and kept or not."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from releasekit.errors import PlanError, ReleasekitError, join_errors
+from releasekit.model import PackageId
+from releasekit.plan.make import collect_packages, discover
+from releasekit.plan.source import read_checkout
+from releasekit.problems import Problem
+from releasekit.report.text import few
+from releasekit.state.pins import VERSIONS, EphemeralPin
+from releasekit.versioning.edits import Edits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Discovery, Target
+    from releasekit.host.process import Processes
+    from releasekit.report.versions import VersionsView
+    from releasekit.state.seals import Seal
+
+    # What files are going to hold; None for one that goes.
+    Changes = Mapping[Path, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What was decided, of what, and what reads it back; `files` are change files, with the
+    packages that have not been released with them.
+    """
+
+    config: Config
+    discoveries: Mapping[str, Discovery]
+    targets: Mapping[str, Target]
+    processes: Processes
+    files: Mapping[str, frozenset[PackageId]]
+    view: VersionsView
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """`by_tag` are the packages whose version no file says, as their tag does."""
+
+    changes: Changes
+    by_tag: frozenset[PackageId] = frozenset()
+
+    def names(self, root: Path) -> dict[str, bool]:
+        """The files relative to `root`, and whether they stay."""
+        return {
+            path.relative_to(root).as_posix(): data is not None
+            for path, data in self.changes.items()
+        }
+
+
+def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
+    """Nothing is written yet. Raises PlanError with all that cannot be written."""
+    config, bumps = decided.config, decided.view.decision.bumps
+    raises = config.versioning.ranges == "raise"
+    edits = Edits(config.root)
+    by_tag: set[PackageId] = set()
+    refused: list[ReleasekitError] = []
+    for ecosystem, target in targets.items():
+        versions = {
+            bump.package.name: bump.new for bump in bumps if bump.package.ecosystem == ecosystem
+        }
+        try:
+            named = target.edit_versions(versions, edits, raise_ranges=raises)
+        except PlanError as error:
+            refused += [error, *error.others]
+        else:
+            by_tag.update(PackageId(ecosystem, name) for name in named)
+    if refused:
+        raise join_errors(refused)
+    released = {bump.package for bump in bumps}
+    for path, packages in decided.files.items():
+        if released and packages <= released:
+            edits.remove(config.root / path)
+    return Edited(edits.list_changes(), frozenset(by_tag))
+
+
+async def write(decided: Decided, edited: Edited, seal: Seal) -> None:
+    """All of it or nothing: what is killed half way is given back by the next run.
+
+    Raises PlanError, with everything as it was, where a file has changes that no commit has, and
+    where what was written does not read as it was decided.
+    """
+    config, view = decided.config, decided.view
+    checkout = await read_checkout(config.root, decided.processes)
+    _refuse_uncommitted(edited.changes, checkout.uncommitted, config.root)
+    pin = EphemeralPin(
+        config.state_directory, edited.changes, ecosystem=VERSIONS, root=config.root, seal=seal
+    )
+    async with pin:
+        targets = await discover(config.root, decided.discoveries)
+        found = collect_packages(targets, config.root, config.package_filter)
+        wanted = {
+            bump.package: view.spell(bump.package, bump.new)
+            for bump in view.to_write
+            if bump.package not in edited.by_tag
+        }
+        expected = {
+            name: wanted.get(name, package.version) for name, package in view.packages.items()
+        }
+        _refuse_others(expected, {package.id: package.version for package in found})
+        again = await asyncio.to_thread(edit, decided, targets)
+        if again.changes:
+            place = min(again.changes).relative_to(config.root).as_posix()
+            raise _tell_defect(f"{place} would be edited once more")
+        pin.keep()
+
+
+def _refuse_uncommitted(changes: Changes, uncommitted: Iterable[str], root: Path) -> None:
+    """A change file goes whether or not it was committed."""
+    edited = {path.relative_to(root).as_posix() for path, data in changes.items() if data}
+    if touched := sorted(edited.intersection(uncommitted)):
+        raise PlanError(
+            f"{few(touched)}: changed since the last commit, and versions are to be written there",
+            hint="Commit these changes, or take them back, and run it again.",
+            problem=Problem.EDITED_MANIFEST,
+        )
+
+
+def _refuse_others(expected: Mapping[PackageId, str], read: Mapping[PackageId, str]) -> None:
+    for name in sorted(expected.keys() | read.keys()):
+        if read.get(name) != expected.get(name):
+            raise _tell_defect(
+                f"{name} should have {expected.get(name, 'no version')}, and reads as "
+                f"{read.get(name, 'gone')}"
+            )
+
+
+def _tell_defect(what: str) -> PlanError:
+    return PlanError(
+        f"{what} after versions were written, so nothing was changed",
+        hint="This is a defect of ReleaseKit: please report it, with the manifest.",
+        problem=Problem.CANNOT_WRITE,
+    )
