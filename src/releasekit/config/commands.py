@@ -57,10 +57,11 @@ exit codes:
 """
 _VERSION_CODES: Final = """\
 exit codes:
-  0    the versions are shown
-  1    with --check: there is a version to write
+  0    the versions are written or shown, or there are none
+  1    with --check: there is something to write
   2    the configuration or an input is wrong
-  3    a version cannot be decided, or a warning counts as an error
+  3    a version cannot be decided or written, or a warning counts as an error
+  4    another run holds the lock
   130  cancelled
 """
 _CHANGE_CODES: Final = """\
@@ -135,7 +136,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         exit_codes=_CHECK_CODES,
     ),
     "version": CommandRow(
-        about="Show the versions that the changes since the last release ask for.",
+        about="Write the versions that the changes since the last release ask for.",
         module="releasekit.cli.version",
         exit_codes=_VERSION_CODES,
         summarizes_errors=True,

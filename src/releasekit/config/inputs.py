@@ -116,7 +116,7 @@ class Inputs:
         Command,
         Declaration(
             "`plan` shows what would be published, `publish` publishes what is missing, "
-            "`check` says what a release would need, `version` shows which versions the changes "
+            "`check` says what a release would need, `version` writes the versions that the changes "
             "since the last release ask for, `report` joins the results of several jobs into one "
             "summary.",
             choices=("plan", "publish", "check", "version", "report"),
@@ -182,8 +182,8 @@ class Inputs:
     dry_run: Annotated[
         bool,
         Declaration(
-            "Do everything except the uploads; builds run. With `init`: print the files. With "
-            "`version`: write nothing, which is all that it does so far.",
+            "Do everything except the uploads; builds run. With `init` or `version`: print what "
+            "would be written.",
             commands=PUBLISH | VERSION | {"init"},
             places=NOT_IN_FILE,
         ),
@@ -481,7 +481,7 @@ class Inputs:
     check: Annotated[
         bool,
         Declaration(
-            "As `--dry-run`, and exit 1 if there is a version to write.",
+            "As `--dry-run`, and exit 1 if there is something to write.",
             commands=VERSION,
             places=FLAG_ONLY,
         ),
