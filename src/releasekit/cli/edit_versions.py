@@ -19,28 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Discovery, Target
-    from releasekit.host.process import Processes
-    from releasekit.report.versions import VersionsView
+    from releasekit.cli.decision import Decided
+    from releasekit.ecosystems.interface import Target
     from releasekit.state.seals import Seal
 
     # What files are going to hold; None for one that goes.
     Changes = Mapping[Path, bytes | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """What was decided, of what, and what reads it back; `files` are change files, with the
-    packages that have not been released with them.
-    """
-
-    config: Config
-    discoveries: Mapping[str, Discovery]
-    targets: Mapping[str, Target]
-    processes: Processes
-    files: Mapping[str, frozenset[PackageId]]
-    view: VersionsView
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +44,7 @@ class Edited:
 
 def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     """Nothing is written yet. Raises PlanError with all that cannot be written."""
-    config, bumps = decided.config, decided.view.decision.bumps
+    config, bumps = decided.workspace.config, decided.view.decision.bumps
     raises = config.versioning.ranges == "raise"
     edits = Edits(config.root)
     by_tag: set[PackageId] = set()
@@ -90,14 +74,15 @@ async def write(decided: Decided, edited: Edited, seal: Seal) -> None:
     Raises PlanError, with everything as it was, where a file has changes that no commit has, and
     where what was written does not read as it was decided.
     """
-    config, view = decided.config, decided.view
-    checkout = await read_checkout(config.root, decided.processes)
+    workspace, view = decided.workspace, decided.view
+    config = workspace.config
+    checkout = await read_checkout(config.root, workspace.processes)
     _refuse_uncommitted(edited.changes, checkout.uncommitted, config.root)
     pin = EphemeralPin(
         config.state_directory, edited.changes, ecosystem=VERSIONS, root=config.root, seal=seal
     )
     async with pin:
-        targets = await discover(config.root, decided.discoveries)
+        targets = await discover(config.root, workspace.discoveries)
         found = collect_packages(targets, config.root, config.package_filter)
         wanted = {
             bump.package: view.spell(bump.package, bump.new)

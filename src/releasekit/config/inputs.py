@@ -116,7 +116,7 @@ class Inputs:
         Command,
         Declaration(
             "`plan` shows what would be published, `publish` publishes what is missing, "
-            "`check` says what a release would need, `version` writes the versions that the changes "
+            "`check` says what a release would need, `version` writes the versions that changes "
             "since the last release ask for, `report` joins the results of several jobs into one "
             "summary.",
             choices=("plan", "publish", "check", "version", "report"),

@@ -1,0 +1,287 @@
+"""Which versions the changes since the last release ask for: from a checkout to a decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import Group, gather_all
+from releasekit.announce.tag_names import tag_name
+from releasekit.cli.notes import find_package
+from releasekit.cli.session import (
+    name_bad_paths,
+    open_ecosystems,
+    open_workspace,
+)
+from releasekit.config.package_filter import matches, with_extra
+from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
+from releasekit.errors import (
+    CommandFailed,
+    ConfigError,
+    Denied,
+    PlanError,
+    Rejected,
+    Transient,
+    join_errors,
+)
+from releasekit.git.commits import Commits
+from releasekit.host.files import repository_of
+from releasekit.model import PackageWarning, WarningName
+from releasekit.plan.changes import below, tracked_files
+from releasekit.plan.make import collect_packages, discover
+from releasekit.problems import Problem
+from releasekit.report.versions import (
+    VersionsView,
+)
+from releasekit.text.commands import spell
+from releasekit.text.escape import clip, visible
+from releasekit.versioning.decide import decide
+from releasekit.versioning.intents import collect_intents
+from releasekit.versioning.numbering import numbering_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.config.version_options import VersionOptions
+    from releasekit.decided import Edge, Standing
+    from releasekit.ecosystems.interface import Discovery, Target
+    from releasekit.host.process import Processes
+    from releasekit.model import Package, PackageId
+    from releasekit.versioning.intents import Unread
+    from releasekit.versioning.owners import Packs
+
+
+_TITLE_CHARS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What versions are decided for, as it was found, and what finds it again."""
+
+    config: Config
+    discoveries: Mapping[str, Discovery]
+    targets: Mapping[str, Target]
+    packages: Mapping[PackageId, Package]
+    commits: Commits
+    processes: Processes
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """`files` are the change files, each with the packages that have not been released with it."""
+
+    workspace: Workspace
+    view: VersionsView
+    files: Mapping[str, frozenset[PackageId]]
+    unread: Sequence[Unread]
+
+
+async def open_versions(group: Group, config: Config, session: Session) -> Workspace:
+    """Open for as long as `group` is."""
+    top = repository_of(config.root)
+    if top is None:
+        raise ConfigError(
+            f"{config.root} is in no git repository, and its history says what has changed",
+            hint="Run it in a clone of the repository.",
+        )
+    config, _, services = await open_workspace(group, config, session)
+    discoveries = await open_ecosystems(group, config, session, services)
+    with name_bad_paths(config.root):
+        targets = await discover(config.root, discoveries)
+    packages = collect_packages(targets, config.root, config.package_filter)
+    with_extra(packages, config.extra_edges, targets)  # refuses names that nobody has
+    return Workspace(
+        config,
+        discoveries,
+        targets,
+        {each.id: each for each in packages},
+        Commits(top, services.processes),
+        services.processes,
+    )
+
+
+async def decide_versions(workspace: Workspace) -> Decided:
+    """Raises PlanError with all troubles at once."""
+    config, targets, found = workspace.config, workspace.targets, workspace.packages
+    packages = list(found.values())
+    public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
+    versioned = [each for each in public if config.package_filter.has_package(each.id)]
+    packs = await _find_packs(targets, versioned, config.root, workspace.processes)
+    # No manifest and no path can hold a NUL.
+    templates = {
+        each.id: tag_name(config.tagging.name, replace(each, version="\0"), config.root)
+        for each in versioned
+    }
+    try:
+        collected = await collect_intents(
+            {each: targets[each.id.ecosystem].version_at for each in versioned},
+            packages,
+            workspace.commits,
+            config.root,
+            config.versioning,
+            packs=packs,
+            templates=templates,
+            find_published=partial(find_published, targets),
+        )
+    except CommandFailed as error:
+        raise ConfigError(f"the history cannot be read: {error}") from error
+    standings = collected.standings
+    chosen = decide_by_hand(config.set, packages, standings)
+    by_hand = {each.package for each in chosen}
+    # What is decided by hand stands in place of what a change file says.
+    stated = [each for each in collected.intents if not (each.exact and each.package in by_hand)]
+    edges = list_edges(targets, standings, config.extra_edges)
+    options = config.versioning
+    rules = Rules(
+        zero=options.zero,
+        propagate=options.propagate,
+        groups=tuple(list_groups(options, targets, [each.package for each in standings])),
+    )
+    decision = decide(standings, [*stated, *chosen], edges, rules)
+    if decision.troubles:
+        raise join_errors(
+            [
+                PlanError(f"{each.package}: {each.message}", hint=each.hint, problem=each.problem)
+                for each in decision.troubles
+            ]
+        )
+    left_alone = (*collected.left_alone, *decision.left_alone)
+    warned = [
+        (found[package], config.levels.apply([warning]))
+        for package, warning in find_warnings(collected.unread)
+    ]
+    names = {each.id for each in public}
+    return Decided(
+        workspace,
+        VersionsView(replace(decision, left_alone=left_alone), found, warned),
+        files={path: waiting & names for path, waiting in collected.files.items()},
+        unread=collected.unread,
+    )
+
+
+async def _find_packs(
+    targets: Mapping[str, Target], packages: Sequence[Package], root: Path, processes: Processes
+) -> Packs:
+    """Whether a file of a package, by its path in there, goes into what is published of it."""
+    tracked = await tracked_files(root, processes)
+
+    @cache
+    def of(package: Package) -> Callable[[str], bool]:
+        own = below(package.directory, root, tracked)
+        return targets[package.id.ecosystem].packs(package, own)
+
+    known = {each.id: each for each in packages}
+    return lambda package, path: package in known and of(known[package])(path)
+
+
+async def find_published(
+    targets: Mapping[str, Target], packages: Sequence[Package]
+) -> set[PackageId]:
+    """Those whose version their registry has. One that does not answer may have all: to take a
+    version for unpublished that is not would leave a change without one.
+    """
+
+    async def is_there(package: Package) -> bool:
+        try:
+            return await targets[package.id.ecosystem].registry.lookup(package) is not None
+        except (Transient, Denied, Rejected):
+            return True
+
+    there = await gather_all(map(is_there, packages))
+    return {package.id for package, found in zip(packages, there, strict=True) if found}
+
+
+def find_warnings(unread: Iterable[Unread]) -> Iterator[tuple[PackageId, PackageWarning]]:
+    """One for each package that commits touch which do not say what they ask for; `unread` has the
+    newest first.
+    """
+    touching: dict[PackageId, list[Unread]] = {}
+    for each in unread:
+        for package in each.packages:
+            touching.setdefault(package, []).append(each)
+    for package, commits in sorted(touching.items()):
+        newest = f"{commits[0].commit[:9]}: {clip(commits[0].title, _TITLE_CHARS)}"
+        many = f"{len(commits)} commits do not say what they ask for, the newest is"
+        message = f"{many if len(commits) > 1 else 'a commit does not say what it asks for:'}"
+        yield package, PackageWarning(name=WarningName.UNREAD_COMMIT, message=f"{message} {newest}")
+
+
+def list_edges(
+    targets: Mapping[str, Target], standings: Sequence[Standing], extra: Iterable[Edge]
+) -> list[Edge]:
+    """What published files ask, and what `[dependencies]` adds, between packages that have
+    versions.
+    """
+    versions = {each.package: each.released or each.written for each in standings}
+    found = list(extra)
+    for name, target in targets.items():
+        released = {
+            package.name: version
+            for package, version in versions.items()
+            if package.ecosystem == name
+        }
+        found += target.published_edges(released)
+    return [edge for edge in found if edge.dependent in versions and edge.on in versions]
+
+
+def list_groups(
+    options: VersionOptions, targets: Mapping[str, Target], packages: Sequence[PackageId]
+) -> Iterator[VersionGroup]:
+    """Those that releasekit.toml declares, then those whose version stands in one place."""
+    for name, group in options.groups.items():
+        for glob in group.packages:
+            if not any(matches(package, [glob]) for package in packages):
+                raise ConfigError(
+                    f"{options.where()} groups.{name}: {glob!r} matches no package that gets a "
+                    "version",
+                    hint=f"{spell('plan')} lists them.",
+                    problem=Problem.NOTHING_MATCHES,
+                )
+        members = tuple(package for package in packages if matches(package, group.packages))
+        yield VersionGroup(name=name, packages=members, kind=group.kind)
+    known = frozenset(packages)
+    for target in targets.values():
+        for shared in target.shared_versions():
+            members = tuple(package for package in shared.packages if package in known)
+            yield replace(shared, packages=members)
+
+
+def decide_by_hand(
+    chosen: Sequence[str], packages: Sequence[Package], standings: Sequence[Standing]
+) -> list[Intent]:
+    """The intents of `--set NAME=VERSION`. Raises ConfigError for a name that nobody has, and for a
+    version that is not higher than the released one.
+    """
+    released = {each.package: each.released for each in standings}
+    found: dict[PackageId, Intent] = {}
+    for text in chosen:
+        name, equals, version = text.rpartition("=")
+        if not equals or not name:
+            raise ConfigError(
+                f"--set {visible(text)} has no version",
+                hint="Write NAME=VERSION, like acme-core=2.0.0.",
+            )
+        package = find_package(name, packages).id
+        if package not in released:
+            raise ConfigError(
+                f"--set {visible(text)}: {package} is never published, so it gets no version"
+            )
+        if package in found:
+            raise ConfigError(f"--set names {package} twice", hint="Write one version for it.")
+        numbering = numbering_of(package.ecosystem)
+        try:
+            exact = numbering.check(version)
+        except ValueError as error:
+            raise ConfigError(f"--set {visible(text)}: {error}") from error
+        last = released[package]
+        if last and numbering.order(exact) <= numbering.order(last):
+            raise ConfigError(
+                f"--set {visible(text)}: {version} is not higher than {last}, which is released"
+            )
+        source = Source(title=f"--set {name}={version}")
+        found[package] = Intent(package=package, level=Level.NONE, source=source, exact=exact)
+    return list(found.values())
