@@ -179,6 +179,7 @@ class WarningName(StrEnum):
     EXCLUDED_SIBLING = "excluded-sibling"
     INVALID_METADATA = "invalid-metadata"
     MISSING_FILES = "missing-files"
+    MISSING_INTENT = "missing-intent"
     MISSING_README = "missing-readme"
     NEW_NAME = "new-name"
     OLDER_SIBLING = "older-sibling"

@@ -21,6 +21,7 @@ from releasekit.cli.init import write_workflow
 from releasekit.decided import Decision
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.report import outputs, plan_outputs
+from releasekit.report.preview import Preview, preview_outputs
 from releasekit.report.versions import VersionsView, versions_outputs
 from sample_runs import mixed_plan, partial_report
 
@@ -136,7 +137,9 @@ def test_scripts_hold_no_expressions_and_the_last_one_execs() -> None:
 
 def test_outputs_of_the_action_are_the_ones_that_are_set() -> None:
     said = {*outputs(partial_report()), *plan_outputs(mixed_plan()), "plan-file", "results-file"}
-    said |= versions_outputs(VersionsView(Decision(), {}), {}, PROJECT).keys()
+    view = VersionsView(Decision(), {})
+    said |= versions_outputs(view, {}, PROJECT).keys()
+    said |= {"preview-file", *preview_outputs(Preview(view, view, ()))}
     assert set(ACTION["outputs"]) == said
     for name, entry in ACTION["outputs"].items():
         assert entry["value"] == f"${{{{ steps.run.outputs.{name} }}}}"

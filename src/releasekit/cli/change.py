@@ -7,8 +7,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group
+from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.notes import find_package
+from releasekit.cli.preview import find_addition, find_silent
 from releasekit.cli.session import list_packages, name_bad_paths, refuse_elsewhere
 from releasekit.cli.terminal import Terminal
 from releasekit.errors import ConfigError, PathError, describe_os_error, did_you_mean
@@ -36,9 +38,13 @@ _USAGE: Final = 'Write releasekit change --package NAME=LEVEL --text "what chang
 
 
 async def run(config: Config, session: Session) -> int:
-    """Ask for what no flag says, write the file, and print its path."""
+    """Ask for what no flag says, write the file, and print its path; with `check`, say for which
+    packages one is missing.
+    """
     await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
     session.actions.watch_files()  # build backends may have to tell versions
+    if config.check:
+        return await _check(config, session)
     with Interruption("cancelled; nothing was written"):
         async with Group() as group:
             with name_bad_paths(config.root):
@@ -56,6 +62,20 @@ async def run(config: Config, session: Session) -> int:
     path = await asyncio.to_thread(_write, config.root / config.versioning.directory, entries, text)
     print(log_line(str(path)), file=session.out)
     return 0
+
+
+async def _check(config: Config, session: Session) -> int:
+    with Interruption("cancelled"):
+        async with Group() as group:
+            workspace = await open_versions(group, config, session)
+            request = session.ci.read_pull_request()
+            addition, title = await find_addition(workspace.commits, config.since, request)
+            decided = await decide_versions(workspace, title=title)
+    session.actions.restore_files(for_good=True)
+    silent = find_silent(decided, addition)
+    for each in silent:
+        print(log_line(f"nothing speaks for {each}"), file=session.out)
+    return 1 if silent else 0
 
 
 def _read_flags(words: Iterable[str], packages: Sequence[Package]) -> dict[str, str]:

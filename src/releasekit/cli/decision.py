@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
-    from releasekit.versioning.intents import Unread
+    from releasekit.versioning.intents import Addition, Collected, Unread
     from releasekit.versioning.owners import Packs
 
 
@@ -69,15 +69,21 @@ class Workspace:
     commits: Commits
     processes: Processes
 
+    @property
+    def public(self) -> list[Package]:
+        """Those that get versions."""
+        return [
+            each
+            for each in self.packages.values()
+            if self.targets[each.id.ecosystem].takes_version(each)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """`files` are the change files, each with the packages that have not been released with it."""
-
     workspace: Workspace
+    collected: Collected
     view: VersionsView
-    files: Mapping[str, frozenset[PackageId]]
-    unread: Sequence[Unread]
 
 
 async def open_versions(group: Group, config: Config, session: Session) -> Workspace:
@@ -104,12 +110,15 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     )
 
 
-async def decide_versions(workspace: Workspace) -> Decided:
-    """Raises PlanError with all troubles at once."""
+async def decide_versions(
+    workspace: Workspace, *, title: str = "", without: Addition | None = None
+) -> Decided:
+    """`title` and `without` are those of `collect_intents`. Raises PlanError with all troubles at
+    once.
+    """
     config, targets, found = workspace.config, workspace.targets, workspace.packages
     packages = list(found.values())
-    public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
-    versioned = [each for each in public if config.package_filter.has_package(each.id)]
+    versioned = [each for each in workspace.public if config.package_filter.has_package(each.id)]
     packs = await _find_packs(targets, versioned, config.root, workspace.processes)
     # No manifest and no path can hold a NUL.
     templates = {
@@ -126,6 +135,8 @@ async def decide_versions(workspace: Workspace) -> Decided:
             packs=packs,
             templates=templates,
             find_published=partial(find_published, targets),
+            title=title,
+            without=without,
         )
     except CommandFailed as error:
         raise ConfigError(f"the history cannot be read: {error}") from error
@@ -154,13 +165,8 @@ async def decide_versions(workspace: Workspace) -> Decided:
         (found[package], config.levels.apply([warning]))
         for package, warning in find_warnings(collected.unread)
     ]
-    names = {each.id for each in public}
-    return Decided(
-        workspace,
-        VersionsView(replace(decision, left_alone=left_alone), found, warned),
-        files={path: waiting & names for path, waiting in collected.files.items()},
-        unread=collected.unread,
-    )
+    view = VersionsView(replace(decision, left_alone=left_alone), found, warned)
+    return Decided(workspace, collected, view)
 
 
 async def _find_packs(

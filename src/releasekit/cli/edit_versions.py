@@ -61,9 +61,9 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
             by_tag.update(PackageId(ecosystem, name) for name in named)
     if refused:
         raise join_errors(refused)
-    released = {bump.package for bump in bumps}
-    for path, packages in decided.files.items():
-        if released and packages <= released:
+    waiting = {each.id for each in decided.workspace.public} - {bump.package for bump in bumps}
+    for path, packages in decided.collected.files.items() if bumps else ():
+        if waiting.isdisjoint(packages):
             edits.remove(config.root / path)
     return Edited(edits.list_changes(), frozenset(by_tag))
 

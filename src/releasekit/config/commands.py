@@ -12,6 +12,7 @@ Command = Literal[
     "init",
     "check",
     "version",
+    "preview",
     "plan",
     "publish",
     "approve",
@@ -64,9 +65,17 @@ exit codes:
   4    another run holds the lock
   130  cancelled
 """
+_PREVIEW_CODES: Final = """\
+exit codes:
+  0    it is shown
+  2    the configuration or an input is wrong
+  3    a version cannot be decided, or a warning counts as an error
+  130  cancelled
+"""
 _CHANGE_CODES: Final = """\
 exit codes:
-  0    the file is written
+  0    the file is written, or with --check: none is missing
+  1    with --check: nothing speaks for a package that changes
   2    a package is unknown, something is missing, or the configuration is wrong
   130  cancelled
 """
@@ -141,6 +150,12 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         exit_codes=_VERSION_CODES,
         summarizes_errors=True,
     ),
+    "preview": CommandRow(
+        about="Show what merging a pull request, or the branch at hand, would release.",
+        module="releasekit.cli.preview",
+        exit_codes=_PREVIEW_CODES,
+        summarizes_errors=True,
+    ),
     "plan": CommandRow(
         about="Show what would be published, and in which order. Changes nothing.",
         module="releasekit.cli.plan",
@@ -209,6 +224,7 @@ NOTES: Final = frozenset[Command]({"notes"})
 CHANGE: Final = frozenset[Command]({"change"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
 VERSION: Final = frozenset[Command]({"version"})
+PREVIEW: Final = frozenset[Command]({"preview"})
 PUBLISH: Final = frozenset[Command]({"publish"})
 CHECK: Final = frozenset[Command]({"check", "doctor"})
 # What a person does with what a run has left, on a machine of theirs.

@@ -18,6 +18,7 @@ from releasekit.config.commands import (
     CHECK,
     DECIDE,
     NOTES,
+    PREVIEW,
     PUBLISH,
     REPORTS,
     RUNS,
@@ -117,9 +118,9 @@ class Inputs:
         Declaration(
             "`plan` shows what would be published, `publish` publishes what is missing, "
             "`check` says what a release would need, `version` writes the versions that changes "
-            "since the last release ask for, `report` joins the results of several jobs into one "
-            "summary.",
-            choices=("plan", "publish", "check", "version", "report"),
+            "since the last release ask for, `preview` shows what merging a pull request would "
+            "release, `report` joins the results of several jobs into one summary.",
+            choices=("plan", "publish", "check", "version", "preview", "report"),
             commands=frozenset(),
             places=frozenset({"action"}),
         ),
@@ -401,12 +402,12 @@ class Inputs:
             places=FLAG_ONLY,
         ),
     ] = None
-    summary: Annotated[bool, Declaration("Write the job summary.", commands=REPORTS | VERSION)] = (
-        True
-    )
-    annotations: Annotated[bool, Declaration("Annotate failures.", commands=REPORTS | VERSION)] = (
-        True
-    )
+    summary: Annotated[
+        bool, Declaration("Write the job summary.", commands=REPORTS | VERSION | PREVIEW)
+    ] = True
+    annotations: Annotated[
+        bool, Declaration("Annotate failures.", commands=REPORTS | VERSION | PREVIEW)
+    ] = True
     verbose: Annotated[
         bool,
         Declaration(
@@ -478,11 +479,21 @@ class Inputs:
             places=NOT_IN_FILE,
         ),
     ] = ()
+    since: Annotated[
+        str,
+        Declaration(
+            "The branch or commit that the changes at hand are to be merged into. Default: that of "
+            "the pull request, else `origin/HEAD`.",
+            commands=PREVIEW | CHANGE,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
     check: Annotated[
         bool,
         Declaration(
-            "As `--dry-run`, and exit 1 if there is something to write.",
-            commands=VERSION,
+            "As `--dry-run`, and exit 1 if there is something to write. With `change`: write "
+            "nothing, and exit 1 if nothing speaks for a package that changes.",
+            commands=VERSION | CHANGE,
             places=FLAG_ONLY,
         ),
     ] = False

@@ -69,6 +69,22 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequest:
+    """`commit` is the newest of its `branch`, in a `repository` that may be another than the one it
+    is to be merged `into`, on top of the commit `base`; both are OWNER/NAME. All of it may be
+    somebody else's text.
+    """
+
+    number: int
+    title: str
+    commit: str
+    branch: str
+    repository: str
+    into: str
+    base: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CI:
     """`is_actions` for a job of GitHub Actions; a laptop may give the addresses too. `server` and
     `api` are those of its GitHub, `repository` is OWNER/NAME, and `checkout` the directory of the
@@ -125,18 +141,31 @@ class CI:
         return f"{self.event} at {self.ref or 'no ref'}" if is_of_one else ""
 
     def is_from_fork(self) -> bool:
-        """Whether the pull request is, which GitHub gives neither secrets nor ID tokens.
+        """Whether the pull request is, which GitHub gives neither secrets nor ID tokens."""
+        request = self.read_pull_request()
+        return request is not None and request.repository != request.into
+
+    def read_pull_request(self) -> PullRequest | None:
+        """None where no event `pull_request` says which it is.
 
         https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request
         """
         if self.event != "pull_request":
-            return False
+            return None
         try:
             event = parse_json(read_head(Path(self._event_file), _MAX_EVENT_BYTES))
-            head, base = event["pull_request"]["head"], event["pull_request"]["base"]
-            return bool(head["repo"]["full_name"] != base["repo"]["full_name"])
-        except (OSError, ValueError, LookupError, TypeError):
-            return False
+            told = event["pull_request"]
+            return PullRequest(
+                number=int(told.get("number", 0)),
+                title=str(told.get("title", "")),
+                commit=str(told["head"].get("sha", "")),
+                branch=str(told["head"].get("ref", "")),
+                repository=str(told["head"]["repo"]["full_name"]),
+                into=str(told["base"]["repo"]["full_name"]),
+                base=str(told["base"].get("sha", "")),
+            )
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return None
 
     def origin(self, root: Path) -> Origin:
         """`root` is that of the workspace. Away from a runner, a run has no page, and its project

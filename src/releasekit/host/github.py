@@ -29,6 +29,13 @@ def page_of_file(repository: str, commit: str, path: str) -> str:
     return _page(repository, f"blob/{quote(commit)}/{quote(path)}")
 
 
+def page_of_new_file(repository: str, branch: str, path: str, text: str) -> str:
+    """Where a person writes it, with a text to begin with."""
+    directory, _, name = path.rpartition("/")
+    filled = f"filename={quote(name, safe='')}&value={quote(text, safe='')}"
+    return _page(repository, f"new/{quote(branch)}/{quote(directory)}?{filled}")
+
+
 def page_of_comparison(repository: str, since: str, until: str) -> str:
     return _page(repository, f"compare/{quote(since)}...{quote(until)}")
 

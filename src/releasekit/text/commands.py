@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 # What the action does by its input of that name.
-_MODES: Final = frozenset({"plan", "publish", "check", "version", "report"})
+_MODES: Final = frozenset({"plan", "publish", "check", "version", "preview", "report"})
 
 
 def spell(command: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.decided import Intent, Level, Reason, Source, Standing
@@ -17,7 +17,7 @@ from releasekit.versioning.change_files import (
     read_change_file,
     resolve,
 )
-from releasekit.versioning.history import read_line, read_units
+from releasekit.versioning.history import Unit, read_line, read_units
 from releasekit.versioning.messages import (
     Reverted,
     find_base,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from releasekit.git.versions import VersionAt
     from releasekit.model import Package, PackageId
     from releasekit.versioning.change_files import ChangeFile, Entry
-    from releasekit.versioning.history import Change, Line, Unit
+    from releasekit.versioning.history import Change, Line
     from releasekit.versioning.messages import Message
     from releasekit.versioning.owners import Packs
     from releasekit.versioning.released import FindPublished, Release
@@ -72,6 +72,14 @@ class Collected:
     left_alone: tuple[Reason, ...]
     unread: tuple[Unread, ...]
     files: Mapping[str, frozenset[PackageId]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """What HEAD has and the commit `base` has not."""
+
+    base: str
+    commits: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +137,14 @@ async def collect_intents(
     packs: Packs,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
+    title: str = "",
+    without: Addition | None = None,
 ) -> Collected:
     """`versions` are the packages that get versions, each with how its manifests are read at
     another commit, `everything` those and the private ones, `packs` as `Owners` has it, and
-    `templates` the names of their tags, with NUL in the place of the version.
+    `templates` the names of their tags, with NUL in the place of the version. `title` is what HEAD
+    is going to be called once it is squashed. What HEAD adds is left out if it is given as
+    `without`.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
     history that does not reach back, and CommandFailed.
@@ -148,6 +160,9 @@ async def collect_intents(
     line = await read_line(commits)
     releases = await find_releases(versions, commits, root, line, owners, templates, find_published)
     units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))
+    if units and (read_message(title) or find_reverted(title)):
+        change = units[0].change
+        units[0] = Unit(index=0, change=replace(change, message=title, parents=change.parents[:1]))
     place = root.relative_to(commits.top) / options.directory
     statements: list[_Statement] = []
     adding: dict[str, Unit] = {}
@@ -158,11 +173,15 @@ async def collect_intents(
         speaks = options.changes == "commits" or (options.changes == "both" and not added)
         if speaks and not _is_ours(unit, line):
             statements += _read_unit(unit, owners, options)
+    if without:
+        statements = [each for each in statements if each.source.commit not in without.commits]
     known = _Known.of(statements)
     intents: list[Intent] = []
     waiting: dict[str, set[PackageId]] = {}
     if options.changes != "commits":
         files = _read_change_files(root / options.directory, root)
+        if without:
+            files = await _find_there(files, without.base, commits, root)
         stated = resolve(files, [each.id for each in everything])
         used = await _find_used(stated, releases, commits, root)
         replaced: set[int] = set()
@@ -388,6 +407,14 @@ def _read_change_files(directory: Path, root: Path) -> list[ChangeFile]:
     if refused:
         raise join_errors(refused)
     return found
+
+
+async def _find_there(
+    files: Sequence[ChangeFile], commit: str, commits: Commits, root: Path
+) -> list[ChangeFile]:
+    names = {each.path: commits.name_object(commit, root / each.path) for each in files}
+    there = await commits.read_blobs(names.values())
+    return [each for each in files if there.get(names[each.path]) is not None]
 
 
 async def _find_used(

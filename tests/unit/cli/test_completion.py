@@ -23,7 +23,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["p"], ["plan", "publish"]),
+        (["p"], ["plan", "preview", "publish"]),
         (["do"], [""]),  # the old name
         (["completion", ""], ["bash"]),
         (["init", "--d"], ["--dry-run"]),

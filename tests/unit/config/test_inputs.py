@@ -119,9 +119,10 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
         (
             "mode",
             "publsh",
-            'is not known; write plan, publish, check, version or report; did you mean "publish"?',
+            "is not known; write plan, publish, check, version, preview or report; did you mean "
+            '"publish"?',
         ),
-        ("mode", "doctor", "write plan, publish, check, version or report"),
+        ("mode", "doctor", "write plan, publish, check, version, preview or report"),
         ("ecosystem", "pypi,pipy", "is not known; write pypi"),
         ("ecosystem", "nmp", 'go or maven; did you mean "npm"?'),
         ("ecosystem", "Rust", '; did you mean "cargo"?'),

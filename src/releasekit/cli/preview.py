@@ -1,0 +1,134 @@
+"""The command preview: what merging the changes at hand would release, and what says nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import Group
+from releasekit.cli.decision import decide_versions, open_versions
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.result_files import write
+from releasekit.cli.session import refuse_elsewhere
+from releasekit.decided import Level
+from releasekit.errors import CommandFailed, ConfigError
+from releasekit.host.github import REPOSITORY, page_of_new_file
+from releasekit.model import PackageWarning, WarningName
+from releasekit.plan.warnings import refuse_warned
+from releasekit.problems import Problem
+from releasekit.report.preview import (
+    Preview,
+    preview_markdown,
+    preview_outputs,
+    preview_table,
+)
+from releasekit.report.remarks import warning_annotations
+from releasekit.report.versions import versions_outputs
+from releasekit.state.directory import make_state_directory
+from releasekit.text.escape import visible
+from releasekit.versioning.change_files import Entry, format_change_file
+from releasekit.versioning.intents import Addition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from releasekit.cli.decision import Decided
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.git.commits import Commits
+    from releasekit.host.ci import PullRequest
+    from releasekit.model import Package, PackageId
+
+_SILENT: Final = PackageWarning(
+    name=WarningName.MISSING_INTENT,
+    message="files of it that are published change, and nothing says what that asks for",
+)
+
+
+async def run(config: Config, session: Session) -> int:
+    """Show it; changes nothing."""
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
+    session.actions.watch_files()  # build backends may have to tell versions
+    request = session.ci.read_pull_request()
+    with Interruption("cancelled"):
+        async with Group() as group:
+            workspace = await open_versions(group, config, session)
+            addition, title = await find_addition(workspace.commits, config.since, request)
+            before = await decide_versions(workspace, without=addition)
+            after = await decide_versions(workspace, title=title)
+    session.actions.restore_files(for_good=True)
+    silent = [workspace.packages[each] for each in find_silent(after, addition)]
+    warned = [(each, config.levels.apply([_SILENT])) for each in silent]
+    preview = Preview(before.view, after.view, silent, _find_page(config, session, request, silent))
+    text = preview_markdown(preview)
+    if session.ci.is_actions:
+        make_state_directory(config.state_directory)
+        path = config.state_directory / "preview.md"
+        write(path, text)
+        session.actions.output("preview-file", str(path))
+    outputs = versions_outputs(after.view, {}, config.root)
+    for name, value in {**outputs, **preview_outputs(preview)}.items():
+        session.actions.output(name, value)
+    if config.summary:
+        session.actions.summary(text)
+    if config.annotations:
+        session.actions.annotate("warning", warning_annotations(warned))
+    print(preview_table(preview), file=session.out, flush=True)
+    refuse_warned(warned)
+    return 0
+
+
+async def find_addition(
+    commits: Commits, since: str, request: PullRequest | None
+) -> tuple[Addition, str]:
+    """What HEAD adds, and the title that it is going to be merged under, empty where that is not
+    known. GitHub checks out what a merge would make, on top of the newest commit of its base.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/events-that-trigger-workflows#pull_request
+    """
+    parents = (await commits.run_git("rev-parse", "HEAD^@")).split()
+    if request and not since and parents[1:] == [request.commit]:
+        base, title = parents[0], f"{request.title} (#{request.number})"
+    else:
+        other = since or (request.base if request else "") or "origin/HEAD"
+        try:
+            base = (await commits.run_git("merge-base", "--end-of-options", other, "HEAD")).strip()
+        except CommandFailed as error:
+            raise ConfigError(
+                f"nothing tells what HEAD adds: it has no commit in common with {visible(other)}",
+                hint="Name the branch that it is going to be merged into, as `--since main`; in a "
+                "job, check out with `fetch-depth: 0`.",
+                problem=Problem.COMMAND_LINE,
+            ) from error
+        title = ""
+    added = await commits.run_git("rev-list", f"{base}..HEAD")
+    return Addition(base=base, commits=frozenset(added.split())), title
+
+
+def find_silent(decided: Decided, addition: Addition) -> list[PackageId]:
+    """The packages that this changes, and nothing of it says what for."""
+    spoken = {
+        each.package for each in decided.collected.intents if each.source.commit in addition.commits
+    }
+    silent = {
+        package
+        for each in decided.collected.unread
+        if each.commit in addition.commits
+        for package in each.packages
+    }
+    return sorted(silent - spoken)
+
+
+def _find_page(
+    config: Config, session: Session, request: PullRequest | None, silent: Sequence[Package]
+) -> str:
+    """Where a person writes a change file on the branch."""
+    if not request or not silent or not REPOSITORY.fullmatch(request.repository):
+        return ""
+    entries = [Entry(name=str(each.id), level=Level.PATCH) for each in silent]
+    return page_of_new_file(
+        f"{session.ci.server}/{request.repository}",
+        request.branch,
+        f"{config.versioning.directory}/change-{request.number}.md",
+        format_change_file(entries, request.title),
+    )

@@ -1,0 +1,94 @@
+"""What merging the changes at hand would release, beside what is going to be released anyway."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.report.summary.markdown import LIMIT_BYTES, first_fitting, table
+from releasekit.report.text import columns, few, packages
+from releasekit.text.escape import code, link, log_line, markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from releasekit.model import Package
+    from releasekit.report.versions import VersionsView
+
+_HEADING: Final = ("package", "now", "next, without this", "next, with it", "because")
+_MOST_NAMES: Final = 10
+# Rows of the summary; fewer until it fits.
+_SIZES: Final = (200, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Two decisions, and the packages whose changes nothing speaks for; `page` is where a person
+    writes a change file for these, empty where that is unknown.
+    """
+
+    before: VersionsView
+    after: VersionsView
+    silent: Sequence[Package]
+    page: str = ""
+
+    def list_rows(self) -> list[tuple[str, str, str, str, str]]:
+        """As the heading has them, those first that this changes something about."""
+        before, after = (
+            {bump.package: (view, bump) for bump in view.decision.bumps}
+            for view in (self.before, self.after)
+        )
+        rows = []
+        for name in [*after, *(name for name in before if name not in after)]:
+            view, bump = after.get(name) or before[name]
+            without, within = (
+                view.spell(name, bumps[name][1].new) if name in bumps else "-"
+                for bumps in (before, after)
+            )
+            because = view.because(view.reasons(bump)[0])
+            rows.append((view.name(name), view.packages[name].version, without, within, because))
+        return sorted(rows, key=lambda row: row[2] == row[3])
+
+    @property
+    def headline(self) -> str:
+        changed = sum(without != within for _, _, without, within, _ in self.list_rows())
+        if changed:
+            return f"Merging this changes the next version of {packages(changed)}"
+        return "Merging this changes no version"
+
+
+def preview_outputs(preview: Preview) -> dict[str, str]:
+    return {"missing": json.dumps([str(package.id) for package in preview.silent])}
+
+
+def preview_table(preview: Preview) -> str:
+    rows = preview.list_rows()
+    lines = columns([_HEADING, *rows]) if rows else []
+    silent = [f"nothing speaks for {package}" for package in preview.silent]
+    return "\n".join([*lines, *([""] if lines else []), *map(log_line, silent), preview.headline])
+
+
+def preview_markdown(preview: Preview, *, limit_bytes: int = LIMIT_BYTES) -> str:
+    """The section of the job summary, and the text of a comment."""
+    return first_fitting((_write_markdown(preview, rows) for rows in _SIZES), limit_bytes)
+
+
+def _write_markdown(preview: Preview, most: int) -> str:
+    rows = preview.list_rows()
+    cells = [(code(name), *map(markdown, others)) for name, *others in rows[:most]]
+    left = len(rows) - most
+    lines = [
+        f"### {preview.headline}",
+        "",
+        *(table(_HEADING, cells) if cells else []),
+        *([f"… and {packages(left)} more."] if left > 0 else []),
+        "",
+    ]
+    if preview.silent:
+        names = few([code(preview.after.name(each.id)) for each in preview.silent], _MOST_NAMES)
+        lines.append(
+            f"**Nothing speaks for {names}.** {link('Write a change file', preview.page)}, or give "
+            "the pull request a title such as `fix: …`, or `chore: …` if users get nothing of it.\n"
+        )
+    return "\n".join(lines)

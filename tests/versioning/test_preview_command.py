@@ -1,0 +1,219 @@
+"""The command preview, on pull requests as GitHub checks them out, and on branches."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.__main__ import main
+from versioning.test_version_command import (
+    PYTHON,
+    PYTHON_TAGS,
+    bare_environment,
+    commit,
+    lines,
+    repository,
+    write,
+)
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    # Exit code, outputs, and summary.
+    Told = tuple[int, dict[str, str], str]
+    Job = Callable[..., Told]
+
+__all__ = ["bare_environment"]
+
+CORE = {"packages/core/src/parquet.py": "1\n"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """On main, core gets a fix that is not released yet."""
+    root = repository(tmp_path / "w", PYTHON, *PYTHON_TAGS)
+    commit(root, "fix: count from one (#40)", {"packages/core/src/count.py": "1\n"})
+    git(root, "switch", "--quiet", "--create", "topic")
+    return root
+
+
+@pytest.fixture
+def preview(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """What a job of a pull request tells."""
+
+    def run(title: str, *, repository: str = "acme/acme", base: str = "main") -> Told:
+        head = git(root, "rev-parse", "HEAD").strip()
+        old = git(root, "rev-parse", base).strip()
+        git(root, "switch", "--quiet", "--detach", base)
+        git(root, "merge", "--quiet", "--no-ff", "--message", f"Merge {head} into {old}", head)
+        event = {
+            "pull_request": {
+                "number": 41,
+                "title": title,
+                "head": {"sha": head, "ref": "topic/#1", "repo": {"full_name": repository}},
+                "base": {"sha": old, "repo": {"full_name": "acme/acme"}},
+            }
+        }
+        (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
+        environment = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_EVENT_NAME": "pull_request",
+            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+            "GITHUB_OUTPUT": str(tmp_path / "out"),
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+            "RELEASEKIT_MODE": "preview",
+            "RELEASEKIT_WORKING_DIRECTORY": str(root),
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        for name in ("out", "summary"):
+            (tmp_path / name).write_text("")
+        code = main([])
+        told = (tmp_path / "out").read_text().splitlines()
+        outputs = {
+            line.partition("<<")[0]: told[at + 1] for at, line in enumerate(told) if "<<" in line
+        }
+        return code, outputs, (tmp_path / "summary").read_text()
+
+    return run
+
+
+def rows(summary: str) -> list[list[str]]:
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in summary.splitlines()
+        if line.startswith("| <code>")
+    ]
+
+
+def test_a_pull_request_shows_what_its_title_adds(root: Path, preview: Job) -> None:
+    commit(root, "wip", CORE)
+    code, outputs, summary = preview("feat: read parquet files")
+    assert code == 0
+    assert "Merging this changes the next version of 1 package" in summary
+    assert [row[:4] for row in rows(summary)] == [
+        ["<code>acme-core</code>", "1.2.0", "1.2.1", "1.3.0"],
+        ["<code>acme-web</code>", "0.3.0", "0.3.1", "0.3.1"],
+    ]
+    assert json.loads(outputs["missing"]) == []
+    assert [row["to"] for row in json.loads(outputs["versions"])] == ["1.3.0", "0.3.1"]
+    assert (root / ".releasekit/preview.md").read_text().strip() in summary
+
+
+def test_what_nothing_speaks_for_is_named_with_the_file_to_write(root: Path, preview: Job) -> None:
+    commit(root, "fix: one of two", CORE)
+    commit(root, "Tidy up", {"packages/cli/src/main.py": "2\n"})
+    code, outputs, summary = preview("Some things", repository="somebody/acme")
+    assert code == 0
+    assert json.loads(outputs["missing"]) == ["pypi:acme-cli"]
+    assert "**Nothing speaks for <code>acme-cli</code>.**" in summary
+    page = "https://github.com/somebody/acme/new/topic/%231/.changeset?filename=change-41.md&value="
+    assert page in html.unescape(summary)
+    write(root, {"releasekit.toml": '[warnings]\nmissing-intent = "error"\n'})
+    assert preview("Some things")[0] == 3
+
+
+@pytest.mark.parametrize("title", ["chore: tidy up", "Tidy up"])
+def test_a_change_file_or_a_type_without_level_speaks(root: Path, preview: Job, title: str) -> None:
+    file = {".changeset/tidy.md": '---\n"acme-cli": none\n---\nNothing.\n'}
+    change = {"packages/cli/src/main.py": "2\n"}
+    commit(root, "Tidy up", change if title.startswith("chore") else {**change, **file})
+    _, outputs, summary = preview(title)
+    assert json.loads(outputs["missing"]) == []
+    assert "Merging this changes no version" in summary
+
+
+@pytest.mark.parametrize(
+    ("title", "changes"),
+    [
+        ("feat!: new", CORE),
+        ("fix: a", {**CORE, "packages/cli/src/a.py": "1\n"}),
+        ("docs: a", CORE),
+        ('Revert "fix: count from one (#40)"', {"packages/core/src/count.py": "0\n"}),
+        ("whatever", {".changeset/a.md": '---\n"acme-web": major\n---\nNew.\n'}),
+    ],
+)
+def test_it_says_what_version_says_before_and_after_the_merge(
+    root: Path,
+    preview: Job,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    title: str,
+    changes: Mapping[str, str],
+) -> None:
+    """Squashed, as GitHub names it."""
+    commit(root, "fix: not the last word", changes)
+    shown = {row[0]: row[2:4] for row in rows(preview(title)[2])}
+    for name in ("GITHUB_ACTIONS", "GITHUB_EVENT_NAME", "RELEASEKIT_MODE"):
+        monkeypatch.delenv(name)
+
+    def decided() -> dict[str, str]:
+        capsys.readouterr()
+        assert main(["version", str(root), "--dry-run"]) == 0
+        cells = [line.split() for line in lines(capsys) if "→" in line]
+        return {f"<code>{cell[0]}</code>": cell[3] for cell in cells}
+
+    git(root, "switch", "--quiet", "main")
+    before = decided()
+    git(root, "merge", "--quiet", "--squash", "topic")
+    git(root, "commit", "--quiet", "--message", f"{title} (#41)")
+    after = decided()
+    names = {*before, *after}
+    assert shown == {name: [before.get(name, "-"), after.get(name, "-")] for name in names}
+
+
+def test_a_branch_is_compared_with_what_it_is_merged_into(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also one that has merged it since."""
+    commit(root, "feat: read parquet files", CORE)
+    git(root, "switch", "--quiet", "main")
+    commit(root, "fix: exit", {"packages/cli/src/a.py": "1\n"})
+    git(root, "switch", "--quiet", "topic")
+    git(root, "merge", "--quiet", "--no-edit", "main")
+    assert main(["preview", str(root), "--since", "main"]) == 0
+    cells = [line.split()[:4] for line in lines(capsys)]
+    assert ["acme-core", "1.2.0", "1.2.1", "1.3.0"] in cells
+    assert ["acme-cli", "0.4.1", "0.4.2", "0.4.2"] in cells
+
+
+def test_without_a_branch_to_compare_with_it_asks_for_one(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["preview", str(root)]) == 2
+    told = capsys.readouterr().err
+    assert "it has no commit in common with origin/HEAD" in told
+    assert "`--since main`" in told
+
+
+def test_a_check_of_change_files_names_what_nothing_speaks_for(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(root, "Tidy up", {"packages/cli/src/main.py": "2\n"})
+    arguments = ["change", str(root), "--check", "--since", "main"]
+    assert main(arguments) == 1
+    assert lines(capsys) == ["nothing speaks for pypi:acme-cli"]
+    commit(root, "Say so", {".changeset/tidy.md": '---\n"acme-cli": patch\n---\nTidier.\n'})
+    assert main(arguments) == 0
+
+
+def test_a_title_reaches_nobody_as_markup_or_command(
+    root: Path,
+    preview: Job,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    commit(root, "wip", CORE)
+    title = "feat: <img src=x> @everyone | fixes #1\r\n::set-output name=x::y \x1b[2J\u202e"
+    _, _, summary = preview(title)
+    printed = capfd.readouterr().out
+    for text in (summary, printed):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+    assert "<img" not in summary
+    assert "@everyone" not in summary
+    assert not any(line.startswith("::set-output") for line in printed.splitlines())
