@@ -23,7 +23,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["p"], ["plan", "preview", "publish"]),
+        (["p"], ["preview", "plan", "publish"]),
         (["do"], [""]),  # the old name
         (["completion", ""], ["bash"]),
         (["init", "--d"], ["--dry-run"]),
