@@ -119,8 +119,7 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
         (
             "mode",
             "publsh",
-            "is not known; write plan, publish, check, version, preview or report; did you mean "
-            '"publish"?',
+            'version, preview or report; did you mean "publish"?',
         ),
         ("mode", "doctor", "write plan, publish, check, version, preview or report"),
         ("ecosystem", "pypi,pipy", "is not known; write pypi"),
