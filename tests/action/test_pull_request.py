@@ -59,7 +59,7 @@ def opened(
             "number": PULL_REQUEST,
             "user": {"login": author},
             "head": {"sha": "5d41402abc4b", "ref": "topic", "repo": {"full_name": head}},
-            "base": {"ref": "main", "repo": {"full_name": api.repository}},
+            "base": {"sha": "HEAD", "ref": "main", "repo": {"full_name": api.repository}},
         },
     }
     payload = repository.beside / "event.json"
@@ -83,7 +83,8 @@ def test_one_comment_is_written_and_brought_up_to_date(
     assert f"A release of this would publish **{PACKAGES} of {PACKAGES}** packages." in first
     assert "| `pypi:acme-core` | `1.2.0` |" in first
     assert "/acme/monorepo/actions/runs/" in first
-    assert "acme-core" in run.summary("plan", "1")
+    assert "### Merging this changes" in first
+    assert "acme-core" in run.summary("plan", "2")
 
     manifest = repository.root / "python/acme-core/pyproject.toml"
     manifest.write_text(manifest.read_text().replace('"1.2.0"', '"1.2.1"'))
@@ -109,7 +110,7 @@ def test_whose_token_may_not_write_gets_the_summary(
     api.read_only = True
     run = opened(repository, api, head=head, author=author)
     assert run.job("plan") == "success", run.log("plan")
-    assert "acme-core" in run.summary("plan", "1")
+    assert "acme-core" in run.summary("plan", "2")
     assert run.job("comment") == ""
     assert api.asked == []
 
@@ -129,6 +130,7 @@ def test_names_of_somebody_else_are_no_markdown(api: GitHubDouble, tmp_path: Pat
     evil = "x` | </table> @everyone [click](https://example.org)\n# ![](https://example.org/x.png)"
     row = {"ecosystem": "pypi", "name": evil, "version": evil, "action": "publish"}
     (tmp_path / "plan").mkdir()
+    (tmp_path / "plan/preview.md").write_text("### Merging this changes no version\n")
     (tmp_path / "plan/plan.json").write_text(json.dumps({"packages": [row] * 60}))
     for tool in ("curl", "jq"):
         require_tool(tool)

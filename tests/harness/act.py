@@ -225,7 +225,7 @@ def stubs(beside: Path) -> dict[str, Path]:
         mkdir -p "{store}/$NAME"
         # Of a directory, its content is uploaded.
         if [ -d "$FROM" ]; then cp -R "$FROM/." "{store}/$NAME/"
-        else cp "$FROM" "{store}/$NAME/"
+        else while read -r file; do cp "$file" "{store}/$NAME/"; done <<< "${{FROM%$'\n'}}"
         fi
         """
     download = f"""\

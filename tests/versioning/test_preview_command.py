@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,6 @@ from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     # Exit code, outputs, and summary.
     Told = tuple[int, dict[str, str], str]
@@ -66,6 +66,7 @@ def preview(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
             "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
             "GITHUB_OUTPUT": str(tmp_path / "out"),
             "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+            "RUNNER_TEMP": str(tmp_path),
             "RELEASEKIT_MODE": "preview",
             "RELEASEKIT_WORKING_DIRECTORY": str(root),
         }
@@ -102,7 +103,7 @@ def test_a_pull_request_shows_what_its_title_adds(root: Path, preview: Job) -> N
     ]
     assert json.loads(outputs["missing"]) == []
     assert [row["to"] for row in json.loads(outputs["versions"])] == ["1.3.0", "0.3.1"]
-    assert (root / ".releasekit/preview.md").read_text().strip() in summary
+    assert Path(outputs["preview-file"]).read_text() in summary
 
 
 def test_what_nothing_speaks_for_is_named_with_the_file_to_write(root: Path, preview: Job) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group
@@ -12,6 +13,7 @@ from releasekit.cli.result_files import write
 from releasekit.cli.session import refuse_elsewhere
 from releasekit.decided import Level
 from releasekit.errors import CommandFailed, ConfigError
+from releasekit.host.ci import TEMPORARY
 from releasekit.host.github import REPOSITORY, page_of_new_file
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.warnings import refuse_warned
@@ -24,7 +26,6 @@ from releasekit.report.preview import (
 )
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.versions import versions_outputs
-from releasekit.state.directory import make_state_directory
 from releasekit.text.escape import visible
 from releasekit.versioning.change_files import Entry, format_change_file
 from releasekit.versioning.intents import Addition
@@ -61,9 +62,8 @@ async def run(config: Config, session: Session) -> int:
     warned = [(each, config.levels.apply([_SILENT])) for each in silent]
     preview = Preview(before.view, after.view, silent, _find_page(config, session, request, silent))
     text = preview_markdown(preview)
-    if session.ci.is_actions:
-        make_state_directory(config.state_directory)
-        path = config.state_directory / "preview.md"
+    if directory := session.credentials.environment.get(TEMPORARY):
+        path = Path(directory) / "preview.md"
         write(path, text)
         session.actions.output("preview-file", str(path))
     outputs = versions_outputs(after.view, {}, config.root)

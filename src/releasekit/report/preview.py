@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from releasekit.report.summary.markdown import LIMIT_BYTES, first_fitting, table
+from releasekit.report.summary.markdown import first_fitting, table
 from releasekit.report.text import columns, few, packages
 from releasekit.text.escape import code, link, log_line, markdown
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 _HEADING: Final = ("package", "now", "next, without this", "next, with it", "because")
 _MOST_NAMES: Final = 10
-# Rows of the summary; fewer until it fits.
-_SIZES: Final = (200, 20)
+# Of a comment, in characters: https://docs.github.com/en/rest/issues/comments
+_LIMIT_BYTES: Final = 60_000
+# Rows; fewer until it fits.
+_SIZES: Final = (200, 50, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,9 @@ def preview_table(preview: Preview) -> str:
     return "\n".join([*lines, *([""] if lines else []), *map(log_line, silent), preview.headline])
 
 
-def preview_markdown(preview: Preview, *, limit_bytes: int = LIMIT_BYTES) -> str:
+def preview_markdown(preview: Preview) -> str:
     """The section of the job summary, and the text of a comment."""
-    return first_fitting((_write_markdown(preview, rows) for rows in _SIZES), limit_bytes)
+    return first_fitting((_write_markdown(preview, rows) for rows in _SIZES), _LIMIT_BYTES)
 
 
 def _write_markdown(preview: Preview, most: int) -> str:
