@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from releasekit.errors import PlanError, ReleasekitError, join_errors
+from releasekit.cli.notes import find_package
+from releasekit.errors import PlanError, map_all
 from releasekit.model import PackageId
 from releasekit.plan.make import collect_packages, discover
 from releasekit.plan.source import read_checkout
 from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.state.pins import VERSIONS, EphemeralPin
+from releasekit.text.splice import splice
 from releasekit.versioning.edits import Edits
 
 if TYPE_CHECKING:
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.cli.decision import Decided
+    from releasekit.config.version_options import FurtherFile
     from releasekit.ecosystems.interface import Target
+    from releasekit.model import Package
     from releasekit.state.seals import Seal
 
     # What files are going to hold; None for one that goes.
@@ -45,27 +50,50 @@ class Edited:
 def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     """Nothing is written yet. Raises PlanError with all that cannot be written."""
     config, bumps = decided.workspace.config, decided.view.decision.bumps
-    raises = config.versioning.ranges == "raise"
     edits = Edits(config.root)
-    by_tag: set[PackageId] = set()
-    refused: list[ReleasekitError] = []
-    for ecosystem, target in targets.items():
-        versions = {
-            bump.package.name: bump.new for bump in bumps if bump.package.ecosystem == ecosystem
-        }
-        try:
-            named = target.edit_versions(versions, edits, raise_ranges=raises)
-        except PlanError as error:
-            refused += [error, *error.others]
-        else:
-            by_tag.update(PackageId(ecosystem, name) for name in named)
-    if refused:
-        raise join_errors(refused)
+
+    def edit_target(name: str) -> set[PackageId]:
+        versions = {bump.package.name: bump.new for bump in bumps if bump.package.ecosystem == name}
+        raises = config.versioning.ranges == "raise"
+        tagged = targets[name].edit_versions(versions, edits, raise_ranges=raises)
+        return {PackageId(name, each) for each in tagged}
+
+    by_tag = frozenset().union(*map_all(edit_target, targets))
+    _edit_further_files(decided, targets, edits)
     waiting = {each.id for each in decided.workspace.public} - {bump.package for bump in bumps}
     for path, packages in decided.collected.files.items() if bumps else ():
         if waiting.isdisjoint(packages):
             edits.remove(config.root / path)
-    return Edited(edits.list_changes(), frozenset(by_tag))
+    return Edited(edits.list_changes(), by_tag)
+
+
+def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: Edits) -> None:
+    """Those of `[version] files`."""
+    packages = [each for target in targets.values() for each in target.workspace.packages]
+    new = {bump.package: bump.new for bump in decided.view.decision.bumps}
+
+    def edit_file(package: Package, file: FurtherFile) -> None:
+        path = package.directory / file.path
+        written = re.compile(rf"(?<![\w.])({re.escape(package.version)})(?!\w|\.\w)")
+        text = edits.read(path) or ""
+        found = [*(file.match or written).finditer(text)]
+        if len(found) != 1:
+            what = repr(file.match.pattern) if file.match else package.version
+            raise PlanError(
+                f"{package.id}: {file.path} has {len(found)} times {what}, and once is needed to "
+                "write the version there",
+                hint="Correct the file, or `files` below [version] in releasekit.toml.",
+                problem=Problem.CANNOT_WRITE,
+            )
+        version = decided.view.spell(package.id, new[package.id])
+        edits.write(path, splice(text, [(found[0].span(1), version)]))
+
+    files = decided.workspace.config.versioning.files
+    named = [(find_package(name, packages), places) for name, places in files.items()]
+    map_all(
+        lambda each: edit_file(*each),
+        [(package, file) for package, places in named if package.id in new for file in places],
+    )
 
 
 async def write(decided: Decided, edited: Edited, seal: Seal) -> None:

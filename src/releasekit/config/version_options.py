@@ -30,6 +30,16 @@ class Group:
     kind: Kind
 
 
+@dataclass(frozen=True, slots=True)
+class FurtherFile:
+    """A file that says the version of a package, relative to its directory: in the one group of
+    `match`, or as it is where that is None.
+    """
+
+    path: str
+    match: re.Pattern[str] | None
+
+
 def _directory(key: str, value: object) -> str:
     name = tables.string(key, value)
     parts = name.split("/")
@@ -54,6 +64,37 @@ def _paths(key: str, value: object) -> Mapping[str, tuple[str, ...]]:
     if not isinstance(value, dict):
         raise ValueError(f'Write a table of lists: {key} = {{ "pypi:acme" = ["proto/**"] }}.')  # noqa: TRY004 (about the file)
     return {package: tables.strings(package, globs) for package, globs in value.items()}
+
+
+def _files(key: str, value: object) -> Mapping[str, tuple[FurtherFile, ...]]:
+    example = (
+        f'{key} = {{ core = ["src/version.h", {{ path = "README.md", match = "core==(.+)" }}] }}'
+    )
+    if not isinstance(value, dict):
+        raise ValueError(f"Write a table of lists: {example}.")  # noqa: TRY004
+    found = {}
+    for package, places in value.items():
+        if not isinstance(places, list):
+            raise ValueError(f"Write a list of files for {package!r}: {example}.")  # noqa: TRY004
+        found[package] = tuple(_read_file(place, example) for place in places)
+    return found
+
+
+def _read_file(place: object, example: str) -> FurtherFile:
+    if isinstance(place, str):
+        place = {"path": place}
+    if not isinstance(place, dict) or not {"path"} <= place.keys() <= {"path", "match"}:
+        raise ValueError(f"Write a path, or path and match: {example}.")
+    path, match = tables.string("path", place["path"]), place.get("match")
+    if match is None:
+        return FurtherFile(path, None)
+    try:
+        pattern = re.compile(tables.string("match", match), re.MULTILINE)
+    except re.error as error:
+        raise ValueError(f"match = {match!r} is no regular expression: {error}.") from error
+    if pattern.groups != 1:
+        raise ValueError(f"match = {match!r} needs one group, around the version: {example}.")
+    return FurtherFile(path, pattern)
 
 
 def _groups(key: str, value: object) -> Mapping[str, Group]:
@@ -122,6 +163,15 @@ class VersionOptions(OptionTable):
             "`raise` makes them begin at it, `keep` changes them only where they exclude it."
         ),
     ] = "raise"
+    files: Annotated[
+        Mapping[str, tuple[FurtherFile, ...]],
+        Option(
+            "Further files that say the version of a package, relative to its directory: where it "
+            "stands there once, or in the group of `match`. "
+            '`core = ["src/version.h", { path = "README.md", match = "core==([0-9.]+)" }]`.',
+            _files,
+        ),
+    ] = field(default_factory=dict)
     changelog: Annotated[
         Literal["package", "root", "none"],
         Option(
