@@ -20,7 +20,7 @@ class Edits:
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = root.resolve()
+        self.root = root.resolve()
         self._before: dict[Path, bytes | None] = {}
         self._after: dict[Path, bytes | None] = {}
 
@@ -43,7 +43,7 @@ class Edits:
         }
 
     def _load(self, path: Path) -> Path:
-        place = inside(self._root, path, where=str(path))
+        place = inside(self.root, path, where=str(path))
         if place not in self._after:
             data = read_file(place, max_bytes=MAX_MANIFEST_BYTES) if exists(place) else None
             self._before[place] = self._after[place] = data

@@ -60,6 +60,9 @@ _HATCH: Final = re.compile(
     r"^(?:__version__|VERSION)(?: ?: ?str)? *= *['\"]v?([^'\"\n]+)['\"]",
     re.IGNORECASE | re.MULTILINE,
 )
+_CRATE: Final = re.compile(
+    r"""^\[package\][^\[]*?^version\s*=\s*['"]([^'"\n]+)['"]""", re.MULTILINE
+)
 # Names at the top that hold Python and are not packages.
 # https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#flat-layout
 _RESERVED: Final = re.compile(
@@ -83,17 +86,27 @@ def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
         return ""
 
 
-def _read_dynamic_version(
-    document: Mapping[str, Any], directory: Path, read: Callable[[Path], bytes | None]
-) -> str:
-    """The version in the file that setuptools or hatchling takes it from, if it is a literal there;
-    no Python runs.
+def find_version_places(
+    document: Mapping[str, Any], directory: Path
+) -> tuple[list[Path], re.Pattern[str]]:
+    """The files that may say a dynamic version, and the pattern whose group is the version; none
+    where a build computes it. No Python runs.
+
     https://setuptools.pypa.io/en/latest/userguide/pyproject_config.html#dynamic-metadata
+    https://backend.pdm-project.org/metadata/#dynamic-project-version
+    https://flit.pypa.io/en/stable/pyproject_toml.html#build-system-section
+    https://www.maturin.rs/metadata.html
     """
     tool = table_in(document, "tool")
+    backend = text_in(table_in(document, "build-system"), "build-backend")
     dynamic = table_in(table_in(table_in(tool, "setuptools"), "dynamic"), "version")
-    hatch = table_in(table_in(tool, "hatch"), "version")
-    if attribute := text_in(dynamic, "attr"):
+    hatch, pdm = (table_in(table_in(tool, name), "version") for name in ("hatch", "pdm"))
+    attribute = text_in(dynamic, "attr")
+    if backend.startswith("flit"):
+        module = text_in(table_in(table_in(tool, "flit"), "module"), "name")
+        name = module or text_in(table_in(document, "project"), "name").replace("-", "_")
+        attribute = f"{name}.__version__"
+    if attribute:
         module, _, name = attribute.rpartition(".")
         place = module.replace(".", "/")
         paths = [f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py")]
@@ -102,12 +115,25 @@ def _read_dynamic_version(
         )
     elif file := text_in(dynamic, "file"):
         paths, written = [file], re.compile(r"\A\s*(\S+)\s*\Z")
-    elif not hatch.keys() - {"path"}:
-        paths, written = [text_in(hatch, "path")], _HATCH
+    elif text_in(pdm, "source") == "file":
+        paths, written = [text_in(pdm, "path")], _HATCH
+    elif backend == "maturin":
+        crate = text_in(table_in(tool, "maturin"), "manifest-path") or "Cargo.toml"
+        paths, written = [crate], _CRATE
     else:
-        return ""
-    texts = ((read(directory / each) or b"").decode() for each in paths if each)
-    return next((found[1] for text in texts if (found := written.search(text))), "")
+        paths, written = [] if hatch.keys() - {"path"} else [text_in(hatch, "path")], _HATCH
+    return [directory / path for path in paths if path], written
+
+
+def _read_dynamic_version(
+    document: Mapping[str, Any], directory: Path, read: Callable[[Path], bytes | None]
+) -> str:
+    """If it is a literal where it is taken from."""
+    poetry = table_in(table_in(document, "tool"), "poetry")
+    paths, written = find_version_places(document, directory)
+    texts = ((read(path) or b"").decode() for path in paths)
+    found = next((found[1] for text in texts if (found := written.search(text))), "")
+    return found or text_in(poetry, "version")
 
 
 def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:

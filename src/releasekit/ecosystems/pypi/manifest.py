@@ -388,9 +388,9 @@ def _explain_unpublishable(document: Mapping[str, object], path: Path) -> str:
     return ""
 
 
-# The part of a requirement before its specifier.
+# The name, and all else before the specifier of a requirement.
 # https://packaging.python.org/en/latest/specifications/dependency-specifiers/
-_HEAD: Final = re.compile(r"\s*[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
+HEAD: Final = re.compile(r"\s*([A-Za-z0-9._-]+)(?:\s*\[[^\]]*\])?")
 
 
 def pinned_specifier(wanted: Requirement, version: str, mode: PinMode) -> str:
@@ -448,7 +448,7 @@ def _replace_specifier(version: str, manifest: str, span: Span) -> tuple[Span, s
 
 
 def _with_version(requirement: str, version: str) -> str:
-    head = _HEAD.match(requirement)
+    head = HEAD.match(requirement)
     if head is None:  # pragma: no cover - Requirement() accepted it
         raise ValueError(requirement)
     specifier, semicolon, marker = requirement[head.end() :].partition(";")

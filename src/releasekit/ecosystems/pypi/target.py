@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
 from releasekit.ecosystems.interface import Contained, Discovery, Services, Target, list_warnings
-from releasekit.ecosystems.pypi import Inputs, discover, manifest
+from releasekit.ecosystems.pypi import Inputs, discover, edit, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
@@ -40,7 +40,15 @@ from releasekit.model import Action, Dependency, DependencyKind, PackageId
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -51,6 +59,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
+    from releasekit.versioning.edits import Edits
 
 
 def layout(options: Options, _inputs: object) -> Layout:
@@ -95,6 +104,11 @@ class PyPITarget(Target):
 
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         return discover.list_published_edges(self._found.projects, released, self._found.pins)
+
+    def edit_versions(
+        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+    ) -> Collection[str]:
+        return edit.edit_versions(self._found.projects, versions, edits, raise_ranges=raise_ranges)
 
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
