@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.ecosystems.npm.reference import Range
+from releasekit.ecosystems.npm.reference import Range, respell
 from releasekit.ecosystems.shared.semver import Version
 
 ORDERED = [
@@ -63,3 +63,43 @@ def test_what_is_no_range(text: str) -> None:
 @pytest.mark.parametrize(("text", "is_open"), [("", True), ("*", True), ("x", True), ("1", False)])
 def test_a_range_that_says_nothing_is_open(text: str, is_open: bool) -> None:
     assert Range.parse(text).is_open is is_open
+
+
+# From 1.2.3, to a version: a range that has to hold it, and one that is to begin there.
+RESPELLED = [
+    ("^1.2.0", "1.3.0", "^1.2.0", "^1.3.0"),
+    ("^1.2.0", "2.0.0", "^2.0.0", "^2.0.0"),
+    ("^1", "1.3.0", "^1", "^1"),
+    ("~1.2", "1.3.0", "~1.3", "~1.3"),
+    ("~> 1.2.0", "1.3.0", "~> 1.3.0", "~> 1.3.0"),
+    ("1.x", "2.1.0", "2.x", "2.x"),
+    ("1.2.*", "2.1.0", "2.1.*", "2.1.*"),
+    ("1.2.3", "1.2.4", "1.2.4", "1.2.4"),
+    ("=v1.2.3", "1.2.4", "=v1.2.4", "=v1.2.4"),
+    (">=1.2 <2", "1.3.0", ">=1.2 <2", ">=1.3 <2"),
+    (">= 1.2  < 2.0.0", "2.1.0", ">= 1.2  < 3.0.0", ">= 2.1  < 3.0.0"),
+    (">=1.2.0 <2.0.0-0", "2.1.0", ">=1.2.0 <3.0.0-0", ">=2.1.0 <3.0.0-0"),
+    (">1.0.0 <1.3", "1.4.1", ">1.0.0 <1.5", ">1.0.0 <1.5"),
+    ("1.0.0 - 1.9", "2.1.0", "1.0.0 - 2.1", "2.1.0 - 2.1"),
+    (">=1", "2.1.0", ">=1", ">=2"),
+    ("^0.9.0 || ^1.2.0", "2.0.0", "^0.9.0 || ^2.0.0", "^0.9.0 || ^2.0.0"),
+    ("^1.2.0", "2.0.0-rc.1", "^2.0.0-rc.1", "^2.0.0-rc.1"),
+    (">=1.2.0 <2", "2.0.0-rc.1", ">=2.0.0-rc.1 <3", ">=2.0.0-rc.1 <3"),
+]
+
+
+@pytest.mark.parametrize(("text", "new", "held", "raised"), RESPELLED)
+def test_a_range_keeps_its_form_when_it_has_to_hold_a_version(
+    text: str, new: str, held: str, raised: str
+) -> None:
+    old = Version.parse("1.2.3")
+    assert respell(text, old, new, raises=False) == held
+    assert respell(text, old, new, raises=True) == raised
+    for edited in (held, raised):
+        assert Version.parse(new) in Range.parse(edited)
+
+
+@pytest.mark.parametrize("text", ["1.x", "~1.2", ">=1 <2"])
+def test_a_short_range_holds_no_prerelease_in_its_form(text: str) -> None:
+    with pytest.raises(ValueError, match="cannot hold"):
+        respell(text, Version.parse("1.2.3"), "2.0.0-rc.1", raises=False)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import Final, Literal, Self
 
-from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, satisfied
-
-if TYPE_CHECKING:
-    from releasekit.ecosystems.shared.semver import Version
+from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, Version, satisfied
+from releasekit.text.splice import splice
 
 _COMPARATOR: Final = re.compile(rf"(?P<operator>[<>]=?|=|~>?|\^)?[v=\s]*(?:{PARTIAL})?")
+_PARTIAL: Final = re.compile(PARTIAL)
+# Operators that do not say where a range begins.
+_ONE_SIDED: Final = frozenset({"<", "<=", ">"})
 _HYPHEN: Final = re.compile(r"\s*(\S+)\s+-\s+(\S+)\s*")
 
 
@@ -70,6 +71,61 @@ def _skips(comparator: Comparator, prerelease: Version) -> bool:
     """
     low = comparator.low
     return comparator.is_shortened and low is not None and low.release == prerelease.release
+
+
+def respell(text: str, old: Version, new: str, *, raises: bool) -> str:
+    """A range that holds `old`, with as little changed as makes it hold `new`, or begin there where
+    it `raises`. Operators, blanks and the number of components stay; raises ValueError where they
+    leave no such range.
+    """
+    version = Version.parse(new)
+    if version in Range.parse(text) and not raises:
+        return text
+    for begins in (True,) if raises else (False, True):
+        parts = (
+            _respell_part(part, new, begins=begins) if old in Range.parse(part) else part
+            for part in text.split("||")
+        )
+        edited = "||".join(parts)
+        if version in Range.parse(edited):
+            return edited
+    raise ValueError(f"{text!r} cannot hold {new} in this form")
+
+
+def _respell_part(text: str, new: str, *, begins: bool) -> str:
+    """Changes those comparators that exclude `new`, and if it `begins` there also lower bounds."""
+    comparators = _parse_comparators(text)
+    partials = list(_PARTIAL.finditer(text))
+    if len(partials) != len(comparators):  # an operator without a version
+        return text
+    version = Version.parse(new)
+    return splice(
+        text,
+        [
+            (found.span(), _respell_partial(found, comparator, new, version))
+            for found, comparator in zip(partials, comparators, strict=True)
+            if not comparator.holds(version) or (begins and comparator.operator not in _ONE_SIDED)
+        ],
+    )
+
+
+def _respell_partial(
+    found: re.Match[str], comparator: Comparator, new: str, version: Version
+) -> str:
+    numbers, end = version.release, ""
+    if comparator.operator == "<":
+        # `<2.0.0` means the next major, `<0.5` the next minor.
+        last = max((i for i, number in enumerate(comparator.numbers) if number), default=0)
+        higher = [*numbers[:last], numbers[last] + 1, 0, 0]
+        numbers, end = (higher[0], higher[1], higher[2]), f"-{found['pre']}" if found["pre"] else ""
+    elif not comparator.is_shortened:
+        return new
+    parts = [part for part in found.group("major", "minor", "patch") if part]
+    spelled = (
+        str(number) if part.isdigit() else part
+        for part, number in zip(parts, numbers, strict=False)
+    )
+    return ".".join(spelled) + end
 
 
 Kind = Literal["workspace", "catalog", "range", "path", "elsewhere"]
