@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import fakes
 from releasekit.ecosystems.npm import Options
-from releasekit.ecosystems.npm.target import Npm
+from releasekit.ecosystems.npm.target import Npm, NpmTarget
 from releasekit.host.sandbox import UNCONFINED
 from releasekit.model import Artifact, Package, PackageId
 
@@ -41,6 +41,12 @@ def write(root: Path, files: Mapping[str, object]) -> Path:
 def ecosystem(root: Path, table: Mapping[str, object] | None = None, **changes: object) -> Npm:
     config = fakes.config(root, **changes)
     return Npm(config, Options.from_table(table or {}), fakes.services(config, Passing()))
+
+
+def target(root: Path) -> NpmTarget:
+    npm = ecosystem(root)
+    workspace = asyncio.run(npm.discover(root))
+    return NpmTarget(workspace, fakes.FakeRegistry(), config=npm.config, options=npm.options)
 
 
 def discovered(root: Path, **changes: object) -> dict[str, Package]:

@@ -207,7 +207,7 @@ def read_name(text: str) -> str:
 def replace_strings(text: str, change: Callable[[Keys, str], str]) -> str:
     """`text`, which is valid JSON, with `change` (path, value) applied to every string value."""
     edits = []
-    for path, span in _find_strings(text):
+    for path, span in find_strings(text):
         value = json.loads(text[slice(*span)])
         new = change(path, value)
         if new != value:
@@ -215,8 +215,8 @@ def replace_strings(text: str, change: Callable[[Keys, str], str]) -> str:
     return splice(text, edits)
 
 
-def _find_strings(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
-    """Path and place of each string that is the value of a member of an object."""
+def find_strings(text: str) -> Iterator[tuple[Keys, tuple[int, int]]]:
+    """Path and place, quotes included, of each string that is a member of an object."""
     path: list[str | None] = []  # None for a list
     key = ""
     expects_key = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.ecosystems.interface import Discovery, Services, Target, list_warnings
-from releasekit.ecosystems.npm import Inputs, discover, document, pin, tarball
+from releasekit.ecosystems.npm import Inputs, discover, document, edit, pin, tarball
 from releasekit.ecosystems.npm.answers import NPMJS_HOST
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.entry_points import find_warnings
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.model import Artifact, Package, PackageId, PackageWarning, PlannedPackage
     from releasekit.state.run_logs import Log
+    from releasekit.versioning.edits import Edits
 
 # npmjs.com scans what it takes before it shows it: for 5 minutes as a rule, for 15 or more at peak
 # times, and for 55 of them once.
@@ -123,6 +124,11 @@ class NpmTarget(Target):
 
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         return pin.Pins(self._packages.found, released, self._packages.npm.config.pin).list_edges()
+
+    def edit_versions(
+        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+    ) -> None:
+        edit.edit_versions(self._packages.found, versions, edits, raise_ranges=raise_ranges)
 
     def inherited_at(self, package: Package, read: Read, /) -> str:
         return inherited_at(self._packages.found, package, read)
