@@ -42,17 +42,19 @@ class Requirement:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError."""
-        comparators = []
-        for part in text.split(","):
-            found = _COMPARATOR.fullmatch(part.strip())
-            if found is None:
-                raise ValueError(f"{text!r} is not a version requirement")
-            operator = found["operator"] or _default_operator(part)
-            comparators.append(Comparator.from_match(operator, found))
-        return cls(tuple(comparators))
+        return cls(tuple(_parse_part(part)[0] for part in text.split(",")))
 
     def matches(self, version: Version) -> bool:
         return satisfied(self.comparators, version, skips=_skips)
+
+
+def _parse_part(part: str) -> tuple[Comparator, str]:
+    """A comparator, and the version in it as it is written; raises ValueError."""
+    found = _COMPARATOR.fullmatch(part.strip())
+    if found is None:
+        raise ValueError(f"{part!r} is not a version requirement")
+    operator = found["operator"] or _default_operator(part)
+    return Comparator.from_match(operator, found), found.group()[found.start("major") :]
 
 
 def _skips(comparator: Comparator, prerelease: Version) -> bool:
@@ -63,6 +65,44 @@ def _skips(comparator: Comparator, prerelease: Version) -> bool:
     numbers = comparator.numbers
     begins_so = prerelease.release[: len(numbers)] == numbers
     return comparator.is_shortened and comparator.operator != "^" and begins_so
+
+
+def edit_requirement(text: str, old: str, new: str, *, raises: bool) -> str:
+    """`text` in the same shape so that it admits `new`, and with `raises` begins there. What
+    excludes `old` means another version, and stays. Raises ValueError where the shape admits none.
+    """
+    asked, version = Requirement.parse(text), Version.parse(new)
+    admits = asked.matches(version)
+    if not asked.matches(Version.parse(old)) or (admits and not raises):
+        return text
+    # A prerelease fits only where it is named, so a bound that holds it may have to move as well.
+    for every in (raises, True):
+        edited = ",".join(_edit_part(part, new, every=every) for part in text.split(","))
+        if Requirement.parse(edited).matches(version):
+            return edited
+    raise ValueError(f"{text!r} cannot admit {new} in this form")
+
+
+def _edit_part(part: str, new: str, *, every: bool) -> str:
+    """`new` in the place of a bound that excludes it; or of `every` lower bound."""
+    comparator, written = _parse_part(part)
+    version, operator = Version.parse(new), comparator.operator
+    stays = operator in {"<", "<="} or not every
+    if operator == ">" or (stays and comparator.holds(version)):
+        return part
+    release = [*version.release]
+    if operator == "<":
+        # The last number that is not zero says how far it reached: `<2.0` becomes `<3.0`.
+        at = max((at for at, number in enumerate(comparator.numbers) if number), default=0)
+        release = [*release[:at], release[at] + 1, 0, 0]
+    parts = re.split(r"[-+]", written, maxsplit=1)[0].split(".")
+    edited = ".".join(
+        part if _WILDCARD.fullmatch(part) else str(number)
+        for part, number in zip(parts, release, strict=False)
+    )
+    if version.pre and operator != "<" and not _WILDCARD.search(edited):
+        edited = new.partition("+")[0]
+    return part.replace(written, edited, 1)
 
 
 def normalise_requirement(requirement: str) -> str:
@@ -138,29 +178,31 @@ def pin(
     return edit_strings(manifest, edits, wanted=document, of=what) if edits else manifest
 
 
+def list_dependencies(document: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Each with the keys that lead to it, those of the workspace and patches too."""
+    places: list[tuple[object, tuple[str, ...]]] = [(document, ())]
+    places += [(each, ("target", name)) for name, each in table_in(document, "target").items()]
+    tables = [(each, (*where, name)) for each, where in places for name in (*_NORMAL, *_DEV)]
+    tables.append((table_in(document, "workspace"), ("workspace", "dependencies")))
+    patches = table_in(document, "patch")
+    tables += [(patches, ("patch", name)) for name in patches]
+    for table, where in tables:
+        for key, value in table_in(table, where[-1]).items():
+            yield (*where, key), value
+
+
 def _find_path_dependencies(
     document: Mapping[str, Any], shared: Collection[str]
 ) -> Iterator[PathDependency]:
-    places: list[tuple[object, tuple[str, ...]]] = [(document, ())]
-    places += [(each, ("target", name)) for name, each in table_in(document, "target").items()]
-    for tables, where in places:
-        for name in (*_NORMAL, *_DEV):
-            yield from _read_table(tables, where, name)
-    for entry in _read_table(document.get("workspace", {}), ("workspace",), "dependencies"):
-        if entry.requirement is not None or entry.package in shared:
-            yield entry
-
-
-def _read_table(tables: object, where: tuple[str, ...], name: str) -> Iterator[PathDependency]:
-    for key, value in table_in(tables, name).items():
-        if isinstance(value, dict) and isinstance(value.get("path"), str):
-            requirement = value.get("version")
-            yield PathDependency(
-                (*where, name, key),
-                str(value.get("package", key)),
-                requirement if isinstance(requirement, str) else None,
-                dev=name in _DEV,
-            )
+    for where, value in list_dependencies(document):
+        has_path = isinstance(value, dict) and isinstance(value.get("path"), str)
+        if not has_path or where[0] == "patch":
+            continue
+        package, requirement = str(value.get("package", where[-1])), value.get("version")
+        if not isinstance(requirement, str):
+            requirement = None
+        if where[0] != "workspace" or requirement is not None or package in shared:
+            yield PathDependency(where, package, requirement, dev=where[-2] in _DEV)
 
 
 def _edit(entry: PathDependency, version: str, manifest: str, span: Span) -> tuple[Span, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
-from releasekit.ecosystems.cargo import discover, requirements, roots
+from releasekit.ecosystems.cargo import discover, edit, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import CargoConfig, find_destination
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.errors import BuildFailed
     from releasekit.model import Artifact, Package, PlannedPackage
+    from releasekit.versioning.edits import Edits
 
 # The build reads cargo's output, so no configuration file may change its form.
 # https://doc.rust-lang.org/cargo/reference/config.html#term
@@ -102,6 +103,14 @@ class CargoTarget(Target):
     def shared_versions(self) -> Iterable[VersionGroup]:
         found = self._found
         return discover.list_shared_versions(found.packages, found.crates, found.root)
+
+    def edit_versions(
+        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+    ) -> None:
+        found = self._found
+        edit.edit_versions(
+            found.crates, versions, edits, root=found.root, raise_ranges=raise_ranges
+        )
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
         return await self._index.differing(package, artifact) if self._index else []
