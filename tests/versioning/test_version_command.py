@@ -338,10 +338,10 @@ def test_outside_of_git_there_is_no_history(
     assert "is in no git repository" in capsys.readouterr().err
 
 
-FILES = '''\
+FILES = """\
 [version.files]
 acme-core = ["src/version.h", { path = "../../README.md", match = 'acme-core==(\\S+)' }]
-'''
+"""
 
 
 def test_further_files_say_the_version_too(uv_workspace: Path) -> None:

@@ -22,7 +22,7 @@ from releasekit.ecosystems.shared.packages import batched
 from releasekit.model import Action, PackageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -106,11 +106,12 @@ class CargoTarget(Target):
 
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
-    ) -> None:
+    ) -> Collection[str]:
         found = self._found
         edit.edit_versions(
             found.crates, versions, edits, root=found.root, raise_ranges=raise_ranges
         )
+        return ()
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
         return await self._index.differing(package, artifact) if self._index else []

@@ -127,8 +127,9 @@ class NpmTarget(Target):
 
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
-    ) -> None:
+    ) -> Collection[str]:
         edit.edit_versions(self._packages.found, versions, edits, raise_ranges=raise_ranges)
+        return ()
 
     def inherited_at(self, package: Package, read: Read, /) -> str:
         return inherited_at(self._packages.found, package, read)
