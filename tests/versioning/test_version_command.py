@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -11,11 +12,14 @@ import pytest
 
 from integration.tools import require_tool
 from releasekit.__main__ import main
+from releasekit.state import locks
 from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from releasekit.versioning.edits import Edits
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +89,7 @@ A = [
     "acme-web   0.3.0 → 0.3.1  patch  0.3.0 was published with acme-core==1.2.0",
     "",
     "3 packages to release",
+    "3 pyproject.toml",
 ]
 
 
@@ -94,29 +99,90 @@ def test_a_pin_releases_a_dependent_and_a_range_does_not(
     assert main(["version", str(uv_workspace), "--dry-run"]) == 0
     assert lines(capsys) == A
     assert git(uv_workspace, "status", "--porcelain") == ""
-
-
-def test_a_check_fails_where_there_is_something_to_write(
-    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert main(["version", str(uv_workspace), "--check"]) == 1
     assert lines(capsys) == A
 
 
-def test_what_is_written_as_decided_is_left_alone(
+def test_what_is_decided_is_written_once(
     uv_workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Deciding again changes nothing, although nothing is tagged yet."""
-    for name, old, new in (
-        ("core", "1.2.0", "1.3.0"),
-        ("cli", "0.4.1", "0.4.2"),
-        ("web", "0.3.0", "0.3.1"),
-    ):
-        path = uv_workspace / f"packages/{name}/pyproject.toml"
-        path.write_text(path.read_text().replace(f'"{old}"', f'"{new}"'))
-    commit(uv_workspace, "chore: release", {})
-    assert main(["version", str(uv_workspace), "--check"]) == 0
-    assert "written already" in lines(capsys)[-1]
+    assert main(["version", str(uv_workspace)]) == 0
+    assert lines(capsys) == A
+    written = git(uv_workspace, "diff", "--unified=0", "HEAD", "--", "*.toml")
+    assert [line for line in written.splitlines() if re.match(r"[-+][^-+]", line)] == [
+        '-version = "0.4.1"',
+        '-dependencies = ["acme-core>=1.2,<2"]',
+        '+version = "0.4.2"',
+        '+dependencies = ["acme-core>=1.3,<2"]',
+        '-version = "1.2.0"',
+        '+version = "1.3.0"',
+        '-version = "0.3.0"',
+        '+version = "0.3.1"',
+    ]
+    for message in ("", "chore: release"):
+        if message:
+            commit(uv_workspace, message, {})
+        assert main(["version", str(uv_workspace), "--check"]) == 0
+        assert lines(capsys)[-1] == "3 packages to release, 3 of them written already"
+
+
+def test_ranges_can_be_kept(uv_workspace: Path) -> None:
+    commit(uv_workspace, "chore: keep", {"releasekit.toml": '[version]\nranges = "keep"\n'})
+    assert main(["version", str(uv_workspace)]) == 0
+    assert "acme-core>=1.2,<2" in (uv_workspace / "packages/cli/pyproject.toml").read_text()
+
+
+def test_a_file_with_changes_of_its_own_is_not_touched(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = uv_workspace / "packages/cli/pyproject.toml"
+    path.write_text(path.read_text() + "# mine\n")
+    assert main(["version", str(uv_workspace)]) == 3
+    told = capsys.readouterr().err
+    assert "packages/cli/pyproject.toml: changed since the last commit" in told
+    assert git(uv_workspace, "status", "--porcelain") == " M packages/cli/pyproject.toml\n"
+
+
+def test_what_does_not_read_as_decided_is_taken_back(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def edit_wrongly(
+        _: object, versions: Mapping[str, str], edits: Edits, *, raise_ranges: bool
+    ) -> set[str]:
+        path = uv_workspace / "packages/core/pyproject.toml"
+        edits.write(path, (edits.read(path) or "").replace("1.2.0", f"{versions['acme-core']}1"))
+        return set()
+
+    monkeypatch.setattr("releasekit.ecosystems.pypi.edit.edit_versions", edit_wrongly)
+    assert main(["version", str(uv_workspace)]) == 3
+    assert "pypi:acme-cli should have 0.4.2, and reads as 0.4.1" in capsys.readouterr().err
+    assert git(uv_workspace, "status", "--porcelain") == ""
+
+
+def test_another_run_in_this_checkout_is_not_disturbed(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = locks.lock_file(uv_workspace / ".releasekit", "pypi")
+    held.parent.mkdir()
+    with held.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert main(["version", str(uv_workspace)]) == 4
+    assert "publishes pypi from this workspace" in capsys.readouterr().err
+    held.unlink()
+    assert git(uv_workspace, "status", "--porcelain") == ""
+
+
+def test_a_version_that_a_tag_says_is_decided_and_nothing_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = member("acme", "1.2.0").replace('version = "1.2.0"', 'dynamic = ["version"]')
+    text = text.replace('["hatchling"]', '["hatchling", "hatch-vcs"]')
+    text += '[tool.hatch.version]\nsource = "vcs"\n'
+    root = repository(tmp_path / "w", {"pyproject.toml": text, "acme.py": "1\n"}, "v1.2.0")
+    commit(root, "feat: more", {"acme.py": "2\n"})
+    assert main(["version", str(root)]) == 0
+    assert lines(capsys)[0] == "acme  1.2.0 → 1.3.0  minor  feat: more"
 
 
 def test_nothing_new_is_nothing_to_release(
@@ -176,13 +242,6 @@ def test_what_cannot_be_set_is_refused(
 ) -> None:
     assert main(["version", str(uv_workspace), "--dry-run", "--set", flag]) == 2
     assert says in capsys.readouterr().err
-
-
-def test_without_dry_run_it_says_that_it_writes_nothing(
-    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["version", str(uv_workspace)]) == 2
-    assert "error: version cannot write versions yet" in capsys.readouterr().err
 
 
 def test_verbose_says_what_was_left_alone(
