@@ -283,8 +283,15 @@ def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     root = repository(tmp_path / "w", files, *tags)
     text = '---\n"@acme/icons": major\n---\nIcons are ES modules only.\n'
     commit(root, "Drop CommonJS", {".changeset/bright-owls-sing.md": text})
-    assert main(["version", str(root), "--dry-run"]) == 0
-    assert lines(capsys)[:4] == [
+    assert main(["version", str(root)]) == 0
+    written = json.loads((root / "packages/theme/package.json").read_text())
+    assert written["version"] == "1.0.4"
+    assert written["peerDependencies"] == {"@acme/ui": "^3.0.0"}
+    assert written["devDependencies"] == {"@acme/ui": "workspace:*"}
+    shown = lines(capsys)
+    assert shown[-1] == "3 package.json, - .changeset/bright-owls-sing.md"
+    assert not (root / ".changeset/bright-owls-sing.md").exists()
+    assert shown[:4] == [
         "@acme/icons  2.4.1 → 3.0.0  major  bright-owls-sing: Icons are ES modules only.",
         "@acme/ui     2.4.1 → 3.0.0  major  fixed group ui",
         "                            patch  2.4.1 was published with @acme/icons ^2.4.1",
@@ -317,8 +324,11 @@ def test_a_wheel_takes_the_level_of_the_crate_in_it(
     root = repository(tmp_path / "w", files, "v0.5.0")
     change = {"crates/measure/src/lib.rs": "pub fn measure() -> Result<(), ()> { Ok(()) }\n"}
     commit(root, "feat!: return errors instead of panicking (#88)", change)
-    assert main(["version", str(root), "--dry-run"]) == 0
-    cells = [re.split(" {2,}", line) for line in lines(capsys)[:2]]
+    assert main(["version", str(root)]) == 0
+    shown = lines(capsys)
+    assert shown[-1] == ("2 Cargo.toml, python/measure/pyproject.toml")
+    assert 'version = "0.6"' in (root / "crates/bench/Cargo.toml").read_text()
+    cells = [re.split(" {2,}", line) for line in shown[:2]]
     assert cells == [
         [
             "cargo:acme-measure",
