@@ -67,8 +67,8 @@ class Standing:
     """One package as it stands.
 
     `written` is what its manifest says, `released` the highest stable version of this line, empty
-    where there was none; the ecosystem's own spelling, without Go's `v`. `taken` are all versions
-    that have a tag anywhere, each with its commit.
+    where there was none; the ecosystem's own spelling, without Go's `v`. `taken` are versions that
+    have a tag anywhere, among them all higher ones, each with its commit.
     """
 
     package: PackageId

@@ -11,6 +11,7 @@ from releasekit.decided import Level
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
 from versioning.repositories import Repository, standing
+from watchdog import assert_no_worse_than_linear
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -42,6 +43,21 @@ def test_the_revert_of_a_squash_takes_back_all_that_it_lists(two: Repository) ->
     two.commit("Topic (#7)\n\n* feat: one\n\n* fix: two\n", {"packages/core/one.py": "1"})
     two.commit('Revert "Topic" (#8)\n\nReverts acme/acme#7', {"packages/core/one.py": None})
     assert two.levels() == {}
+
+
+def test_a_squash_that_says_to_take_itself_back_is_read_in_linear_time(two: Repository) -> None:
+    """R51. It takes nothing back: each of its lines counts."""
+
+    def read(count: int) -> None:
+        two.git("tag", "--force", "acme-core-v1.2.0")
+        (two.root / "message").write_text("Revert (#5)\n\nReverts #5\n" + "* fix: a\n" * count)
+        with (two.root / "packages/core/a.py").open("a") as file:
+            file.write("1")
+        two.git("add", "packages")
+        two.git(*AS_SOMEBODY, "commit", "--quiet", "--file=message")
+        assert len(two.levels()["acme-core"]) == count
+
+    assert_no_worse_than_linear(read, 4_000)
 
 
 @pytest.mark.parametrize("by_number", [False, True])
@@ -105,7 +121,7 @@ def test_a_commit_that_wrote_versions_states_nothing_whichever_way_it_was_merged
     begin_branch(two)
     two.commit(message, two.write("packages/core", "acme-core", "1.3.0"))
     merge(two, "Merge pull request #3 from acme/topic")
-    assert (two.collect().intents, two.collect().unread) == ((), ())
+    assert (two.collect().intents, two.collect().unread) == ((), {})
 
 
 def test_what_a_merged_line_had_released_is_not_released_again(two: Repository) -> None:
@@ -134,7 +150,7 @@ def test_commits_of_a_merged_line_speak_although_its_last_one_released_it(two: R
     two.git("checkout", "--quiet", "main")
     merge(two, "Merge branch 'release/1.x'", "release/1.x")
     assert titles(two) == {"acme-core": {"fix: there"}}
-    assert two.collect().unread == ()
+    assert two.collect().unread == {}
 
 
 def test_a_clone_that_ends_before_the_base_of_a_decision_is_refused(
@@ -240,4 +256,4 @@ def test_a_merged_branch_that_was_merged_into_before_is_read_once(two: Repositor
         "acme-core": [("fix: two", PATCH, False), ("feat: one", MINOR, False)],
         "acme-cli": [("fix: on the line", PATCH, False)],
     }
-    assert two.collect().unread == ()
+    assert two.collect().unread == {}

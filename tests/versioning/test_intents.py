@@ -151,11 +151,11 @@ def test_a_commit_that_says_nothing_is_unread(two: Repository) -> None:
     two.commit("No package", {"README.md": "1"})
     collected = two.collect()
     assert collected.intents == ()
-    said = [(each.title, [it.name for it in each.packages]) for each in collected.unread]
-    assert said == [
-        ("runtime: faster", ["acme-core"]),
-        ("Update stuff", ["acme-cli", "acme-core"]),
-    ]
+    said = {each.name: [it.title for it in found] for each, found in collected.unread.items()}
+    assert said == {
+        "acme-core": ["runtime: faster", "Update stuff"],
+        "acme-cli": ["Update stuff"],
+    }
 
 
 def test_types_of_the_configuration_speak_with_their_scopes(two: Repository) -> None:

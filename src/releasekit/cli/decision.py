@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
-    from releasekit.versioning.intents import Addition, Collected, Unread
+    from releasekit.versioning.intents import Addition, Collected
     from releasekit.versioning.owners import Packs
 
 
@@ -201,15 +201,11 @@ async def find_published(
     return {package.id for package, found in zip(packages, there, strict=True) if found}
 
 
-def find_warnings(unread: Iterable[Unread]) -> Iterator[tuple[PackageId, PackageWarning]]:
-    """One for each package that commits touch which do not say what they ask for; `unread` has the
-    newest first.
-    """
-    touching: dict[PackageId, list[Unread]] = {}
-    for each in unread:
-        for package in each.packages:
-            touching.setdefault(package, []).append(each)
-    for package, commits in sorted(touching.items()):
+def find_warnings(
+    unread: Mapping[PackageId, Sequence[Source]],
+) -> Iterator[tuple[PackageId, PackageWarning]]:
+    """One for each package that commits touch which do not say what they ask for, by the newest."""
+    for package, commits in sorted(unread.items()):
         newest = f"{commits[0].commit[:9]}: {clip(commits[0].title, _TITLE_CHARS)}"
         many = f"{len(commits)} commits do not say what they ask for, the newest is"
         message = f"{many if len(commits) > 1 else 'a commit does not say what it asks for:'}"

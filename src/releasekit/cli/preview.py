@@ -112,9 +112,8 @@ def find_silent(decided: Decided, addition: Addition) -> list[PackageId]:
     }
     silent = {
         package
-        for each in decided.collected.unread
-        if each.commit in addition.commits
-        for package in each.packages
+        for package, sources in decided.collected.unread.items()
+        if any(each.commit in addition.commits for each in sources)
     }
     return sorted(silent - spoken)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from releasekit.decided import Intent, Level, Reason, Source, Standing
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commits
     from releasekit.git.versions import VersionAt
     from releasekit.model import Package, PackageId
-    from releasekit.versioning.change_files import ChangeFile, Entry
-    from releasekit.versioning.history import Change, Line
+    from releasekit.versioning.change_files import ChangeFile
+    from releasekit.versioning.history import Line
     from releasekit.versioning.messages import Message
     from releasekit.versioning.owners import Packs
     from releasekit.versioning.released import FindPublished, Release
@@ -50,28 +50,22 @@ if TYPE_CHECKING:
 _QUIET: Final = frozenset(
     {"build", "chore", "ci", "deps", "docs", "refactor", "release", "style", "test", "tests"}
 )
+# The shortest beginning of a hash that names a commit.
+_FEW_DIGITS: Final = 7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unread:
-    """A commit that changes packages and does not say what it asks for."""
-
-    commit: str
-    title: str
-    packages: tuple[PackageId, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Collected:
-    """`unread` has the newest first. `files` are the change files, by their paths from the root,
-    each with the packages that have not been released with it.
+    """`unread` are the commits that change a package and do not say what they ask for, the newest
+    first. `files` are the change files, by their paths from the root, each with the packages that
+    have not been released with it.
     """
 
     standings: tuple[Standing, ...]
     intents: tuple[Intent, ...]
     left_alone: tuple[Reason, ...]
-    unread: tuple[Unread, ...]
-    files: Mapping[str, frozenset[PackageId]] = field(default_factory=dict)
+    unread: Mapping[PackageId, Sequence[Source]]
+    files: Mapping[str, frozenset[PackageId]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,49 +76,41 @@ class Addition:
     commits: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Statement:
     """What one message says, and whom it is about. `level` is None where that is unknown. It came
-    in with the commit `unit` of the line, `index` behind HEAD, and its pull request.
+    in with this unit, and its pull request.
     """
 
-    index: int
-    unit: str
+    unit: Unit
     pull_request: int
     level: Level | None
     source: Source
     packages: frozenset[PackageId]
-    reverts: Reverted | None = None
+    reverts: Reverted | None
 
 
-@dataclass(frozen=True, slots=True)
 class _Known:
-    """Statements by the hashes of their commits and of those that brought them in, and by the
-    numbers of their pull requests.
-    """
+    """Statements by their commits and pull requests, and by those that brought them in."""
 
-    commits: Sequence[str]
-    by_commit: Mapping[str, Sequence[_Statement]]
-    by_pull_request: Mapping[int, Sequence[_Statement]]
-
-    @classmethod
-    def of(cls, statements: Iterable[_Statement]) -> _Known:
-        by_commit: defaultdict[str, list[_Statement]] = defaultdict(list)
-        by_pull_request: defaultdict[int, list[_Statement]] = defaultdict(list)
+    def __init__(self, statements: Iterable[_Statement]) -> None:
+        self._by_commit: defaultdict[str, list[_Statement]] = defaultdict(list)
+        self._by_pull_request: defaultdict[int, list[_Statement]] = defaultdict(list)
         for each in statements:
-            for commit in {each.source.commit, each.unit}:
-                by_commit[commit].append(each)
+            for commit in {each.source.commit, each.unit.change.commit}:
+                self._by_commit[commit[:_FEW_DIGITS]].append(each)
             for number in {each.source.pull_request, each.pull_request} - {0}:
-                by_pull_request[number].append(each)
-        return cls(sorted(by_commit), by_commit, by_pull_request)
+                self._by_pull_request[number].append(each)
 
-    def find(self, commit: str, pull_request: int) -> Sequence[_Statement]:
+    def find(self, commit: str, pull_request: int) -> list[_Statement]:
         """`commit` is the beginning of a hash, or empty."""
         if not commit:
-            return self.by_pull_request.get(pull_request, ())
-        at = bisect_left(self.commits, commit)
-        near = self.commits[at] if at < len(self.commits) else ""
-        return self.by_commit[near] if near.startswith(commit) else ()
+            return self._by_pull_request.get(pull_request, [])
+        return [
+            each
+            for each in self._by_commit.get(commit[:_FEW_DIGITS], ())
+            if each.source.commit.startswith(commit) or each.unit.change.commit.startswith(commit)
+        ]
 
 
 async def collect_intents(
@@ -163,107 +149,102 @@ async def collect_intents(
     if units and (read_message(title) or find_reverted(title)):
         change = units[0].change
         units[0] = Unit(index=0, change=replace(change, message=title, parents=change.parents[:1]))
-    place = root.relative_to(commits.top) / options.directory
+    place = f"{(root.relative_to(commits.top) / options.directory).as_posix()}/"
     statements: list[_Statement] = []
     adding: dict[str, Unit] = {}
     for unit in units:
-        added = _list_change_files(unit.change.added, place.as_posix())
-        for path in added:
-            adding.setdefault(path, unit)
+        inside = [it.removeprefix(place) for it in unit.change.added if it.startswith(place)]
+        added = [name for name in inside if is_change_file(name)]
+        for name in added:
+            adding.setdefault(name, unit)
         speaks = options.changes == "commits" or (options.changes == "both" and not added)
         if speaks and not _is_ours(unit, line):
             statements += _read_unit(unit, owners, options)
     if without:
         statements = [each for each in statements if each.source.commit not in without.commits]
-    known = _Known.of(statements)
+    known = _Known(statements)
     intents: list[Intent] = []
+    replaced: set[_Statement] = set()
     waiting: dict[str, set[PackageId]] = {}
     if options.changes != "commits":
         files = _read_change_files(root / options.directory, root)
         if without:
             files = await _find_there(files, without.base, commits, root)
-        stated = resolve(files, [each.id for each in everything])
-        used = await _find_used(stated, releases, commits, root)
-        replaced: set[int] = set()
-        for file, entry, package in stated:
+        named = resolve(files, [each.id for each in everything])
+        stated = [each for each in named if each[2] in releases]
+        # A file that was there when the last version of a package was decided is used.
+        names = {
+            (package, file.path): commits.name_object(line.commits[base], root / file.path)
+            for file, _, package in stated
+            if (base := releases[package].base) < len(line.commits)
+        }
+        there = await commits.read_blobs(names.values())
+        used = {pair for pair, name in names.items() if there.get(name) is not None}
+        for file, entry, package in named:
+            replaces = file.replaces_commit or file.replaces_pull_request
+            asks = bool(entry.level or entry.exact or replaces)
             own = waiting.setdefault(file.path, set())
+            own.update({package} if asks and (package, file.path) not in used else ())
+        for file, entry, package in stated:
             if (package, file.path) in used:
                 continue
-            replaces = file.replaces_commit or file.replaces_pull_request
-            if entry.level or entry.exact or replaces:
-                own.add(package)
-            release = releases.get(package)
-            if release is None:
-                continue
             spoken = known.find(file.replaces_commit, file.replaces_pull_request)
-            replaced.update(map(id, spoken))
-            added_by = adding.get((root.relative_to(commits.top) / file.path).as_posix())
+            replaced.update(spoken)
+            added_by = adding.get(file.path.removeprefix(f"{options.directory}/"))
             intents.append(
                 Intent(
                     package=package,
                     level=entry.level,
-                    source=_describe_file(file, added_by, spoken[0].unit if spoken else ""),
+                    source=_describe_file(file, added_by, spoken),
                     exact=entry.exact,
-                    late=added_by is not None and added_by.index >= release.tagged,
+                    late=added_by is not None and added_by.index >= releases[package].tagged,
                 )
             )
-        statements = [each for each in statements if id(each) not in replaced]
-    unread: dict[int, tuple[_Statement, list[PackageId]]] = {}
+    statements = [each for each in statements if each not in replaced]
+    unread: defaultdict[PackageId, list[Source]] = defaultdict(list)
     for package, found in sorted(_sort_by_package(statements, units, releases).items()):
         tagged = releases[package].tagged
         for each in _cancel_reverts(found, known, tagged):
-            late = each.index >= tagged
+            late = each.unit.index >= tagged
             if each.level is not None:
                 intents.append(
                     Intent(package=package, level=each.level, source=each.source, late=late)
                 )
             elif not late:
-                unread.setdefault(id(each), (each, []))[1].append(package)
-    silent = sorted(unread.values(), key=lambda each: each[0].index)
+                unread[package].append(each.source)
+    guessed = [
+        Reason(
+            package=package,
+            rule=f"no tag names a version of it, so {release.version} counts as released by the "
+            "commit that wrote it",
+        )
+        for package, release in sorted(releases.items())
+        if release.guessed and release.version
+    ]
+    standings = [
+        Standing(
+            package=each.id,
+            written=each.version.removeprefix("v" if each.id.ecosystem == "go" else ""),
+            released=releases[each.id].version,
+            taken=releases[each.id].taken,
+        )
+        for each in versions
+    ]
     return Collected(
-        standings=tuple(_make_standing(each, releases[each.id]) for each in versions),
-        intents=tuple(intents),
-        left_alone=tuple(_list_guesses(releases)),
-        unread=tuple(
-            Unread(commit=it.source.commit, title=it.source.title, packages=tuple(packages))
-            for it, packages in silent
-        ),
+        tuple(standings),
+        tuple(intents),
+        tuple(guessed),
+        unread,
         files={path: frozenset(packages) for path, packages in waiting.items()},
     )
 
 
-def _sort_by_package(
-    statements: Iterable[_Statement], units: Iterable[Unit], releases: Mapping[PackageId, Release]
-) -> dict[PackageId, list[_Statement]]:
-    """Those that each package was not released with, in their order."""
-    had = _find_had(units, releases)
-    found: dict[PackageId, list[_Statement]] = defaultdict(list)
-    for statement in statements:
-        done = had.get(statement.source.commit, frozenset())
-        for package in (statement.packages & releases.keys()) - done:
-            if statement.index < releases[package].base:
-                found[package].append(statement)
-    return found
-
-
-def _make_standing(package: Package, release: Release) -> Standing:
-    is_go = package.id.ecosystem == "go"
-    return Standing(
-        package=package.id,
-        written=package.version.removeprefix("v") if is_go else package.version,
-        released=release.version,
-        taken=release.taken,
-    )
-
-
-def _list_guesses(releases: Mapping[PackageId, Release]) -> Iterator[Reason]:
-    for package, release in sorted(releases.items()):
-        if release.guessed and release.version:
-            rule = (
-                f"no tag names a version of it, so {release.version} counts as released by the "
-                "commit that wrote it"
-            )
-            yield Reason(package=package, rule=rule)
+async def _find_there(
+    files: Sequence[ChangeFile], commit: str, commits: Commits, root: Path
+) -> list[ChangeFile]:
+    names = {each.path: commits.name_object(commit, root / each.path) for each in files}
+    there = await commits.read_blobs(names.values())
+    return [each for each in files if there.get(names[each.path]) is not None]
 
 
 def _is_ours(unit: Unit, line: Line) -> bool:
@@ -274,12 +255,12 @@ def _is_ours(unit: Unit, line: Line) -> bool:
     return any(line.indexes.get(find_base(each), 0) > unit.index for each in messages)
 
 
-def _find_had(
-    units: Iterable[Unit], releases: Mapping[PackageId, Release]
-) -> Mapping[str, frozenset[PackageId]]:
-    """Of commits that were merged, the packages whose last release was made on their branch, after
-    them.
-    """
+def _sort_by_package(
+    statements: Iterable[_Statement], units: Iterable[Unit], releases: Mapping[PackageId, Release]
+) -> Mapping[PackageId, Sequence[_Statement]]:
+    """Those that each package was not released with, in their order."""
+    # Of commits that were merged, the packages whose last release was made on their branch, after
+    # them.
     had: dict[str, frozenset[PackageId]] = {}
     for package, release in releases.items():
         if release.beside:
@@ -289,97 +270,79 @@ def _find_had(
             if later := had.get(change.commit):
                 for parent in change.parents:
                     had[parent] = had[parent] | later if parent in had else later
-    return had
+    found: defaultdict[PackageId, list[_Statement]] = defaultdict(list)
+    for each in statements:
+        done = had.get(each.source.commit, frozenset())
+        for package in (each.packages & releases.keys()) - done:
+            if each.unit.index < releases[package].base:
+                found[package].append(each)
+    return found
 
 
 def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[_Statement]:
     change = unit.change
     is_merge = len(change.parents) > 1
     message = read_message(change.message) or (read_merged(change.message) if is_merge else None)
-    said: list[tuple[Change, list[Message | None]]]
+    listed: list[Message | None] = [message] if message else [*read_squashed(change.message)]
+    said = [(change, listed or [None])]
     # What these merge is among them.
     single = [each for each in unit.merged if len(each.parents) < 2]
     if message is None and single:
         said = [
             (each, [read_message(each.message)]) for each in single if not find_base(each.message)
         ]
-    else:
-        listed: list[Message | None] = [message] if message else [*read_squashed(change.message)]
-        said = [(change, listed or [None])]
+    pull_request = find_pull_request(change.message)
     for each, messages in said:
         packages = frozenset(name for path in each.files for name in owners.find_touched(path))
+        reverts = find_reverted(each.message)
+        title = each.message.lstrip().partition("\n")[0].rstrip()
         for found in messages if packages else ():
-            yield _make_statement(unit, each, found, packages, options)
+            source = Source(
+                title=found.title if found else title,
+                text=found.text if found else title,
+                type=found.type if found else "revert" if reverts else "",
+                breaking=found.breaking if found else False,
+                commit=each.commit,
+                pull_request=found.pull_request if found else find_pull_request(title),
+                time_s=each.time_s,
+            )
+            yield _Statement(
+                unit=unit,
+                pull_request=pull_request,
+                level=_find_level(source, found.scope if found else "", options.types),
+                source=source,
+                packages=packages,
+                reverts=reverts,
+            )
 
 
-def _make_statement(
-    unit: Unit,
-    change: Change,
-    message: Message | None,
-    packages: frozenset[PackageId],
-    options: VersionOptions,
-) -> _Statement:
-    reverts = find_reverted(change.message)
-    title = change.message.lstrip().partition("\n")[0].rstrip()
-    kind = message.type if message else "revert" if reverts else ""
-    level: Level | None = None
-    if message and message.breaking:
-        level = Level.MAJOR
-    elif kind:
-        scoped = f"{kind}({message.scope})" if message else kind
-        quiet = Level.NONE if kind in _QUIET else None
-        level = options.types.get(scoped, options.types.get(kind, quiet))
-    return _Statement(
-        index=unit.index,
-        unit=unit.change.commit,
-        pull_request=find_pull_request(unit.change.message),
-        level=level,
-        source=Source(
-            title=message.title if message else title,
-            text=message.text if message else title,
-            type=kind,
-            breaking=message.breaking if message else False,
-            commit=change.commit,
-            pull_request=message.pull_request if message else find_pull_request(title),
-            time_s=change.time_s,
-        ),
-        packages=packages,
-        reverts=reverts,
-    )
+def _find_level(source: Source, scope: str, types: Mapping[str, Level]) -> Level | None:
+    if source.breaking:
+        return Level.MAJOR
+    quiet = Level.NONE if source.type in _QUIET else None
+    return types.get(f"{source.type}({scope})", types.get(source.type, quiet))
 
 
 def _cancel_reverts(
-    statements: Sequence[_Statement], known: _Known, tagged: int
+    statements: Iterable[_Statement], known: _Known, tagged: int
 ) -> Iterator[_Statement]:
     """Those of one package, without what was taken back before it was released, and what did that.
     The newest come first, so that what takes a revert back comes before it.
     """
     # By whether the released version had them, although it was decided without them.
-    late = {id(each): each.index >= tagged for each in statements}
-    cancelled: set[int] = set()
-    for statement in statements:
-        if id(statement) in cancelled:
-            continue
-        reverts = statement.reverts
-        targets = known.find(reverts.commit, reverts.pull_request) if reverts else ()
+    late = {each: each.unit.index >= tagged for each in statements}
+    cancelled: set[_Statement] = set()
+    for commit, found in groupby(late, key=lambda each: each.source.commit):
+        rest = [each for each in found if each not in cancelled]
+        reverts = rest[0].reverts if rest else None
         taken_back = {
-            id(each)
-            for each in targets
-            if each is not statement and late.get(id(each)) == late[id(statement)]
+            each
+            for each in (known.find(reverts.commit, reverts.pull_request) if reverts else ())
+            if each.source.commit != commit and late.get(each) == late[rest[0]]
         }
-        if taken_back:
-            cancelled |= taken_back
-        else:
-            yield statement
-
-
-def _list_change_files(paths: Iterable[str], place: str) -> list[str]:
-    inside = f"{place}/"
-    return [
-        path
-        for path in paths
-        if path.startswith(inside) and is_change_file(path.removeprefix(inside))
-    ]
+        cancelled |= taken_back
+        if not taken_back:
+            yield from rest
 
 
 def _read_change_files(directory: Path, root: Path) -> list[ChangeFile]:
@@ -409,38 +372,16 @@ def _read_change_files(directory: Path, root: Path) -> list[ChangeFile]:
     return found
 
 
-async def _find_there(
-    files: Sequence[ChangeFile], commit: str, commits: Commits, root: Path
-) -> list[ChangeFile]:
-    names = {each.path: commits.name_object(commit, root / each.path) for each in files}
-    there = await commits.read_blobs(names.values())
-    return [each for each in files if there.get(names[each.path]) is not None]
-
-
-async def _find_used(
-    stated: Iterable[tuple[ChangeFile, Entry, PackageId]],
-    releases: Mapping[PackageId, Release],
-    commits: Commits,
-    root: Path,
-) -> set[tuple[PackageId, str]]:
-    """The packages with the files that were there already when their last version was decided."""
-    names = {
-        (package, file.path): commits.name_object(releases[package].commit, root / file.path)
-        for file, _, package in stated
-        if package in releases and releases[package].commit
-    }
-    there = await commits.read_blobs(names.values())
-    return {pair for pair, name in names.items() if there.get(name) is not None}
-
-
-def _describe_file(file: ChangeFile, added_by: Unit | None, replaced: str) -> Source:
-    """With the commit that added it, or that it speaks in place of."""
+def _describe_file(file: ChangeFile, added_by: Unit | None, spoken: Sequence[_Statement]) -> Source:
+    """With the commit that it speaks in place of, or that added it."""
+    change = added_by.change if added_by else None
+    replaced = spoken[0].unit.change.commit if spoken else file.replaces_commit
     return Source(
         title=file.title,
         text=file.text,
         path=file.path,
-        commit=replaced or file.replaces_commit or (added_by.change.commit if added_by else ""),
+        commit=replaced or (change.commit if change else ""),
         pull_request=file.replaces_pull_request
-        or (find_pull_request(added_by.change.message) if added_by else 0),
-        time_s=added_by.change.time_s if added_by else 0,
+        or (find_pull_request(change.message) if change else 0),
+        time_s=change.time_s if change else 0,
     )

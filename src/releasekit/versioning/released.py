@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.git.versions import find_first_commits, find_versions_at
@@ -26,13 +28,14 @@ if TYPE_CHECKING:
         Callable,
         Collection,
         Iterable,
+        Iterator,
         Mapping,
         Sequence,
     )
     from pathlib import Path
 
     from releasekit.git.commits import Commits
-    from releasekit.git.versions import VersionAt
+    from releasekit.git.versions import Read, VersionAt
     from releasekit.model import Package, PackageId
     from releasekit.versioning.history import Line
     from releasekit.versioning.order import VersionKey
@@ -45,30 +48,32 @@ if TYPE_CHECKING:
 _MOST_COMPARED: Final = 32
 _COMPLETED: Final = frozenset({"go.mod", "go.sum"})
 _TRAILER: Final = "^ReleaseKit-Base: [0-9a-f]{40}"
+# In place of a version: the manifest is there and says none, as where the version is the tag's.
+_UNSAID: Final = "unsaid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """`version` is canonical, and empty before the first release. Its changes are those of the
     first `base` commits of the line; those from `tagged` on were in the released version already,
-    and so was what `beside` has, the commit of a tag on a branch that was merged since. `commit` is
-    the one that `base` begins behind, empty for the whole history. `taken` are all versions that
-    have a tag, each with its commit. A `guessed` one has no tag.
+    and so was what `beside` has, the commit of a tag on a branch that was merged since. `taken` are
+    versions that have a tag, among them all higher ones, each with its commit. A `guessed` one has
+    no tag.
     """
 
     version: str
     base: int
     tagged: int
-    commit: str
     beside: str = ""
     taken: Mapping[str, str] = field(default_factory=dict)
     guessed: bool = False
 
 
 class _Tag(NamedTuple):
-    """Sorts by its version."""
+    """Sorts by its version. Its name is that of one package alone if it `is_own`."""
 
     order: VersionKey
+    is_own: bool
     version: str
     name: str
     commit: str
@@ -77,23 +82,15 @@ class _Tag(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Tags:
-    """The highest first: those that name a package `alone`, those that name `several`, and those
-    that name none, by ecosystem.
-    """
+    """The highest first: those that name a package, and by ecosystem those that name none."""
 
-    alone: dict[PackageId, list[_Tag]]
-    several: dict[PackageId, list[_Tag]]
-    unnamed: dict[str, list[_Tag]]
+    named: defaultdict[PackageId, list[_Tag]]
+    bare: defaultdict[str, list[_Tag]]
 
-    def list_shared(self, package: PackageId) -> list[_Tag]:
-        # Nothing else names a Go module. https://go.dev/ref/mod#vcs-version
-        unnamed = self.unnamed[package.ecosystem] if package.ecosystem != "go" else []
-        several = self.several[package]
-        return sorted([*several, *unnamed], reverse=True) if several else unnamed
-
-    def list_commits(self) -> set[str]:
-        found = (self.alone, self.several, self.unnamed)
-        return {tag.commit for each in found for tags in each.values() for tag in tags}
+    def list_above(self, package: PackageId, own: _Tag | None) -> Iterator[_Tag]:
+        """Those that may be of the package, the highest first, as far as its `own`."""
+        found = merge(self.named[package], self.bare[package.ecosystem], reverse=True)
+        return takewhile(lambda tag: own is None or tag > own, found)
 
 
 class _Place(NamedTuple):
@@ -120,13 +117,9 @@ async def find_releases(
     Raises CommandFailed, and PlanError where the history that is here does not reach back.
     """
     tags = _sort_tags(versions, root, await commits.list_tags(), templates)
-    places = await _find_places(tags.list_commits(), commits, line)
-    last: dict[PackageId, _Tag] = {}
-    for package, found in tags.alone.items():
-        stable = (tag for tag in found if tag.is_stable and tag.commit in places)
-        if (tag := next(stable, None)) is not None:
-            last[package] = tag
-    last |= await _find_agreeing(versions, last, tags, places, commits)
+    listed = [*tags.named.values(), *tags.bare.values()]
+    places = await _find_places({tag.commit for each in listed for tag in each}, commits, line)
+    last = await _find_last(versions, tags, places, commits)
     untagged = [package for package in versions if package.id not in last]
     if untagged and line.is_shallow:
         raise make_shallow_error()
@@ -134,14 +127,19 @@ async def find_releases(
     releases = {}
     for package, tag in last.items():
         place = places[tag.commit]
-        base = bases.get(package, place.younger)
+        # Of tags that may be of others, those that no manifest in the history of HEAD speaks for.
+        above = tags.named[package] if tag.is_own else tags.list_above(package, tag)
+        taken = {
+            each.version: each.commit
+            for each in above
+            if each.is_own or not (tag.is_own or (each.is_stable and each.commit in places))
+        }
         releases[package] = Release(
             version=tag.version,
-            base=base,
+            base=bases.get(package, place.younger),
             tagged=place.younger,
-            commit=line.commits[base] if base < len(line.commits) else "",
             beside=place.beside,
-            taken=_list_taken(tag, tags.alone[package], tags.list_shared(package), places),
+            taken=taken,
         )
     return releases | await _guess(untagged, versions, commits, line, find_published)
 
@@ -152,60 +150,49 @@ def _sort_tags(
     tags: Mapping[str, str],
     templates: Mapping[PackageId, str],
 ) -> _Tags:
-    found = _Tags({}, {}, {})
-    holders: defaultdict[str, defaultdict[str, set[PackageId]]]
-    holders = defaultdict(lambda: defaultdict(set))  # by what stands before and behind a version
-    for prefix in SHARED_TAGS:
-        holders[prefix][""] = set()
+    found = _Tags(defaultdict(list), defaultdict(list))
+    # Who is meant, by what stands before and behind a version.
+    meant: dict[str, defaultdict[str, set[PackageId]]] = {
+        prefix: defaultdict(set, {"": set()}) for prefix in SHARED_TAGS
+    }
     for package in packages:
-        found.alone[package.id], found.several[package.id] = [], []
-        found.unnamed[package.id.ecosystem] = []
         prefix, _, suffix = templates.get(package.id, "\0").partition("\0")
         names = [(f"{name}{joint}", "") for name in list_names(package, root) for joint in OWN_TAGS]
         if package.id.ecosystem == "go":
+            # Nothing else names a Go module. https://go.dev/ref/mod#vcs-version
             place = package.directory.relative_to(root).as_posix()
             names = [("v" if place == "." else f"{place}/v", "")]
-        elif prefix or suffix:
+        elif suffix or prefix not in SHARED_TAGS:
             names.append((prefix, suffix))
         for prefix, suffix in names:
-            holders[prefix][suffix].add(package.id)
+            meant.setdefault(prefix, defaultdict(set))[suffix].add(package.id)
+    ecosystems = {package.id.ecosystem for package in packages}
     for name, commit in tags.items():
         for digit in re.finditer(r"[0-9]", name):
-            prefix = name[: digit.start()]
-            rest = name[digit.start() :]
-            for suffix, named in holders[prefix].items() if prefix in holders else ():
-                if rest.endswith(suffix):
-                    text = rest.removesuffix(suffix)
-                    is_bare = prefix in SHARED_TAGS and not suffix
-                    _add(found, named, text, name, commit, is_bare=is_bare)
-    for each in (found.alone, found.several, found.unnamed):
-        for listed in each.values():
-            listed.sort(reverse=True)
+            prefix, rest = name[: digit.start()], name[digit.start() :]
+            for suffix, holders in meant.get(prefix, {}).items():
+                is_bare = prefix in SHARED_TAGS and not suffix
+                for ecosystem in ecosystems if rest.endswith(suffix) else ():
+                    version = canonical(ecosystem, rest.removesuffix(suffix))
+                    lists = [found.named[each] for each in holders if each.ecosystem == ecosystem]
+                    if is_bare and ecosystem != "go":
+                        lists = [found.bare[ecosystem]]
+                    if not version or not lists:
+                        continue
+                    numbering = numbering_of(ecosystem)
+                    tag = _Tag(
+                        order=numbering.order(version),
+                        is_own=ecosystem == "go" or (len(holders) == 1 and not is_bare),
+                        version=version,
+                        name=name,
+                        commit=commit,
+                        is_stable=not numbering.is_prerelease(version),
+                    )
+                    for each in lists:
+                        each.append(tag)
+    for listed in (*found.named.values(), *found.bare.values()):
+        listed.sort(reverse=True)
     return found
-
-
-def _add(
-    found: _Tags, named: Collection[PackageId], text: str, name: str, commit: str, *, is_bare: bool
-) -> None:
-    """`is_bare` is a tag without any name: what its packages are called decides nothing."""
-    read = {ecosystem: _read_tag(ecosystem, text, name, commit) for ecosystem in found.unnamed}
-    for ecosystem, tag in read.items():
-        if tag is not None and is_bare:
-            found.unnamed[ecosystem].append(tag)
-    for package in named:
-        tag = read[package.ecosystem]
-        if tag is not None and package.ecosystem == "go":
-            found.alone[package].append(tag)
-        elif tag is not None and not is_bare:
-            (found.alone if len(named) == 1 else found.several)[package].append(tag)
-
-
-def _read_tag(ecosystem: str, text: str, name: str, commit: str) -> _Tag | None:
-    if not (version := canonical(ecosystem, text)):
-        return None
-    numbering = numbering_of(ecosystem)
-    is_stable = not numbering.is_prerelease(version)
-    return _Tag(numbering.order(version), version, name, commit, is_stable)
 
 
 def canonical(ecosystem: str, text: str) -> str:
@@ -246,24 +233,25 @@ async def _find_places(wanted: Collection[str], commits: Commits, line: Line) ->
     return found
 
 
-async def _find_agreeing(
+async def _find_last(
     versions: Mapping[Package, VersionAt],
-    last: Mapping[PackageId, _Tag],
     tags: _Tags,
     places: Mapping[str, _Place],
     commits: Commits,
 ) -> dict[PackageId, _Tag]:
-    """Of tags that may be of others, the highest of each package at whose commit its manifests had
-    that version, if it is higher than its `last` one.
+    """The highest stable tag of each package in the history of HEAD. Of those that may be of
+    others, one at whose commit its manifests had that version.
     """
+    own: dict[PackageId, _Tag] = {}
     unsure: dict[Package, list[_Tag]] = {}
     for package in versions:
-        own, listed = last.get(package.id), unsure.setdefault(package, [])
-        for tag in tags.list_shared(package.id):
-            if len(listed) == _MOST_COMPARED or (own is not None and tag.order <= own.order):
+        for tag in tags.named[package.id]:
+            if tag.is_own and tag.is_stable and tag.commit in places:
+                own[package.id] = tag
                 break
-            if tag.is_stable and tag.commit in places:
-                listed.append(tag)
+        higher = tags.list_above(package.id, own.get(package.id))
+        reached = (tag for tag in higher if tag.is_stable and tag.commit in places)
+        unsure[package] = list(islice(reached, _MOST_COMPARED))
     found: dict[PackageId, _Tag] = {}
     # Nearly always it is the first one.
     for asked in (slice(1), slice(1, None)):
@@ -274,37 +262,24 @@ async def _find_agreeing(
             for tag in listed[asked]
         ]
         had = await find_versions_at(
-            [(package, versions[package], tag.commit) for package, tag in pairs], commits
+            [(package, _name_unsaid(versions[package]), tag.commit) for package, tag in pairs],
+            commits,
         )
-        # Of what tells no version, as one that comes from the tag, it is enough to be there.
-        silent = {
-            (package.id, tag): commits.name_object(tag.commit, package.manifest)
-            for package, tag in pairs
-            if not had[package.id, tag.commit] and package.id not in last
-        }
-        there = await commits.read_blobs(silent.values())
         for package, tag in pairs:
-            said = canonical(package.id.ecosystem, had[package.id, tag.commit])
-            is_same = said and numbering_of(package.id.ecosystem).order(said) == tag.order
-            if is_same or there.get(silent.get((package.id, tag), "")) is not None:
+            said = had[package.id, tag.commit]
+            version = canonical(package.id.ecosystem, said)
+            is_same = version and numbering_of(package.id.ecosystem).order(version) == tag.order
+            if is_same or (said == _UNSAID and package.id not in own):
                 found.setdefault(package.id, tag)
-    return found
+    return own | found
 
 
-def _list_taken(
-    last: _Tag, alone: Sequence[_Tag], shared: Iterable[_Tag], places: Mapping[str, _Place]
-) -> dict[str, str]:
-    """Of those that may be of others, the higher ones that no manifest in the history of HEAD could
-    speak for: lower versions are never decided.
-    """
-    known = [*alone, last]
-    if last not in alone:
-        for tag in shared:
-            if tag.order <= last.order:
-                break
-            if tag.commit not in places or not tag.is_stable:
-                known.append(tag)
-    return {tag.version: tag.commit for tag in known}
+def _name_unsaid(version_at: VersionAt) -> VersionAt:
+    def read_version(package: Package, read: Read) -> str:
+        said = version_at(package, read)
+        return said or ("" if read(package.manifest) is None else _UNSAID)
+
+    return read_version
 
 
 async def _find_bases(
@@ -326,8 +301,6 @@ async def _find_bases(
         commit.strip("\n"): find_base(message)
         for commit, message in zip(fields[::2], fields[1::2], strict=False)
     }
-    if not any(bases.values()):
-        return {}
     # Each commit of the line that has one, or merges one. What a shallow clone lacks may be a base.
     lacking = len(line.commits) if line.is_shallow else 0
     writing: dict[int, int] = {}
@@ -336,29 +309,28 @@ async def _find_bases(
             base = line.indexes.get(bases[each], lacking) if bases.get(each) else 0
             if base > index:
                 writing.setdefault(index, base)
-    written: dict[PackageId, list[int]] = defaultdict(list)
-    changes = await read_changes(commits, [line.commits[index] for index in sorted(writing)])
-    for change in changes:
-        for owner in {owner for path in change.files for owner in owners.find_owners(path)}:
-            written[owner].append(line.indexes[change.commit])
+    wrote: dict[PackageId, int] = {}
+    for change in await read_changes(commits, [line.commits[index] for index in sorted(writing)]):
+        index = line.indexes[change.commit]
+        owning = {owner for path in change.files for owner in owners.find_owners(path)}
+        for package in owning & last.keys():
+            if places[last[package].commit].younger <= index:
+                wrote.setdefault(package, index)
     found = {}
-    for package, tag in last.items():
-        tagged = places[tag.commit].younger
-        wrote = next((each for each in written[package] if tagged <= each), None)
-        if wrote is None:
-            continue
+    for package, index in wrote.items():
+        tag = last[package]
         # What the release before it had is no change of this one, whatever a message says.
         earlier = min(
             (
                 places[each.commit].younger
-                for each in [*tags.alone[package], *tags.list_shared(package)]
-                if each.is_stable and each.commit in places
-                if each.order < tag.order and places[each.commit].younger > tagged
+                for each in (*tags.named[package], *tags.bare[package.ecosystem])
+                if each.is_stable and each.order < tag.order and each.commit in places
+                if places[each.commit].younger > places[tag.commit].younger
             ),
             default=len(line.commits),
         )
-        if wrote < earlier:
-            found[package] = min(writing[wrote], earlier)
+        if index < earlier:
+            found[package] = min(writing[index], earlier)
             if found[package] == len(line.commits):
                 raise make_shallow_error()
     return found
@@ -387,7 +359,6 @@ async def _guess(
             version=canonical(package.id.ecosystem, package.version) if is_there else "",
             base=base,
             tagged=base,
-            commit=line.commits[base] if base < len(line.commits) else "",
             guessed=True,
         )
     return found
