@@ -79,8 +79,8 @@ class Repository:
                     count[" ".join(arguments)] += 1
                 return await super().run_git(*arguments, stdin=stdin)
 
-        async def find_published(asked: Sequence[Package]) -> set[PackageId]:
-            return {each.id for each in asked if each.id.name in published}
+        async def find_published(asked: Sequence[Package]) -> dict[PackageId, bool | None]:
+            return {each.id: each.id.name in published for each in asked}
 
         async def main() -> Collected:
             async with Processes(environment=dict(os.environ)) as processes:

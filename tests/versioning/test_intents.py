@@ -316,7 +316,7 @@ def test_without_a_tag_the_registry_says_whether_it_was_released(repository: Rep
     there = repository.collect(published=["a"])
     assert standing(there, "a").released == "1.0.0"
     assert [each.source.text for each in there.intents] == ["more"]
-    assert "no tag names a version of it" in there.left_alone[0].rule
+    assert "no tag names 1.0.0, so it counts as released" in there.left_alone[0].rule
     new = repository.collect()
     assert standing(new, "a").released == ""
     assert [each.source.text for each in new.intents] == ["more", "start"]

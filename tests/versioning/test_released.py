@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from versioning.repositories import Repository, standing
 
 if TYPE_CHECKING:
@@ -132,3 +134,23 @@ def test_what_was_shared_and_then_skipped_is_free_for_the_next_version(
     repository.git("checkout", "--quiet", "main")
     found = standing(repository.collect(), "a")
     assert (found.released, set(found.taken)) == ("1.0.0", {"1.2.0"})
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_a_version_that_was_published_and_not_tagged_is_released(
+    two: Repository, published: bool
+) -> None:
+    """Else a change would go into a version that nobody publishes again."""
+    two.commit("fix: one", {"packages/core/one": "1"})
+    two.commit("chore: release", two.write("packages/core", "acme-core", "1.2.1"))
+    two.commit("fix: two", {"packages/core/two": "2"})
+    collected = two.collect(published=["acme-core"] if published else [])
+    asked = [each.source.title for each in collected.intents if each.level]
+    assert asked == (["fix: two"] if published else ["fix: two", "fix: one"])
+    assert standing(collected, "acme-core").released == ("1.2.1" if published else "1.2.0")
+
+
+def test_a_version_that_is_written_and_not_committed_asks_no_registry(two: Repository) -> None:
+    for name, text in two.write("packages/core", "acme-core", "1.2.1").items():
+        (two.root / name).write_text(text)
+    assert standing(two.collect(published=["acme-core"]), "acme-core").released == "1.2.0"

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith(("RELEASEKIT_", "GITHUB_", "ACTIONS_", "RUNNER_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("RELEASEKIT_REGISTRY", f"dir:{tmp_path / 'registry'}")
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:

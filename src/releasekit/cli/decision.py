@@ -186,19 +186,17 @@ async def _find_packs(
 
 async def find_published(
     targets: Mapping[str, Target], packages: Sequence[Package]
-) -> set[PackageId]:
-    """Those whose version their registry has. One that does not answer may have all: to take a
-    version for unpublished that is not would leave a change without one.
-    """
+) -> dict[PackageId, bool | None]:
+    """Whether its registry has the version of each; None where that does not answer."""
 
-    async def is_there(package: Package) -> bool:
+    async def is_there(package: Package) -> bool | None:
         try:
             return await targets[package.id.ecosystem].registry.lookup(package) is not None
         except (Transient, Denied, Rejected):
-            return True
+            return None
 
     there = await gather_all(map(is_there, packages))
-    return {package.id for package, found in zip(packages, there, strict=True) if found}
+    return {package.id: found for package, found in zip(packages, there, strict=True)}
 
 
 def find_warnings(

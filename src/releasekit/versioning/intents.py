@@ -215,8 +215,8 @@ async def collect_intents(
     guessed = [
         Reason(
             package=package,
-            rule=f"no tag names a version of it, so {release.version} counts as released by the "
-            "commit that wrote it",
+            rule=f"no tag names {release.version}, so it counts as released by the commit that "
+            "wrote it",
         )
         for package, release in sorted(releases.items())
         if release.guessed and release.version

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from releasekit.versioning.order import VersionKey
     from releasekit.versioning.owners import Owners
 
-    # Of packages without a tag, those whose version is on its registry, or may be there.
-    FindPublished = Callable[[Sequence[Package]], Awaitable[Collection[PackageId]]]
+    # Whether a registry has the version of each package; None where it does not say.
+    FindPublished = Callable[[Sequence[Package]], Awaitable[Mapping[PackageId, bool | None]]]
 
 # So many tags that do not name one package alone are compared with the manifests of their commits.
 _MOST_COMPARED: Final = 32
@@ -141,7 +141,41 @@ async def find_releases(
             beside=place.beside,
             taken=taken,
         )
-    return releases | await _guess(untagged, versions, commits, line, find_published)
+    # Of others, what is published was not tagged: a run died, or nobody makes tags any more.
+    pending = [each for each in versions if each.id in last and _is_pending(each, last[each.id])]
+    if not untagged and not pending:
+        return releases
+    first = await find_first_commits({it: versions[it] for it in (*untagged, *pending)}, commits)
+    unsure = [*untagged, *(each for each in pending if first[each.id])]
+    published = await find_published(unsure)
+    for each in unsure:
+        index = line.indexes.get(first[each.id], 0)
+        own = releases.get(each.id)
+        # Without an answer, a version that never had a tag counts as released: to take it for
+        # unpublished would leave a change without a version.
+        is_there = bool(published[each.id]) if own else published[each.id] is not False
+        if own and not is_there:
+            continue
+        base = index if is_there else min(index + 1, len(line.commits))
+        releases[each.id] = Release(
+            version=canonical(each.id.ecosystem, each.version) if is_there else "",
+            base=base,
+            tagged=base,
+            taken=own.taken if own else {},
+            guessed=True,
+        )
+    return releases
+
+
+def _is_pending(package: Package, last: _Tag) -> bool:
+    """Whether a higher version is written than the last one with a tag. The tag of a Go module is
+    what publishes it.
+    """
+    written = canonical(package.id.ecosystem, package.version)
+    if not written or package.id.ecosystem == "go":
+        return False
+    numbering = numbering_of(package.id.ecosystem)
+    return numbering.order(written) > last.order and not numbering.is_prerelease(written)
 
 
 def _sort_tags(
@@ -333,32 +367,4 @@ async def _find_bases(
             found[package] = min(writing[index], earlier)
             if found[package] == len(line.commits):
                 raise make_shallow_error()
-    return found
-
-
-async def _guess(
-    untagged: Sequence[Package],
-    versions: Mapping[Package, VersionAt],
-    commits: Commits,
-    line: Line,
-    find_published: FindPublished,
-) -> dict[PackageId, Release]:
-    """A version without a tag was released if its registry has it; its changes are those since the
-    commit that wrote it.
-    """
-    if not untagged:
-        return {}
-    first = await find_first_commits({each: versions[each] for each in untagged}, commits)
-    published = await find_published(untagged)
-    found = {}
-    for package in untagged:
-        index = line.indexes.get(first[package.id], 0)
-        is_there = package.id in published
-        base = index if is_there else min(index + 1, len(line.commits))
-        found[package.id] = Release(
-            version=canonical(package.id.ecosystem, package.version) if is_there else "",
-            base=base,
-            tagged=base,
-            guessed=True,
-        )
     return found
