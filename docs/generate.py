@@ -26,7 +26,7 @@ from releasekit.config import levels  # noqa: E402
 from releasekit.config.inputs import Declared  # noqa: E402
 from releasekit.config.levels import Level  # noqa: E402
 from releasekit.config.tag_options import AnnounceOptions, TagOptions  # noqa: E402
-from releasekit.config.version_options import Group, VersionOptions  # noqa: E402
+from releasekit.config.version_options import FurtherFile, Group, VersionOptions  # noqa: E402
 from releasekit.decided import Carry  # noqa: E402
 from releasekit.decided import Level as ChangeLevel  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
@@ -53,6 +53,18 @@ TYPES: Final[dict[object, dict[str, object]]] = {
     Mapping[str, ChangeLevel]: {
         "type": "object",
         "additionalProperties": {"enum": [str(each) for each in ChangeLevel]},
+    },
+    Mapping[str, tuple[FurtherFile, ...]]: {
+        "type": "object",
+        "additionalProperties": {
+            "type": "array",
+            "items": {
+                "type": ["string", "object"],
+                "properties": {"path": {"type": "string"}, "match": {"type": "string"}},
+                "required": ["path"],
+                "additionalProperties": False,
+            },
+        },
     },
     Mapping[str, Group]: {
         "type": "object",
