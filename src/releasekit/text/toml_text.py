@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import tomlkit
@@ -57,6 +57,17 @@ def edit_strings(
             problem=Problem.CANNOT_PIN,
         )
     return edited
+
+
+def find_strings(text: str, wheres: Iterable[Where]) -> dict[Where, Span]:
+    """What is between the quotes of these strings, leaving out those that are not there, or are not
+    spelled as they are meant.
+    """
+    document = parse_toml(text)
+    values = {where: find_value(document, where) for where in wheres}
+    spans = _spans(text, [where for where, value in values.items() if isinstance(value, str)])
+    inner = {where: (start + 1, end - 1) for where, (start, end) in spans.items()}
+    return {where: span for where, span in inner.items() if text[slice(*span)] == values[where]}
 
 
 def _spans(text: str, wheres: Sequence[Where]) -> dict[Where, Span]:

@@ -45,12 +45,12 @@ def test_modules_share_the_version_that_they_find_in_one_place(tmp_path: Path) -
         three__go_mod="module a.b/m/three\n",
     )
     options = Options(version_file="VERSION", versions={"three": "1.2.0"})
-    (group,) = discover.list_shared_versions(find_modules(root, options))
+    (group,) = discover.list_shared_versions(find_modules(root, options), root)
     assert [package.name for package in group.packages] == ["a.b/m", "a.b/m/one"]
     assert group.place == "VERSION"
 
 
 def test_modules_share_the_version_of_the_option(tmp_path: Path) -> None:
     root = write(tmp_path, go_mod="module a.b/m\n", one__go_mod="module a.b/m/one\n")
-    (group,) = discover.list_shared_versions(find_modules(root, Options(version="1.2.0")))
+    (group,) = discover.list_shared_versions(find_modules(root, Options(version="1.2.0")), root)
     assert group.place == "releasekit.toml: go.version"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 ECOSYSTEM: Final = "go"
 MAX_DIRECTORIES: Final = 100_000
+# A version file, or keys of releasekit.toml.
+Place = Path | tuple[str, ...]
 # The go command ignores them, too: https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
 _IGNORED: Final = frozenset({"vendor", "node_modules"})
 _FIXTURES: Final = "testdata"
@@ -44,14 +46,14 @@ _ASSIGNED: Final = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
     """`directory` is absolute. `unpublishable` says why it is never published. `version_place` is
-    the file, and the key in it, where its version stands.
+    where its version stands, empty for one that has none.
     """
 
     mod: GoMod
     directory: Path
     version: str
     unpublishable: str = ""
-    version_place: str = ""
+    version_place: Place = ()
 
     @property
     def path(self) -> str:
@@ -152,15 +154,22 @@ def _has_version(path: str, version: str) -> bool:
     return not paths.trouble_with_version(path, _with_v(version))
 
 
-def list_shared_versions(by_path: Mapping[str, Module]) -> Iterator[VersionGroup]:
+def list_shared_versions(by_path: Mapping[str, Module], root: Path) -> Iterator[VersionGroup]:
     """As `interface.Target.shared_versions`."""
-    members: dict[str, list[PackageId]] = {}
+    members: dict[Place, list[PackageId]] = {}
     for module in by_path.values():
         if not module.unpublishable:
             members.setdefault(module.version_place, []).append(PackageId(ECOSYSTEM, module.path))
     for place, ids in members.items():
         if len(ids) > 1:
-            yield VersionGroup(name=place, packages=tuple(ids), place=place)
+            spelled = spell_place(place, root)
+            yield VersionGroup(name=spelled, packages=tuple(ids), place=spelled)
+
+
+def spell_place(place: Place, root: Path) -> str:
+    if isinstance(place, tuple):
+        return f"releasekit.toml: {'.'.join(place)}"
+    return place.relative_to(root).as_posix()
 
 
 def find_local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[Replace]:
@@ -296,7 +305,7 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
     private = _matches(where, options.private) or _matches(mod.module, options.private)
     reason = "releasekit.toml: [go] private names it" if private else ""
     reason = reason or paths.trouble_with_path(mod.module)
-    version, place = ("", "") if reason else find_version(mod.module, directory, root, options)
+    version, place = ("", ()) if reason else find_version(mod.module, directory, root, options)
     if not reason and not version:
         # The same words for all modules: there may be a hundred.
         reason = (
@@ -322,33 +331,38 @@ def _matches(text: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(text, str(PurePosixPath(glob))) for glob in globs)
 
 
-def find_version(module: str, directory: Path, root: Path, options: Options) -> tuple[str, str]:
+def find_version(module: str, directory: Path, root: Path, options: Options) -> tuple[str, Place]:
     """The version of a module with its `v`, from releasekit.toml or a version file, and where it
     stands; empty where neither has one. Raises ConfigError for a version file without a version.
     """
     for key in (directory.relative_to(root).as_posix(), module):
         if named := options.versions.get(key):
-            return _with_v(named), f"releasekit.toml: go.versions.{key}"
+            return _with_v(named), ("go", "versions", key)
     if options.version_file:
         levels = [each for each in (directory, *directory.parents) if each.is_relative_to(root)]
         for path in (level / options.version_file for level in levels):
             if path.is_file():
-                return _with_v(read_version(path)), path.relative_to(root).as_posix()
-    return _with_v(options.version), "releasekit.toml: go.version"
+                return _with_v(read_version(path)), path
+    return _with_v(options.version), ("go", "version")
 
 
 def read_version(path: Path) -> str:
-    """The version a file holds: its only line, or the first value of a `version`."""
-    text = gomod.read_text(path).strip()
-    if paths.is_release_version(_with_v(text)):
-        return text
+    text = gomod.read_text(path)
+    return text[slice(*find_in_file(text, path))]
+
+
+def find_in_file(text: str, path: Path) -> tuple[int, int]:
+    """Where a version file holds a version: in its only line, or the first value of a `version`."""
+    line = text.strip()
+    if paths.is_release_version(_with_v(line)):
+        return text.index(line), text.index(line) + len(line)
     match = _ASSIGNED.search(text)
     if match is None:
         raise ManifestError(
             f"{path} holds no version",
             hint='Write one line like 1.2.3, or an assignment like `const Version = "1.2.3"`.',
         )
-    return match[1]
+    return match.span(1)
 
 
 def _with_v(version: str) -> str:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.go import discover, gomod, release
+from releasekit.ecosystems.go.edit import edit_versions
 from releasekit.ecosystems.go.module_zip import packs
 from releasekit.ecosystems.go.registry import OFFICIAL, ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
@@ -22,7 +25,6 @@ from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.config.config import Config
     from releasekit.decided import Edge, VersionGroup
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.release import Lookup
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.model import Package, PackageId, PlannedPackage
+    from releasekit.versioning.edits import Edits
 
 # https://go.dev/ref/mod#environment-variables
 _GOPROXY: Final = f"{OFFICIAL.rstrip('/')},direct"
@@ -55,7 +58,14 @@ def target(
     )
     goes_to = config.registries.get("go")
     proxy = goes_to.path.as_uri() if isinstance(goes_to, Directory) else str(goes_to or "")
-    ecosystem = Go(options, services, registry.lookup, edits=config.pin != "none", proxy=proxy)
+    ecosystem = Go(
+        options,
+        services,
+        registry.lookup,
+        edits=config.pin != "none",
+        proxy=proxy,
+        config_file=config.config_file or Path(FILENAME),
+    )
     return Discovery.joining(ecosystem, registry, GoTarget)
 
 
@@ -67,6 +77,7 @@ class GoTarget(Target):
 
     def __init__(self, workspace: GoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)
+        self._found = workspace
         self._go = workspace.go
         self._modules = workspace.modules
         self._tags = registry if isinstance(registry, TagRegistry) else None
@@ -92,7 +103,14 @@ class GoTarget(Target):
         return discover.list_published_edges(self._modules)
 
     def shared_versions(self) -> Iterable[VersionGroup]:
-        return discover.list_shared_versions(self._modules)
+        return discover.list_shared_versions(self._modules, self._found.root)
+
+    def edit_versions(
+        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+    ) -> None:
+        del raise_ranges  # a requirement is a minimum, and publishing raises it
+        root = self._found.root
+        edit_versions(self._modules, versions, edits, root, root / self._go.config_file)
 
     def own_tag(self, package: Package, /) -> str | None:
         return self._tags.own_tag(package) if self._tags else None
@@ -112,7 +130,9 @@ class Go:
         *,
         edits: bool,
         proxy: str = "",
+        config_file: Path = Path(FILENAME),
     ) -> None:
+        self.config_file = config_file
         self.edits = edits
         self.options = options
         self.services = services
