@@ -44,7 +44,7 @@ MAX_EXPRESSIONS: Final = 1_000
 MAX_VALUE_CHARS: Final = 4_096
 # Each is part of a file's name, and file systems bound names to this many bytes.
 MAX_COORDINATE_CHARS: Final = 255
-_EXPRESSION: Final = re.compile(r"\$\{([^${}]+)\}")
+EXPRESSION: Final = re.compile(r"\$\{([^${}]+)\}")
 # Coordinates become paths, URLs and arguments.
 # https://maven.apache.org/ref/3.9.9/maven-model-builder/ (validation of identifiers)
 _COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
@@ -87,7 +87,7 @@ class PomProject:
     def resolve(self, text: str) -> str:
         """`text` with its expressions replaced, except for undefined ones."""
         for _ in range(MAX_EXPRESSIONS):
-            for expression in _EXPRESSION.finditer(text):
+            for expression in EXPRESSION.finditer(text):
                 value = self._value(expression[1])
                 if value is not None and expression[0] not in value:
                     text = text[: expression.start()] + value + text[expression.end() :]
@@ -126,13 +126,14 @@ class PomProject:
         }
 
 
-def load_projects(root: Path, options: Options) -> list[PomProject]:
-    """The projects of the workspace's reactors, each once, in the order of the POMs. Raises
-    ConfigError for a module that does not exist, or leads out of `root`.
+def load_projects(root: Path, options: Options, *, with_profiles: bool = False) -> list[PomProject]:
+    """The projects of the workspace's reactors, each once, in the order of the POMs; or also those
+    that only a profile lists. Raises ConfigError for a module that does not exist, or leads out of
+    `root`.
     """
     found: list[PomProject] = []
     for top in _find_tops(root, options):
-        found += _Reactor(root, top, options).projects()
+        found += _Reactor(root, top, options, with_profiles=with_profiles).projects()
     return list({project.pom.path: project for project in found}.values())
 
 
@@ -153,7 +154,8 @@ def _find_tops(root: Path, options: Options) -> list[Path]:
 class _Reactor:
     """The modules of one top POM, and the parents in the workspace that they inherit from."""
 
-    def __init__(self, root: Path, top: Path, options: Options) -> None:
+    def __init__(self, root: Path, top: Path, options: Options, *, with_profiles: bool) -> None:
+        self._with_profiles = with_profiles
         self._root = root
         self._top = top
         self._overrides = read_overrides(root, top, options)
@@ -189,6 +191,10 @@ class _Reactor:
             if path is None:
                 raise MembersError(f"{where} has no pom.xml", hint="Remove it, or add its POM.")
             yield inside(self._root, path, where=where)
+        for module in pom.modules_of_profiles if self._with_profiles else ():
+            path = find_pom(pom.path.parent / own.resolve(module))
+            if path is not None and path.resolve().is_relative_to(self._root):
+                yield path.resolve()
 
     def _load_project(self, path: Path, depth: int) -> PomProject:
         if depth > MAX_PARENTS:
@@ -427,7 +433,7 @@ def _find_version_place(project: PomProject, root: Path) -> str:
         if not text and holder.parent is not None:
             continue
         where = holder.pom.path.relative_to(root).as_posix()
-        name = _EXPRESSION.search(text)
+        name = EXPRESSION.search(text)
         if name is None:
             return f"{where}: {'version' if text else 'parent.version'}"
         if name[1] in holder.overrides:

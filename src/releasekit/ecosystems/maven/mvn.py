@@ -92,28 +92,24 @@ def _read_version(command: Path) -> tuple[int, ...]:
 
 def read_overrides(root: Path, top: Path, options: Options) -> dict[str, str]:
     """Of `.mvn/maven.config`, `[maven] args` and `[maven] properties`: the last one wins."""
-    configured = dict(_parse_properties(_read_maven_config(root, top)))
+    path, words = find_maven_config(root, top), list[str]()
+    if path is not None:
+        words = read_parsed(
+            path, _split_words, complaint="is not a list of arguments", max_bytes=MAX_CONFIG_BYTES
+        )
+    configured = dict(_parse_properties(words))
     return {**configured, **dict(_parse_properties(options.args)), **options.properties}
 
 
-def _read_maven_config(root: Path, top: Path) -> list[str]:
+def find_maven_config(root: Path, top: Path) -> Path | None:
     """The arguments in the nearest `.mvn` at or above the reactor.
 
     https://maven.apache.org/configure.html#mvn-maven-config-file
     """
     levels = [each for each in (top, *top.parents) if each.is_relative_to(root)]
-    for settings in (level / ".mvn" for level in levels):
-        if settings.is_dir():
-            path = settings / "maven.config"
-            if not path.is_file():
-                return []
-            return read_parsed(
-                path,
-                _split_words,
-                complaint="is not a list of arguments",
-                max_bytes=MAX_CONFIG_BYTES,
-            )
-    return []
+    settings = next((level / ".mvn" for level in levels if (level / ".mvn").is_dir()), None)
+    path = settings and settings / "maven.config"
+    return path if path and path.is_file() else None
 
 
 def _split_words(text: str) -> list[str]:
@@ -133,6 +129,13 @@ def _parse_properties(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
         name, equals, value = text.partition("=")
         if name:
             yield name, value if equals else "true"
+
+
+def find_arguments(text: bytes) -> dict[str, tuple[int, int]]:
+    """Where a maven.config has the values of properties; where quotes stand within, not all."""
+    lines = re.sub(rb"(?m)^#.*", lambda comment: b" " * len(comment[0]), text)
+    given = re.finditer(rb"""(?<![^\s"'])(?:-D|--define=)([^\s"'=]+)=["']?([^\s"']*)""", lines)
+    return {match[1].decode("utf-8", "replace"): match.span(2) for match in given}
 
 
 def explain_unbuilt(package: Package, failure: CommandFailed | None, log: Log) -> BuildFailed:

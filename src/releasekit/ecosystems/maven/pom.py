@@ -78,6 +78,7 @@ class Pom:
     parent: Parent | None
     properties: Mapping[str, str]
     modules: tuple[str, ...]
+    modules_of_profiles: tuple[str, ...]
     references: tuple[PomReference, ...]
     skip: str = ""
     skip_inherited: bool = True
@@ -106,8 +107,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
     ):
         if not value:
             raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
-    layers, modules = list(_find_layers(root)), root.all("modules", "module")
-    skip, inherited = _find_skip(layers)
+    skip, inherited = _find_skip(list(_find_layers(root)))
     return Pom(
         path=path,
         group=root.value("groupId"),
@@ -115,13 +115,11 @@ def parse_pom(root: Element, path: Path) -> Pom:
         version=root.value("version"),
         packaging=root.value("packaging") or "jar",
         parent=parent,
-        properties={
-            child.tag: child.text.strip()
-            for layer in layers
-            if (found := layer.child("properties")) is not None
-            for child in found.children
-        },
-        modules=tuple(text for each in modules if (text := each.text.strip())),
+        properties={name: each.text.strip() for name, each in find_properties(root).items()},
+        modules=_list_modules(root),
+        modules_of_profiles=tuple(
+            module for each in root.all("profiles", "profile") for module in _list_modules(each)
+        ),
         references=tuple(_parse_references(root)),
         skip=skip,
         skip_inherited=inherited,
@@ -158,6 +156,20 @@ def _find_layers(root: Element) -> Iterator[Element]:
     default = [each for each in conditional if each.value("activation", _BY_DEFAULT) == "true"]
     if len(default) == len(conditional):
         yield from default
+
+
+def find_properties(root: Element) -> dict[str, Element]:
+    """Those of the POM that count, by name; the last layer wins."""
+    return {
+        child.tag: child
+        for layer in _find_layers(root)
+        if (found := layer.child("properties")) is not None
+        for child in found.children
+    }
+
+
+def _list_modules(layer: Element) -> tuple[str, ...]:
+    return tuple(text for each in layer.all("modules", "module") if (text := each.text.strip()))
 
 
 def _parse_references(root: Element) -> Iterator[PomReference]:

@@ -8,11 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
+from releasekit.config.locations import FILENAME
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.maven import Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import ReactorBuilder, RunningBuild, overlay_prebuilt
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.edit import VersionEdits
 from releasekit.ecosystems.maven.layout import MavenDirectory, is_complete, usual_names
 from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
 from releasekit.ecosystems.maven.portal import CENTRAL, Portal, PortalStaging, open_portal
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.model import Package, PackageId, PlannedPackage
+    from releasekit.versioning.edits import Edits
 
 
 class Maven(Resource):
@@ -219,6 +222,16 @@ class MavenTarget(Target):
 
     def shared_versions(self) -> Iterable[VersionGroup]:
         return discover.list_shared_versions(self._found.projects, self._found.root)
+
+    def edit_versions(
+        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+    ) -> None:
+        del raise_ranges  # a range says all that will do
+        found, config = self._found, self._found.maven.config
+        settings = found.root / (config.config_file or FILENAME)
+        wanted = VersionEdits(found.root, found.maven.options, settings, edits)
+        wanted.collect(found.projects, versions)
+        wanted.write()
 
     def version_at(self, package: Package, read: Read, /) -> str:
         return version_at(self._found.projects, package, read)

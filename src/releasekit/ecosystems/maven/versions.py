@@ -48,6 +48,26 @@ def contains(requirement: str, version: str) -> bool:
     return found
 
 
+def widen(requirement: str, version: str) -> str:
+    """A range with its last bound moved, so that it holds a later version; empty where that does
+    not do. A bound that is left out, as 2.0 in [1.2,2.0), becomes the next one of its kind.
+    """
+    *_, last = _INTERVAL.finditer(requirement)
+    number = 4 if last[3] else 2
+    old, new = last[number].strip(), version
+    if last[5] == ")":
+        if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})*", old):
+            return ""
+        parts = old.split(".")
+        kind = max((place for place, part in enumerate(parts) if int(part)), default=0)
+        numbers = [*re.findall(r"[0-9]+", version), *["0"] * kind]
+        behind = ["0"] * (len(parts) - kind - 1)
+        new = ".".join([*numbers[:kind], str(int(numbers[kind]) + 1), *behind])
+    start = last.start(number) + last[number].index(old)
+    edited = requirement[:start] + new + requirement[start + len(old) :]
+    return edited if contains(edited, version) else ""
+
+
 def _is_inside(interval: re.Match[str], version: str) -> bool:
     opening, low, comma, high, closing = (each.strip() for each in interval.groups(default=""))
     if not comma:

@@ -1,0 +1,260 @@
+"""Writes the next versions of Maven packages where they stand, and what siblings require of them.
+
+A version may be put together of properties, so it is traced to the texts that it comes from. Each
+use of a text wants it to be something, and where two uses differ, nothing can be written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.maven import mvn, versions
+from releasekit.ecosystems.maven.discover import EXPRESSION, explain_private, load_projects
+from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.pom import find_properties
+from releasekit.errors import PlanError, join_errors
+from releasekit.problems import Problem
+from releasekit.text.escape import clip
+from releasekit.text.splice import splice
+from releasekit.text.toml_text import find_strings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.maven import Options
+    from releasekit.ecosystems.maven.discover import PomProject
+    from releasekit.ecosystems.maven.document import Element
+    from releasekit.versioning.edits import Edits
+
+    # A file, and offsets in it, in bytes.
+    Place = tuple[Path, tuple[int, int]]
+
+# Of plugins that name no group.
+_PLUGINS: Final = "org.apache.maven.plugins"
+# What plugins resolve. Other coordinates in a configuration may be those of an earlier release.
+_RESOLVED: Final = frozenset({"annotationProcessorPaths", "artifactItems"})
+MAX_PIECES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text, and where it stands; no place for one that cannot be edited."""
+
+    text: str
+    place: Place | None = None
+
+    def cut(self, start: int, end: int) -> Piece:
+        if self.place is None:
+            return Piece(self.text[start:end])
+        path, (first, _) = self.place
+        span = first + len(self.text[:start].encode()), first + len(self.text[:end].encode())
+        return Piece(self.text[start:end], (path, span))
+
+
+class VersionEdits:
+    """The files that versions come from, and what their texts are going to be."""
+
+    def __init__(self, root: Path, options: Options, config_file: Path, edits: Edits) -> None:
+        self._root = root
+        self._options = options
+        self._config_file = config_file
+        self._edits = edits
+        self._files: dict[Path, bytes] = {}
+        self._poms: dict[Path, tuple[Element, Mapping[str, Element]]] = {}
+        self._overrides: dict[tuple[Path, str], Place] = {}
+        # Each text that a place is to have, and a use that wants it.
+        self._wanted: dict[Place, dict[str, str]] = {}
+        self._refused: list[PlanError] = []
+
+    def collect(self, known: Mapping[str, PomProject], wanted: Mapping[str, str]) -> None:
+        """`known` are the projects of the packages, by name. POMs that only a profile lists are
+        edited with theirs, and keep versions of their own.
+        """
+        loaded = load_projects(self._root, self._options, with_profiles=True)
+        by_path = {each.pom.path: each for project in loaded for each in project.ancestry()}
+        for top in {each.top for each in loaded}:
+            self._find_overrides(top)
+        named = {name: by_path[project.pom.path] for name, project in known.items()}
+        for name, project in named.items():
+            if name in wanted or not explain_private(project):
+                new = wanted.get(name, project.version)
+                self._want(project, name, self._trace_version(project), new)
+        followed = frozenset(self._wanted)  # by all that names them, whatever it is for
+        by_name = {each.name: each for each in by_path.values()} | named
+        became = {name: self._tell(self._trace_version(each)) for name, each in by_name.items()}
+        for project in by_path.values():
+            for element in _find_coordinates(self._read_pom(project.pom.path)[0]):
+                version = element.child("version")
+                if version is None:
+                    continue
+                group = project.resolve(element.value("groupId")) or _PLUGINS
+                name = f"{group}:{project.resolve(element.value('artifactId'))}"
+                target = by_name.get(name)
+                if target is None and "${" not in version.text:
+                    continue
+                pieces = self._trace(project, self._find_text(project.pom.path, version))
+                old = _join(pieces)
+                if target is not None and _selects(old, target.version):
+                    self._want(project, name, pieces, became[name])
+                elif followed.isdisjoint(piece.place for piece in pieces):
+                    self._want(project, name, pieces, old)
+
+    def write(self) -> None:
+        """Raises PlanError for all that cannot be as it is wanted."""
+        edits: dict[Path, list[tuple[tuple[int, int], bytes]]] = {}
+        for (path, span), texts in self._wanted.items():
+            old, (new, *others) = self._files[path][slice(*span)], texts
+            if new.encode() != old:
+                edits.setdefault(path, []).append((span, new.encode()))
+            for other in others[:1]:
+                self._refuse(
+                    f"{path.relative_to(self._root)}: {old.decode()!r} has to be {new!r} for "
+                    f"{texts[new]} and {other!r} for {texts[other]}",
+                    "Write a version, or a property, for each of them.",
+                )
+        if self._refused:
+            raise join_errors(self._refused)
+        for path, found in edits.items():
+            text = splice(self._files[path], found).decode("utf-8", "surrogateescape")
+            self._edits.write(path, text)
+
+    def _want(self, project: PomProject, name: str, pieces: Sequence[Piece], version: str) -> None:
+        """What a POM requires of `name` is to be `version`, or a range that holds it."""
+        old = _join(pieces)
+        is_range = versions.is_range(old) and not versions.is_range(version)
+        if not pieces or (is_range and _selects(old, version)):
+            return
+        texts = _divide(pieces, versions.widen(old, version) if is_range else version)
+        where = f"{project.pom.path.relative_to(self._root)}: the version of {clip(name, 200)}"
+        if not texts:
+            self._refuse(
+                f"{where} is {old[:100]!r}, and has to {'hold' if is_range else 'be'} {version}",
+                "It cannot be edited as it is written; write it by hand.",
+            )
+        for piece, text in zip(pieces, texts, strict=False):
+            if piece.place:
+                self._wanted.setdefault(piece.place, {}).setdefault(text, where)
+
+    def _refuse(self, message: str, hint: str) -> None:
+        self._refused.append(PlanError(message, hint=hint, problem=Problem.CANNOT_WRITE))
+
+    def _tell(self, pieces: Sequence[Piece]) -> str:
+        """What they are going to be."""
+        return "".join(
+            next(iter(self._wanted.get(piece.place, ())), piece.text) if piece.place else piece.text
+            for piece in pieces
+        )
+
+    def _trace_version(self, project: PomProject) -> Sequence[Piece]:
+        """What the version of a project comes from."""
+        own = self._read_pom(project.pom.path)[0].child("version")
+        if own is not None and own.text.strip():
+            return self._trace(project, self._find_text(project.pom.path, own))
+        if project.parent is not None:
+            return self._trace_version(project.parent)
+        return [Piece(project.version)]  # a registry has its parent
+
+    def _trace(self, project: PomProject, piece: Piece) -> Sequence[Piece]:
+        """What its expressions come to, as `PomProject.resolve` replaces them."""
+        whole = project.resolve(piece.text)  # refuses what never comes to an end
+        pending, found = [piece], list[Piece]()
+        while pending:
+            piece = pending.pop()
+            expression = EXPRESSION.search(piece.text)
+            meant = self._find_meaning(project, expression[1]) if expression else None
+            if expression is None or meant is None:
+                found += [piece] if piece.text else []
+            else:
+                pending.append(piece.cut(expression.end(), len(piece.text)))
+                pending += reversed(meant)
+                pending.append(piece.cut(0, expression.start()))
+        return found if _join(found) == whole else [Piece(whole)]
+
+    def _find_meaning(self, project: PomProject, name: str) -> Sequence[Piece] | None:
+        """None for what is undefined, or holds itself."""
+        key, model = name.removeprefix("project.").removeprefix("pom."), project.model()
+        if name in project.overrides:
+            value, place = project.overrides[name], self._overrides.get((project.top, name))
+            is_there = place and self._files[place[0]][slice(*place[1])] == value.encode()
+            return [Piece(value, place if is_there else None)]
+        if name in project.properties and (key == name or key not in model):
+            holders = (each for each in project.ancestry() if name in each.pom.properties)
+            path = next(holders).pom.path
+            found = self._find_text(path, self._read_pom(path)[1][name])
+            return None if f"${{{name}}}" in found.text else [found]
+        if key == "version":
+            return self._trace_version(project)
+        if key == "parent.version" and project.parent is not None:
+            return self._trace_version(project.parent)
+        return [Piece(model[key])] if key in model else None
+
+    def _find_overrides(self, top: Path) -> None:
+        """What arguments and options set in a reactor; options win."""
+        if path := mvn.find_maven_config(self._root, top):
+            for name, span in mvn.find_arguments(self._read(path)).items():
+                self._overrides[top, name] = path, span
+        keys = [("maven", "properties", name) for name in self._options.properties]
+        text = self._read(self._config_file).decode() if keys else ""
+        for (*_, key), (start, end) in find_strings(text, keys).items():
+            span = len(text[:start].encode()), len(text[:end].encode())
+            self._overrides[top, str(key)] = self._config_file, span
+
+    def _read(self, path: Path) -> bytes:
+        if path not in self._files:
+            text = self._edits.read(path) or ""
+            self._files[path] = text.encode("utf-8", "surrogateescape")
+        return self._files[path]
+
+    def _read_pom(self, path: Path) -> tuple[Element, Mapping[str, Element]]:
+        if path not in self._poms:
+            root = parse_document(self._read(path))
+            self._poms[path] = root, find_properties(root)
+        return self._poms[path]
+
+    def _find_text(self, path: Path, element: Element) -> Piece:
+        """Of an element; no place for one that has entities, or the same in a comment."""
+        text = element.text.strip()
+        encoded, raw = text.encode(), self._read(path)[element.start : element.end]
+        start = element.start + raw.find(encoded)
+        place = path, (start, start + len(encoded))
+        return Piece(text, place if raw.count(encoded) == 1 else None)
+
+
+def _divide(pieces: Sequence[Piece], wanted: str) -> Sequence[str]:
+    """What the pieces have to be for this, with one of them changed; empty if that cannot be.
+
+    Besides, what makes a snapshot of a version goes with it.
+    """
+    texts = [piece.text for piece in pieces]
+    last = pieces[-1]
+    if last.text.upper() == "-SNAPSHOT" and last.place and not versions.is_snapshot(wanted):
+        texts[-1] = ""
+    for number, piece in enumerate(pieces[:MAX_PIECES]):
+        before, after = "".join(texts[:number]), "".join(texts[number + 1 :])
+        middle = wanted.removeprefix(before).removesuffix(after)
+        if wanted and before + middle + after == wanted and (piece.place or middle == piece.text):
+            return [*texts[:number], middle, *texts[number + 1 :]]
+    return []
+
+
+def _find_coordinates(element: Element) -> Iterator[Element]:
+    """The elements below it that name a project."""
+    for child in element.children:
+        if element.tag != "configuration" or child.tag in _RESOLVED:
+            if child.child("artifactId"):
+                yield child
+            yield from _find_coordinates(child)
+
+
+def _join(pieces: Sequence[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def _selects(requested: str, version: str) -> bool:
+    try:
+        is_held = versions.is_range(requested) and versions.contains(requested, version)
+    except ValueError:  # pinning the POM reports an invalid range
+        return False
+    return is_held or requested == version

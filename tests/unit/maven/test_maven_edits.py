@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from integration.tools import require_tool
+from releasekit.ecosystems.maven import Options
+from releasekit.ecosystems.maven.target import Maven, MavenTarget
+from releasekit.errors import PlanError, told_of
+from releasekit.problems import Problem
+from unit.maven.poms import child, gav, modules, needs
+from versioning.writing import write_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+# «what stands there|what is going to»
+MARK = re.compile(r"«([^|»]*)\|([^»]*)»")
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n<!-- 1.2.0 -->\n<project>\n'
+OWN = "«1.2.0|1.3.0»"
+
+
+def pom(body: str) -> str:
+    return f"{HEAD}<modelVersion>4.0.0</modelVersion>\n{body}\n</project>\n"
+
+
+def managed(body: str) -> str:
+    return f"<dependencyManagement>{body}</dependencyManagement>"
+
+
+def plugin(artifact: str, version: str) -> str:
+    return f"<plugins><plugin>{gav(artifact, version)}</plugin></plugins>"
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(MARK.sub(r"\1", text).encode())
+
+
+def find(root: Path, options: Options | None = None) -> MavenTarget:
+    config = fakes.config(root.resolve())
+    maven = Maven(config, options or Options(), fakes.services(config, None))
+    return MavenTarget(asyncio.run(maven.discover(config.root)), fakes.FakeRegistry())
+
+
+def assert_written(
+    root: Path, files: Mapping[str, str], versions: Mapping[str, str], options: Options
+) -> None:
+    """All files are as their marks say, what is discovered has `versions`, and all is done."""
+    write(root, files)
+    wanted = {f"g:{name}": version for name, version in versions.items()}
+    changed = write_versions(root.resolve(), find(root, options), wanted)
+    after = {name: MARK.sub(r"\2", text).encode() for name, text in files.items()}
+    assert {name: (root / name).read_bytes() for name in files} == after
+    assert changed == {name for name, text in files.items() if MARK.search(text)}
+    options = Options.from_table({"properties": dict.fromkeys(options.properties, "1.3.0")})
+    target = find(root, options)
+    found = {each.id.name: each.version for each in target.workspace.packages}
+    assert found == {**found, **wanted}
+    assert write_versions(root.resolve(), target, wanted) == set()
+
+
+INHERITED = {
+    "pom.xml": pom(gav("top", OWN) + modules("a", "b")),
+    "a/pom.xml": pom(child("a", OWN) + needs("b") + managed(needs("elsewhere"))),
+    "b/pom.xml": pom(child("b", OWN) + "<version>${project.parent.version}</version>"),
+}
+REVISION = {
+    "pom.xml": pom(
+        gav("top", "${revision}")
+        + modules("a")
+        + f"<properties><revision>{OWN}</revision><other>1.2.0</other></properties>"
+    ),
+    "a/pom.xml": pom(child("a", "${revision}") + needs("top", "${revision}")),
+}
+SNAPSHOT = {
+    "pom.xml": pom(
+        gav("top", "${revision}${sha1}${changelist}")
+        + modules("a")
+        + f"<properties><revision>{OWN}</revision><sha1/>"
+        "<changelist>«-SNAPSHOT|»</changelist></properties>"
+    ),
+    "a/pom.xml": pom(child("a", "${revision}${sha1}${changelist}")),
+}
+QUALIFIED = {
+    "pom.xml": pom(
+        gav("top", "${base}-jre") + modules() + f"<properties><base>{OWN}</base></properties>"
+    )
+}
+OF_ARGUMENTS = {
+    "pom.xml": pom(gav("top", "${revision}") + modules("a")),
+    "a/pom.xml": pom(child("a", "${revision}")),
+}
+MAVEN_CONFIG = f"# -Drevision=1.2.0\r\n-T 1C\r\n-Dother=1.2.0 '-Drevision={OWN}'\r\n"
+OPTIONS = f"[maven]  # ours\n[maven.properties]\nother = '1.2.0'\n'revision' = '{OWN}'"
+IN_PROFILE = {
+    "pom.xml": pom(
+        gav("top", OWN)
+        + modules()
+        + "<profiles><profile><id>it</id><modules><module>it</module><module>gone</module>"
+        f"</modules>{needs('top', OWN)}</profile></profiles>"
+    ),
+    "it/pom.xml": pom(child("it", OWN) + f"<version>{OWN}</version>" + needs("top")),
+}
+ABOVE = {
+    "pom.xml": pom(gav("all", "1.0") + modules("a")),
+    "a/pom.xml": pom(
+        f"<parent>{gav('top', OWN)}<relativePath>../parent</relativePath></parent>"
+        "<artifactId>a</artifactId>"
+    ),
+    "parent/pom.xml": pom(gav("top", OWN) + modules()),
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "versions", "properties"),
+    [
+        (INHERITED, {"top": "1.3.0", "a": "1.3.0", "b": "1.3.0"}, {}),
+        (REVISION, {"top": "1.3.0", "a": "1.3.0"}, {}),
+        (SNAPSHOT, {"top": "1.3.0", "a": "1.3.0"}, {}),
+        (QUALIFIED, {"top": "1.3.0-jre"}, {}),
+        ({**OF_ARGUMENTS, ".mvn/maven.config": MAVEN_CONFIG}, {"top": "1.3.0", "a": "1.3.0"}, {}),
+        (
+            {**OF_ARGUMENTS, "releasekit.toml": OPTIONS},
+            {"top": "1.3.0", "a": "1.3.0"},
+            {"revision": "1.2.0"},
+        ),
+        (IN_PROFILE, {"top": "1.3.0"}, {}),
+        (ABOVE, {"a": "1.3.0"}, {}),
+    ],
+    ids=[
+        *("inherited", "revision", "snapshot", "qualifier", "maven.config", "option"),
+        *("profile", "a parent that is no module"),
+    ],
+)
+def test_a_version_is_written_where_it_stands(
+    tmp_path: Path,
+    files: Mapping[str, str],
+    versions: Mapping[str, str],
+    properties: Mapping[str, str],
+) -> None:
+    assert_written(tmp_path, files, versions, Options(properties=properties))
+
+
+CORE = pom(gav("core", OWN))
+PLUGINS = f"<build>{plugin('core', OWN)}</build>"
+MANAGED_PLUGINS = f"<build><pluginManagement>{plugin('core', OWN)}</pluginManagement></build>"
+CONFIGURATION = (
+    "<build><plugins><plugin><artifactId>maven-compiler-plugin</artifactId><configuration>"
+    f"<annotationProcessorPaths><path>{gav('core', OWN)}</path></annotationProcessorPaths>"
+    f"<oldVersion><dependency>{gav('core', '1.2.0')}</dependency></oldVersion>"
+    "</configuration></plugin></plugins></build>"
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        needs("core", OWN),
+        needs("core", OWN, "<scope>test</scope>"),
+        needs("core", "\n\t\t«1.2.0|1.3.0» <!-- ours -->\r\n"),
+        needs("core", "<![CDATA[«1.2.0|1.3.0»]]>"),
+        managed(needs("core", OWN, "<type>pom</type><scope>import</scope>")),
+        f"<properties><core.version>{OWN}</core.version><x>1.2.0</x></properties>"
+        + needs("core", "${core.version}")
+        + managed(needs("core", "${core.version}")),
+        PLUGINS,
+        MANAGED_PLUGINS,
+        f"<reporting>{plugin('core', OWN)}</reporting>",
+        CONFIGURATION,
+        needs("core", "[«1.2.0|1.3.0»]"),
+        needs("core", "[1.0, «1.3|1.4» )"),
+        needs("core", "(1.0,1.1),[1.2,«1.2.9|1.3.0»]"),
+        needs("core", "[1.2,2)"),
+        needs("core", "1.1.0"),  # on purpose
+        needs("core", "[1.0,1.1]"),
+        needs("other", "1.2.0"),
+    ],
+)
+def test_what_siblings_require_goes_along(tmp_path: Path, body: str) -> None:
+    files = {
+        "pom.xml": pom(gav("top", "1.2.0") + modules("core", "web")),
+        "core/pom.xml": CORE,
+        "web/pom.xml": pom(gav("web", "1.2.0") + body),
+    }
+    assert_written(tmp_path, files, {"core": "1.3.0"}, Options())
+
+
+def test_each_byte_that_is_no_version_stays(tmp_path: Path) -> None:
+    text = pom(gav("core", OWN) + "<name>Grüße &amp; mehr</name>").replace("\n", "\r\n").strip()
+    files = {"pom.xml": f"\ufeff{text}"}
+    assert_written(tmp_path, files, {"core": "1.3.0"}, Options())
+
+
+SHARED = "<properties><v>1.2.0</v></properties>"
+
+
+@pytest.mark.parametrize(
+    ("body", "messages"),
+    [
+        (
+            needs("core"),
+            [
+                "web/pom.xml: '1.2.0' has to be '1.2.0' for web/pom.xml: the version of g:web",
+                "and '1.3.0' for web/pom.xml: the version of g:core",
+            ],
+        ),
+        (
+            SHARED + needs("core", "${v}") + managed(needs("third", "${v}")),
+            [
+                "web/pom.xml: '1.2.0' has to be '1.3.0' for web/pom.xml: the version of g:core",
+                "and '1.2.0' for web/pom.xml: the version of g:third",
+            ],
+        ),
+        (
+            needs("core", "1.2&#46;0"),
+            ["web/pom.xml: the version of g:core is '1.2.0', and has to be 1.3.0"],
+        ),
+        (
+            needs("core", "[1.2,1.3-alpha)"),
+            ["web/pom.xml: the version of g:core is '[1.2,1.3-alpha)', and has to hold 1.3.0"],
+        ),
+    ],
+)
+def test_what_cannot_be_edited_is_named_and_nothing_is_written(
+    tmp_path: Path, body: str, messages: list[str]
+) -> None:
+    write(
+        tmp_path,
+        {
+            "pom.xml": pom(gav("top", "1.2.0") + modules("core", "web")),
+            "core/pom.xml": CORE,
+            "web/pom.xml": pom(gav("web", "1.2.0") + body),
+        },
+    )
+    with pytest.raises(PlanError) as raised:
+        write_versions(tmp_path.resolve(), find(tmp_path), {"g:core": "1.3.0"})
+    (error,) = told_of(raised.value)
+    assert (str(error), error.problem) == (" ".join(messages), Problem.CANNOT_WRITE)
+
+
+def test_the_version_of_a_parent_on_a_registry_is_not_ours(tmp_path: Path) -> None:
+    write(tmp_path, {"pom.xml": pom(child("a", "1.2.0"))})
+    with pytest.raises(PlanError, match=r"version of g:a is '1\.2\.0', and has to be 1\.3\.0"):
+        write_versions(tmp_path.resolve(), find(tmp_path), {"g:a": "1.3.0"})
+
+
+def test_long_chains_of_properties_are_followed(tmp_path: Path) -> None:
+    chain = "".join(f"<p{n}>${{p{n + 1}}}</p{n}>" for n in range(900))
+    properties = f"<properties>{chain}<p900>{OWN}</p900></properties>"
+    files = {"pom.xml": pom(gav("top", "${p0}") + modules() + properties)}
+    assert_written(tmp_path, files, {"top": "1.3.0"}, Options())
+
+
+def test_maven_sees_the_versions(tmp_path: Path) -> None:
+    mvn = require_tool("mvn")
+    files = {
+        "pom.xml": pom(
+            gav("top", "${revision}")
+            + modules("core", "web")
+            + f"<properties><revision>{OWN}</revision><core.version>«2.0|2.1»</core.version>"
+            "</properties>" + managed(needs("core", "${core.version}"))
+        ),
+        "core/pom.xml": pom(child("core", "${revision}") + "<version>${core.version}</version>"),
+        "web/pom.xml": pom(
+            child("web", "${revision}")
+            + "<version>«0.4|0.5»</version>"
+            + needs("core", "[«2.0|2.1»]")
+        ),
+    }
+    assert_written(tmp_path, files, {"top": "1.3.0", "core": "2.1", "web": "0.5"}, Options())
+    said = subprocess.run(
+        [mvn, "-o", "-B", "validate"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert re.findall(r"Building (\w+ \S+)", said.stdout) == ["top 1.3.0", "core 2.1", "web 0.5"]
