@@ -24,7 +24,7 @@ from releasekit.model import Action
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
     from releasekit.config.config import Config
     from releasekit.decided import Edge, VersionGroup
@@ -107,10 +107,11 @@ class GoTarget(Target):
 
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
-    ) -> None:
+    ) -> Collection[str]:
         del raise_ranges  # a requirement is a minimum, and publishing raises it
         root = self._found.root
         edit_versions(self._modules, versions, edits, root, root / self._go.config_file)
+        return ()
 
     def own_tag(self, package: Package, /) -> str | None:
         return self._tags.own_tag(package) if self._tags else None

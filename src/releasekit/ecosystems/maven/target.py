@@ -28,7 +28,7 @@ from releasekit.model import Action
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -225,13 +225,14 @@ class MavenTarget(Target):
 
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
-    ) -> None:
+    ) -> Collection[str]:
         del raise_ranges  # a range says all that will do
         found, config = self._found, self._found.maven.config
         settings = found.root / (config.config_file or FILENAME)
         wanted = VersionEdits(found.root, found.maven.options, settings, edits)
         wanted.collect(found.projects, versions)
         wanted.write()
+        return ()
 
     def version_at(self, package: Package, read: Read, /) -> str:
         return version_at(self._found.projects, package, read)
