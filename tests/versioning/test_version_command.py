@@ -346,10 +346,10 @@ def test_a_wheel_takes_the_level_of_the_crate_in_it(
     ]
 
 
-def test_a_major_of_a_go_module_moves_the_imports_of_another(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("message", ["feat(sdk): more", "feat(sdk)!: contexts everywhere (#97)"])
+def test_versions_of_go_modules_are_written_but_for_a_major_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], message: str
 ) -> None:
-    """Example D."""
     path = "example.com/acme"
     files = {
         "releasekit.toml": '[go]\nversion-file = "VERSION"\n',
@@ -363,12 +363,19 @@ def test_a_major_of_a_go_module_moves_the_imports_of_another(
         "cmd/kit/VERSION": "v0.3.0\n",
     }
     root = repository(tmp_path / "w", files, "v1.8.0", "sdk/v1.2.0", "cmd/kit/v0.3.0")
-    commit(root, "feat(sdk)!: contexts everywhere (#97)", {"sdk/sdk.go": "package sdk // ctx\n"})
-    assert main(["version", str(root), "--dry-run"]) == 0
-    assert lines(capsys)[:2] == [
-        f"{path}/sdk      v1.2.0 → v2.0.0  major  feat(sdk)!: contexts everywhere (#97)",
-        f"{path}/cmd/kit  v0.3.0 → v0.3.1  patch  imports {path}/sdk/v2",
-    ]
+    commit(root, message, {"sdk/sdk.go": "package sdk // ctx\n"})
+    code = main(["version", str(root)])
+    told = capsys.readouterr()
+    if "!" in message:
+        assert code == 3
+        assert "sdk/go.mod: " in told.err
+        assert "Change the module path by hand first" in told.err
+        assert (root / "sdk/VERSION").read_text() == "v1.2.0\n"
+    else:
+        assert code == 0
+        assert told.out.startswith(f"{path}/sdk  v1.2.0 → v1.3.0  minor  feat(sdk): more\n")
+        assert (root / "sdk/VERSION").read_text() == "v1.3.0\n"
+        assert (root / "cmd/kit/VERSION").read_text() == "v0.3.0\n"
 
 
 def test_a_commit_that_says_nothing_is_pointed_out(

@@ -117,8 +117,9 @@ async def write(decided: Decided, edited: Edited, seal: Seal) -> None:
             for bump in view.to_write
             if bump.package not in edited.by_tag
         }
+        # A private package may share a version.
         expected = {
-            name: wanted.get(name, package.version) for name, package in view.packages.items()
+            package.id: wanted.get(package.id, package.version) for package in workspace.public
         }
         _refuse_others(expected, {package.id: package.version for package in found})
         again = await asyncio.to_thread(edit, decided, targets)
@@ -140,12 +141,10 @@ def _refuse_uncommitted(changes: Changes, uncommitted: Iterable[str], root: Path
 
 
 def _refuse_others(expected: Mapping[PackageId, str], read: Mapping[PackageId, str]) -> None:
-    for name in sorted(expected.keys() | read.keys()):
-        if read.get(name) != expected.get(name):
-            raise _tell_defect(
-                f"{name} should have {expected.get(name, 'no version')}, and reads as "
-                f"{read.get(name, 'gone')}"
-            )
+    for name, version in sorted(expected.items()):
+        if read.get(name) != version:
+            found = read.get(name, "gone")
+            raise _tell_defect(f"{name} should have {version}, and reads as {found}")
 
 
 def _tell_defect(what: str) -> PlanError:
