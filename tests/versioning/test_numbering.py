@@ -103,8 +103,8 @@ def test_a_prerelease_leads_to_what_it_is_one_of(
     ecosystem: str, version: str, stable: str, is_placeholder: bool
 ) -> None:
     numbering = numbering_of(ecosystem)
-    assert numbering.is_prerelease(version)
-    assert numbering.is_placeholder(version) is is_placeholder
+    parts = numbering.read(version)
+    assert (parts.is_prerelease, parts.is_placeholder) == (True, is_placeholder)
     assert numbering.bump(version, Level.NONE, "shift") == stable
     major = numbering.bump(stable, Level.MAJOR, "shift")
     assert bumped(ecosystem, version) == f"{stable} {stable} {major}"
@@ -130,8 +130,8 @@ def test_without_a_level_a_stable_version_stays_as_it_is_written(
     ecosystem: str, version: str
 ) -> None:
     numbering = numbering_of(ecosystem)
-    assert not numbering.is_prerelease(version)
-    assert not numbering.is_placeholder(version)
+    parts = numbering.read(version)
+    assert (parts.is_prerelease, parts.is_placeholder) == (False, False)
     assert numbering.bump(version, Level.NONE, "shift") == version
 
 
@@ -177,7 +177,7 @@ def test_a_version_that_is_chosen_gets_its_canonical_spelling(
 )
 def test_what_is_no_version_is_refused(ecosystem: str, text: str) -> None:
     numbering = numbering_of(ecosystem)
-    for ask in (numbering.check, numbering.order, numbering.is_prerelease):
+    for ask in (numbering.read, numbering.check, numbering.order):
         with pytest.raises(ValueError, match="is not a version") as caught:
             ask(text)
         assert len(str(caught.value)) < 600

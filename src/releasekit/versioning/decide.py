@@ -9,13 +9,13 @@ one, in whichever order; only a hole in a range, as `!=` makes it, may add a rel
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from releasekit.decided import Bump, Decision, Level, Reason, Trouble
-from releasekit.graph import DependencyGraph, reachable, stuck, without_cycles
-from releasekit.model import DependencyKind
+from releasekit.graph import DependencyGraph, stuck, without_cycles
+from releasekit.model import DependencyKind, PackageId
 from releasekit.problems import Problem
 from releasekit.versioning.numbering import numbering_of
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from releasekit.decided import Edge, Intent, Propagate, Rules, Standing, VersionGroup, Zero
-    from releasekit.model import PackageId
     from releasekit.versioning.order import VersionKey
 
 _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 # What does not order a release where it closes a cycle.
 _GIVING_WAY: Final = frozenset({DependencyKind.PEER, DependencyKind.OPTIONAL})
+_EDGE_ORDER: Final = attrgetter("dependent", "on", "kind", "requirement", "carry")
 
 
 def decide(
@@ -45,47 +45,59 @@ def decide(
         if intent.package in known:
             stated[intent.package].append(intent)
     groups = [
-        _Group(each, sorted(known.keys() & each.packages))
+        replace(each, packages=tuple(sorted(known.keys() & each.packages)))
         for each in sorted(rules.groups, key=attrgetter("name", "place", "packages"))
     ]
-    sharing: dict[PackageId, list[_Group]] = {package: [] for package in known}
-    for group in groups:
-        for member in group.members:
-            sharing[member].append(group)
+    # The groups of each package, by their numbers, and all that share its version through them.
+    sharing: dict[PackageId, list[int]] = {package: [] for package in known}
+    joined = {package: {package} for package in known}
+    for number, group in enumerate(groups):
+        for member in group.packages:
+            sharing[member].append(number)
+        together = set[PackageId]().union(*(joined[member] for member in group.packages))
+        joined |= dict.fromkeys(together, together)
     inside = [
         each
         for each in edges
         if each.dependent != each.on and {each.dependent, each.on} <= known.keys()
     ]
-    inside.sort(key=_order_edges)
+    inside.sort(key=_EDGE_ORDER)
 
     steps: dict[PackageId, _Steps] = {}
-    for packages in _join(known, groups):
-        steps |= _count_steps([known[package] for package in packages], stated, rules.zero)
+    for package, together in joined.items():
+        if package not in steps:
+            members = [known[each] for each in sorted(together)]
+            steps |= _count_steps(members, stated, rules.zero)
     # Before its first release, a package has no published files that could exclude anything.
     published = [each for each in inside if known[each.dependent].released]
-    levels, asked = _raise_levels(steps, published, sharing, rules.propagate)
-    reached = {group: Counter(levels.get(each) for each in group.members) for group in groups}
-    bumps = {
-        package: Bump(
+    levels, asked = _raise_levels(steps, published, groups, sharing, rules.propagate)
+    reached = [Counter(levels.get(member) for member in group.packages) for group in groups]
+    bumps = {}
+    for package in _put_in_order(known, inside):
+        level = levels.get(package)
+        if level is None or level not in steps[package].versions:
+            continue
+        reasons = [
+            *steps[package].reasons,
+            *(
+                Reason(package=package, level=asked[package][edge], edge=edge)
+                for edge in sorted(asked[package], key=_EDGE_ORDER)
+            ),
+        ]
+        # A group is a reason where nothing else asks for as much as another member has.
+        if not any(each.level >= level for each in reasons):
+            raising = [groups[number] for number in sharing[package] if reached[number][level] > 1]
+            reasons += [Reason(package=package, level=level, group=group) for group in raising]
+        bumps[package] = Bump(
             package=package,
             old=known[package].released,
-            new=steps[package].versions[levels[package]],
-            level=levels[package],
-            reasons=_list_reasons(
-                package,
-                levels[package],
-                steps[package],
-                asked.get(package, {}),
-                [each.group for each in sharing[package] if reached[each][levels[package]] > 1],
-            ),
+            new=steps[package].versions[level],
+            level=level,
+            reasons=tuple(reasons),
         )
-        for package in _put_in_order(known, inside)
-        if package in levels and levels[package] in steps[package].versions
-    }
     return Decision(
         bumps=tuple(bumps.values()),
-        left_alone=(*_list_idle_intents(known, stated), *_list_idle_edges(published, bumps, asked)),
+        left_alone=(*_list_idle_intents(known, stated), *_list_idle_edges(published, bumps)),
         troubles=tuple(_find_troubles(known, steps, levels)),
     )
 
@@ -94,33 +106,6 @@ def _order_intents(intent: Intent) -> tuple[int, int, str, str, str, str]:
     """The highest level first, then the oldest."""
     source = intent.source
     return -intent.level, source.time_s, source.title, source.path, source.commit, intent.exact
-
-
-def _order_edges(edge: Edge) -> tuple[PackageId, PackageId, str, str, str]:
-    return edge.dependent, edge.on, edge.kind, edge.requirement, edge.carry
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Group:
-    """`members` are those of its packages that have a standing."""
-
-    group: VersionGroup
-    members: Sequence[PackageId]
-
-
-def _join(known: Iterable[PackageId], groups: Iterable[_Group]) -> Iterator[list[PackageId]]:
-    """Packages that share a version, through one group or through several; others alone."""
-    beside: dict[PackageId, list[PackageId]] = defaultdict(list)
-    for group in groups:
-        for member in group.members[1:]:
-            beside[group.members[0]].append(member)
-            beside[member].append(group.members[0])
-    joined: set[PackageId] = set()
-    for package in known:
-        if package not in joined:
-            found = reachable([package], lambda each: beside.get(each, ()))
-            joined |= found
-            yield sorted(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +120,23 @@ class _Steps:
     trouble: Trouble | None = None
 
 
+class _Refused(Exception):
+    """Packages that share a version get none."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.message)
+        self.trouble = trouble
+
+
+def _cannot_count(package: PackageId, message: str) -> Trouble:
+    return Trouble(
+        package=package,
+        problem=Problem.NO_NEXT_VERSION,
+        message=message,
+        hint=f'Choose it by hand: write `"{package}": VERSION` into a change file.',
+    )
+
+
 def _count_steps(
     members: Sequence[Standing], stated: Mapping[PackageId, Sequence[Intent]], zero: Zero
 ) -> dict[PackageId, _Steps]:
@@ -147,52 +149,37 @@ def _count_steps(
         ]
         for each in members
     }
-    stable: dict[PackageId, str] = {}
-    trouble = None
-    for each in members:
-        numbering = numbering_of(each.package.ecosystem)
-        try:
-            stable[each.package] = numbering.bump(each.written, Level.NONE, zero)
-            if each.released:
-                numbering.check(each.released)
-        except ValueError as error:
-            trouble = _cannot_count(each.package, str(error))
-    trouble = trouble or _refuse_go_majors(stable)
-    if trouble:
+    try:
+        line = _Line.of(members, zero)
+        exact = _choose_exact(line, [each for intents in asking.values() for each in intents])
+    except _Refused as refused:
         return {
-            package: _Steps({}, _explain(intents), trouble) for package, intents in asking.items()
+            package: _Steps({}, _explain(intents), refused.trouble)
+            for package, intents in asking.items()
         }
-    line = _Line.of(members, stable, zero)
-    exact = _choose_exact(line, [each for intents in asking.values() for each in intents])
     return {
         each.package: _count_own_steps(each, line, asking[each.package], exact) for each in members
     }
 
 
 def _count_own_steps(
-    standing: Standing, line: _Line, intents: Sequence[Intent], exact: _Spelled | Trouble | None
+    standing: Standing, line: _Line, intents: Sequence[Intent], exact: _Spelled | None
 ) -> _Steps:
     """`exact` is what somebody chose for all packages that share the version."""
     package = standing.package
     numbering = numbering_of(package.ecosystem)
     above = numbering.order(standing.released) if standing.released else None
-    written = numbering.order(line.stable[package])
-    reached = line.find_level(exact.order) if isinstance(exact, _Spelled) else Level.PATCH
-    reasons = _explain(intents, exact=max(reached, Level.PATCH))
-    rests = numbering.is_placeholder(standing.written) and not reasons
+    written = line.stable[package].order
+    reasons = _explain(intents, exact=line.find_level(exact.order) if exact else Level.NONE)
+    rests = numbering.read(standing.written).is_placeholder and not reasons
     if (above is None or written > above) and not rests:
         rule = f"{standing.written} is written already" if above else "the first release"
         reasons.append(Reason(package=package, level=line.find_level(written), rule=rule))
-    if isinstance(exact, Trouble):
-        return _Steps({}, reasons, exact)
-    own = next((each.exact for each in intents if each.exact), "")
+    own = next((each.exact for each in intents if each.exact), exact.version if exact else "")
     versions: dict[Level, str] = {}
     for level in Level:
         try:
-            if exact:
-                version = numbering.check(own or exact.version)
-            else:
-                version = line.spell_next(package, level)
+            version = numbering.check(own) if own else line.spell_next(package, level)
         except ValueError as error:
             return _Steps(versions, reasons, _cannot_count(package, str(error)))
         if above is None or numbering.order(version) > above:
@@ -200,44 +187,34 @@ def _count_own_steps(
     return _Steps(versions, reasons)
 
 
-def _explain(intents: Iterable[Intent], *, exact: Level = Level.PATCH) -> list[Reason]:
+def _explain(intents: Iterable[Intent], *, exact: Level = Level.NONE) -> list[Reason]:
     """`exact` is the level of those that ask for an exact version."""
     return [
         Reason(
             package=each.package,
-            level=max(each.level, exact) if each.exact else each.level,
+            level=max(each.level, exact, Level.PATCH) if each.exact else each.level,
             source=each.source,
         )
         for each in intents
     ]
 
 
-def _cannot_count(package: PackageId, message: str) -> Trouble:
-    return Trouble(
-        package=package,
-        problem=Problem.NO_NEXT_VERSION,
-        message=message,
-        hint=f'Choose it by hand: write `"{package}": VERSION` into a change file.',
-    )
-
-
 class _Spelled(NamedTuple):
-    """A version, and the ecosystem that writes it so."""
+    """A version, and the ecosystem that writes it so. Sorts."""
 
+    order: VersionKey
     ecosystem: str
     version: str
 
-    @property
-    def order(self) -> VersionKey:
-        return numbering_of(self.ecosystem).order(self.version)
+    @classmethod
+    def of(cls, ecosystem: str, version: str) -> Self:
+        """Raises ValueError for what is no version."""
+        return cls(numbering_of(ecosystem).order(version), ecosystem, version)
 
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        return numbering_of(self.ecosystem).read(self.version).numbers
-
-    def bump(self, level: Level, zero: Zero) -> _Spelled:
+    def bump(self, level: Level, zero: Zero) -> Self:
         """Raises ValueError for a date."""
-        return self._replace(version=numbering_of(self.ecosystem).bump(self.version, level, zero))
+        bumped = numbering_of(self.ecosystem).bump(self.version, level, zero)
+        return self.of(self.ecosystem, bumped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,129 +224,131 @@ class _Line:
     prereleases.
     """
 
-    stable: Mapping[PackageId, str]
+    stable: Mapping[PackageId, _Spelled]
     written: _Spelled
     released: _Spelled | None
     zero: Zero
 
     @classmethod
-    def of(cls, members: Iterable[Standing], stable: Mapping[PackageId, str], zero: Zero) -> Self:
-        written = (_Spelled(package.ecosystem, version) for package, version in stable.items())
-        released = (_Spelled(m.package.ecosystem, m.released) for m in members if m.released)
-        order = attrgetter("order")
-        return cls(stable, max(written, key=order), max(released, key=order, default=None), zero)
+    def of(cls, members: Iterable[Standing], zero: Zero) -> Self:
+        """Raises _Refused."""
+        stable: dict[PackageId, _Spelled] = {}
+        released = []
+        for each in members:
+            ecosystem = each.package.ecosystem
+            try:
+                stable[each.package] = _Spelled.of(ecosystem, each.written).bump(Level.NONE, zero)
+                if each.released:
+                    released.append(_Spelled.of(ecosystem, each.released))
+            except ValueError as error:
+                raise _Refused(_cannot_count(each.package, str(error))) from error
+        _refuse_go_majors(stable)
+        return cls(stable, max(stable.values()), max(released, default=None), zero)
 
     def spell_next(self, package: PackageId, level: Level) -> str:
         """The version at this level, as the ecosystem of `package` writes it. Raises ValueError
         where there is none.
         """
-        found, own = self._find_next(level), self.stable[package]
-        numbering = numbering_of(package.ecosystem)
-        if numbering.order(own) == found.order:
-            return own
-        if package.ecosystem == found.ecosystem:
-            return found.version
-        return numbering.respell(own, found.numbers)
-
-    def _find_next(self, level: Level) -> _Spelled:
         if self.released is not None:
-            bumped = self.released.bump(level, self.zero)
-            return bumped if bumped.order > self.written.order else self.written
-        # 0.0.0 is what stands there before anybody has thought of a version.
-        is_unset = not any(self.written.numbers)
-        return self.written.bump(Level.MINOR, "literal") if is_unset else self.written
+            found = max(self.written, self.released.bump(level, self.zero), key=attrgetter("order"))
+        elif self.written.order.release:
+            found = self.written
+        else:
+            # 0.0.0 is what stands there before anybody has thought of a version.
+            found = self.written.bump(Level.MINOR, "literal")
+        own = self.stable[package]
+        if own.order == found.order:
+            return own.version
+        if own.ecosystem == found.ecosystem:
+            return found.version
+        numbers = numbering_of(found.ecosystem).read(found.version).numbers
+        return numbering_of(own.ecosystem).respell(own.version, numbers)
 
     def find_level(self, reached: VersionKey) -> Level:
         """The lowest level that leads nearest to a version from the released one."""
-        found = Level.NONE
         if self.released is None:
-            return found
-        nearest = self.released.order
-        for level in (Level.PATCH, Level.MINOR, Level.MAJOR):
-            try:
-                order = self.released.bump(level, self.zero).order
-            except ValueError:
-                return found
-            if nearest < order <= reached:
-                found, nearest = level, order
-        return found
+            return Level.NONE
+        led = {Level.NONE: self.released.order}
+        try:
+            for level in (Level.PATCH, Level.MINOR, Level.MAJOR):
+                led[level] = self.released.bump(level, self.zero).order
+        except ValueError:
+            return Level.NONE
+        near = (level for level, order in led.items() if order <= reached)
+        return max(near, key=lambda level: (led[level], -level), default=Level.NONE)
 
 
-def _refuse_go_majors(versions: Mapping[PackageId, str]) -> Trouble | None:
-    """The path of a Go module says its major version, so that not all can share one.
-    https://go.dev/ref/mod#major-version-suffixes
+def _refuse_go_majors(stable: Mapping[PackageId, _Spelled]) -> None:
+    """The path of a Go module says its major version, so that not all can share one. Raises
+    _Refused. https://go.dev/ref/mod#major-version-suffixes
     """
-    numbering = numbering_of("go")
     majors = {
-        max(1, numbering.read(version).numbers[0]): package
-        for package, version in versions.items()
+        max(1, numbering_of("go").read(spelled.version).numbers[0]): package
+        for package, spelled in stable.items()
         if package.ecosystem == "go"
     }
-    if len(majors) < 2:
-        return None
-    (low, one), (high, other) = sorted(majors.items())[:2]
-    return Trouble(
-        package=one,
-        problem=Problem.NO_NEXT_VERSION,
-        message=f"by its path it is v{low}, and {other}, which shares its version, is v{high}",
-        hint="Take one of the two out of the group.",
-    )
+    if len(majors) > 1:
+        (low, one), (high, other) = sorted(majors.items())[:2]
+        message = f"by its path it is v{low}, and {other}, which shares its version, is v{high}"
+        hint = "Take one of the two out of the group."
+        problem = Problem.NO_NEXT_VERSION
+        raise _Refused(Trouble(package=one, problem=problem, message=message, hint=hint))
 
 
-def _choose_exact(line: _Line, intents: Iterable[Intent]) -> _Spelled | Trouble | None:
-    """What somebody chose for packages that share a version; None where nobody did."""
+def _choose_exact(line: _Line, intents: Iterable[Intent]) -> _Spelled | None:
+    """What somebody chose for packages that share a version; None where nobody did. Raises
+    _Refused.
+    """
     first: Intent | None = None
     for intent in intents:
         if intent.exact:
-            if message := _refuse_exact(intent, first, line):
-                return Trouble(package=intent.package, problem=Problem.CHANGE_FILE, message=message)
+            if why := _find_fault(intent, first, line):
+                message = f"{intent.source.path or intent.source.title}: {why}"
+                problem = Problem.CHANGE_FILE
+                raise _Refused(Trouble(package=intent.package, problem=problem, message=message))
             first = first or intent
-    return _Spelled(first.package.ecosystem, first.exact) if first else None
+    return _Spelled.of(first.package.ecosystem, first.exact) if first else None
 
 
-def _refuse_exact(intent: Intent, first: Intent | None, line: _Line) -> str:
+def _find_fault(intent: Intent, first: Intent | None, line: _Line) -> str:
     """Why nobody may choose this version, `first` being the one that was chosen before."""
-    where = intent.source.path or intent.source.title
-    numbering = numbering_of(intent.package.ecosystem)
+    exact = intent.exact
     try:
-        order = numbering.order(intent.exact)
+        order = _Spelled.of(intent.package.ecosystem, exact).order
     except ValueError as error:
-        return f"{where}: {error}"
-    if numbering.is_placeholder(intent.exact):
-        return f"{where}: {intent.exact} stands for what is not released; write the version itself"
-    if line.released is not None and order <= line.released.order:
+        return str(error)
+    if numbering_of(intent.package.ecosystem).read(exact).is_placeholder:
+        return f"{exact} stands for what is not released; write the version itself"
+    if line.released and order <= line.released.order:
         last = line.released.version
-        return (
-            f"{where}: {intent.exact} is not higher than {last}, which is released; "
-            "write a higher one"
-        )
+        return f"{exact} is not higher than {last}, which is released; write a higher one"
     if order < line.written.order:
         last = line.written.version
-        return f"{where}: {intent.exact} is lower than {last}, which is written; write a higher one"
-    if first and order != numbering_of(first.package.ecosystem).order(first.exact):
+        return f"{exact} is lower than {last}, which is written; write a higher one"
+    if first and order != _Spelled.of(first.package.ecosystem, first.exact).order:
         elsewhere = first.source.path or first.source.title
         shared = "" if first.package == intent.package else f" for {first.package}, which shares it"
-        return (
-            f"{where}: {intent.exact} is not {first.exact}, as {elsewhere} says{shared}; keep one"
-        )
+        return f"{exact} is not {first.exact}, as {elsewhere} says{shared}; keep one"
     return ""
 
 
 def _raise_levels(
     steps: Mapping[PackageId, _Steps],
     edges: Iterable[Edge],
-    sharing: Mapping[PackageId, Sequence[_Group]],
+    groups: Sequence[VersionGroup],
+    sharing: Mapping[PackageId, Sequence[int]],
     propagate: Propagate,
-) -> tuple[dict[PackageId, Level], dict[PackageId, dict[Edge, Level]]]:
+) -> tuple[dict[PackageId, Level], Mapping[PackageId, dict[Edge, Level]]]:
     """The least levels of the packages that are released, at which nobody asks for more; and of
-    each dependent, the edges that ask for more than nothing, with the level of each.
+    each package, the edges that ask for more than nothing, with the level of each. `sharing` are
+    the numbers of its groups.
     """
-    dependents: dict[PackageId, list[Edge]] = defaultdict(list)
+    dependents: defaultdict[PackageId, list[Edge]] = defaultdict(list)
     for edge in edges:
         dependents[edge.on].append(edge)
     levels: dict[PackageId, Level] = {}
-    shared: dict[_Group, Level] = {}
-    asked: dict[PackageId, dict[Edge, Level]] = defaultdict(dict)
+    shared: dict[int, Level] = {}
+    asked: dict[PackageId, dict[Edge, Level]] = {package: {} for package in steps}
     pending: deque[PackageId] = deque()
 
     def lift(package: PackageId, level: Level) -> None:
@@ -383,13 +362,13 @@ def _raise_levels(
     while pending:
         package = pending.popleft()
         level = levels[package]
-        for group in sharing[package]:
-            if group in shared and shared[group] >= level:
-                lift(package, shared[group])
+        for number in sharing[package]:
+            if number in shared and shared[number] >= level:
+                lift(package, shared[number])
                 continue
-            shared[group] = level
-            for member in group.members:
-                if group.group.kind == "fixed" or member in levels:
+            shared[number] = level
+            for member in groups[number].packages:
+                if groups[number].kind == "fixed" or member in levels:
                     lift(member, level)
         version = steps[package].versions.get(level, "")
         for edge in dependents[package] if version else ():
@@ -412,15 +391,12 @@ def _ask(edge: Edge, level: Level, version: str, propagate: Propagate) -> Level:
 def _put_in_order(known: Iterable[PackageId], edges: Sequence[Edge]) -> Sequence[PackageId]:
     """Dependencies first, ties by name. Of a cycle, optional ones and peers give way first."""
     graph: dict[PackageId, set[PackageId]] = {package: set() for package in known}
+    above: dict[PackageId, set[PackageId]] = {package: set() for package in known}
     for edge in edges:
         graph[edge.dependent].add(edge.on)
+        above[edge.on].add(edge.dependent)
     # What is on a cycle, or between two; all of the others is left as it is.
-    circling = stuck(graph)
-    above: dict[PackageId, list[PackageId]] = {package: [] for package in circling}
-    for package in circling:
-        for on in graph[package] & circling:
-            above[on].append(package)
-    circling &= stuck(above)
+    circling = stuck(graph) & stuck(above)
     for package in circling:
         graph[package] -= circling
     inner = [edge for edge in edges if {edge.dependent, edge.on} <= circling]
@@ -428,28 +404,6 @@ def _put_in_order(known: Iterable[PackageId], edges: Sequence[Edge]) -> Sequence
     for dependent, on in without_cycles(graph, [(edge.dependent, edge.on) for edge in inner]):
         graph[dependent].add(on)
     return DependencyGraph.from_edges(graph).order
-
-
-def _list_reasons(
-    package: PackageId,
-    level: Level,
-    steps: _Steps,
-    asked: Mapping[Edge, Level],
-    groups: Iterable[VersionGroup],
-) -> tuple[Reason, ...]:
-    """`groups` are those with another member of this level; they are reasons of it where nothing
-    else asks for as much.
-    """
-    reasons = [
-        *steps.reasons,
-        *(
-            Reason(package=package, level=asked[edge], edge=edge)
-            for edge in sorted(asked, key=_order_edges)
-        ),
-    ]
-    if not any(each.level >= level for each in reasons):
-        reasons += [Reason(package=package, level=level, group=group) for group in groups]
-    return tuple(reasons)
 
 
 def _list_idle_intents(
@@ -464,14 +418,10 @@ def _list_idle_intents(
                 yield Reason(package=package, source=intent.source)
 
 
-def _list_idle_edges(
-    edges: Iterable[Edge],
-    bumps: Mapping[PackageId, Bump],
-    asked: Mapping[PackageId, Mapping[Edge, Level]],
-) -> Iterator[Reason]:
+def _list_idle_edges(edges: Iterable[Edge], bumps: Mapping[PackageId, Bump]) -> Iterator[Reason]:
     """Why dependents are not released with what they need."""
     for edge in edges:
-        if edge.on not in bumps or edge.dependent in bumps or edge.dependent in asked:
+        if edge.on not in bumps or edge.dependent in bumps:
             continue
         new = bumps[edge.on].new
         if not edge.carry and edge.requirement and edge.admits(new):

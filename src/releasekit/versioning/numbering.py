@@ -70,12 +70,6 @@ class Numbering:
         """Sorts versions, also those of several ecosystems."""
         return version_key(self.check(version))
 
-    def is_prerelease(self, version: str) -> bool:
-        return self.read(version).is_prerelease
-
-    def is_placeholder(self, version: str) -> bool:
-        return self.read(version).is_placeholder
-
     def bump(self, version: str, level: Level, zero: Zero) -> str:
         """The next stable version, spelled like `version`; without a level, `version` itself or
         what it is a prerelease of. Raises ValueError for a date, which no level leads on from.

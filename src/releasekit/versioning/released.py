@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from heapq import merge
-from itertools import islice, takewhile
+from itertools import islice, product, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.git.versions import find_first_commits, find_versions_at
@@ -186,9 +186,7 @@ def _sort_tags(
 ) -> _Tags:
     found = _Tags(defaultdict(list), defaultdict(list))
     # Who is meant, by what stands before and behind a version.
-    meant: dict[str, defaultdict[str, set[PackageId]]] = {
-        prefix: defaultdict(set, {"": set()}) for prefix in SHARED_TAGS
-    }
+    meant: defaultdict[tuple[str, str], set[PackageId]] = defaultdict(set)
     for package in packages:
         prefix, _, suffix = templates.get(package.id, "\0").partition("\0")
         names = [(f"{name}{joint}", "") for name in list_names(package, root) for joint in OWN_TAGS]
@@ -198,32 +196,29 @@ def _sort_tags(
             names = [("v" if place == "." else f"{place}/v", "")]
         elif suffix or prefix not in SHARED_TAGS:
             names.append((prefix, suffix))
-        for prefix, suffix in names:
-            meant.setdefault(prefix, defaultdict(set))[suffix].add(package.id)
+        for ends in names:
+            meant[ends].add(package.id)
+    suffixes = {"", *(suffix for _, suffix in meant)}
     ecosystems = {package.id.ecosystem for package in packages}
     for name, commit in tags.items():
-        for digit in re.finditer(r"[0-9]", name):
-            prefix, rest = name[: digit.start()], name[digit.start() :]
-            for suffix, holders in meant.get(prefix, {}).items():
-                is_bare = prefix in SHARED_TAGS and not suffix
-                for ecosystem in ecosystems if rest.endswith(suffix) else ():
-                    version = canonical(ecosystem, rest.removesuffix(suffix))
-                    lists = [found.named[each] for each in holders if each.ecosystem == ecosystem]
-                    if is_bare and ecosystem != "go":
-                        lists = [found.bare[ecosystem]]
-                    if not version or not lists:
-                        continue
+        for digit, suffix in product(re.finditer(r"[0-9]", name), suffixes):
+            prefix, text = name[: digit.start()], name[digit.start() :]
+            holders = meant.get((prefix, suffix), set())
+            is_bare = prefix in SHARED_TAGS and not suffix
+            if not (holders or is_bare) or not text.endswith(suffix):
+                continue
+            for ecosystem in ecosystems:
+                lists = [found.named[each] for each in holders if each.ecosystem == ecosystem]
+                if is_bare and ecosystem != "go":
+                    lists = [found.bare[ecosystem]]
+                if lists and (version := canonical(ecosystem, text.removesuffix(suffix))):
                     numbering = numbering_of(ecosystem)
-                    tag = _Tag(
-                        order=numbering.order(version),
-                        is_own=ecosystem == "go" or (len(holders) == 1 and not is_bare),
-                        version=version,
-                        name=name,
-                        commit=commit,
-                        is_stable=not numbering.is_prerelease(version),
-                    )
-                    for each in lists:
-                        each.append(tag)
+                    is_own = ecosystem == "go" or (len(holders) == 1 and not is_bare)
+                    is_stable = not numbering.read(version).is_prerelease
+                    for listed in lists:
+                        listed.append(
+                            _Tag(numbering.order(version), is_own, version, name, commit, is_stable)
+                        )
     for listed in (*found.named.values(), *found.bare.values()):
         listed.sort(reverse=True)
     return found
