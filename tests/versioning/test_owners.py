@@ -23,7 +23,7 @@ def make_owners(
     """A package in each of these places below the workspace, called after it."""
     root = TOP / below
     packages = [replace(package(place or "root"), directory=root / place) for place in places]
-    return Owners.of(
+    return Owners(
         packages,
         TOP,
         root,
@@ -59,7 +59,7 @@ def test_the_deepest_directory_owns_a_file_and_the_root_what_is_left(path: str, 
 def test_packages_of_one_directory_own_its_files_together() -> None:
     crate = replace(package("measure"), directory=TOP / "measure")
     wheel = replace(crate, id=replace(crate.id, ecosystem="pypi"))
-    owners = Owners.of([crate, wheel], TOP, TOP, packs=lambda *_: True, ignore=(), paths={})
+    owners = Owners([crate, wheel], TOP, TOP, packs=lambda *_: True, ignore=(), paths={})
     assert owners.find_touched("measure/src/lib.rs") == {crate.id, wheel.id}
 
 
@@ -98,4 +98,4 @@ def test_a_name_that_two_packages_have_is_refused() -> None:
     one = replace(package("core"), directory=TOP / "one")
     two = replace(one, id=replace(one.id, ecosystem="pypi"), directory=TOP / "two")
     with pytest.raises(ConfigError, match="'core' is the name of several packages"):
-        Owners.of([one, two], TOP, TOP, packs=lambda *_: True, ignore=(), paths={"core": ("a",)})
+        Owners([one, two], TOP, TOP, packs=lambda *_: True, ignore=(), paths={"core": ("a",)})

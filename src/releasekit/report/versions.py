@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.decided import Bump, Decision, Edge, Reason, VersionGroup
+    from releasekit.decided import Bump, Decision, Edge, Reason
     from releasekit.model import Package, PackageId, PackageWarning
 
 _CHARS: Final = 200
@@ -33,9 +33,7 @@ _MOST_FILES: Final = 20
 # Rows of the summary, and reasons of each; fewer until it fits.
 _SIZES: Final = ((2_000, 20), (500, 5), (50, 1))
 _BUDGET_CHARS: Final = 450_000
-_NUMBERS: Final = re.compile(r"(?:[0-9]+!)?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?")
 _MAJOR_SUFFIX: Final = re.compile(r"/v[0-9]+")
-_ASKED: Final = {Level.MAJOR: "breaking", Level.MINOR: "feature"}
 
 
 class VersionsView:
@@ -95,20 +93,25 @@ class VersionsView:
         """What the reason asks for, and what came of it where a version below 1.0.0 gives less."""
         if reason.edge is not None and reason.edge.carry == "same":
             return "the same level"
-        given = _find_level(bump.old, bump.new)
-        asked = _ASKED.get(reason.level, "")
-        if bump.old.startswith("0.") and asked and given < reason.level == bump.level:
-            return f"{asked}, {given} below 1.0"
+        below_one = bump.old.startswith("0.") and bump.new.startswith("0.")
+        if below_one and reason.level == bump.level > Level.PATCH:
+            is_same_minor = bump.old.split(".")[1] == bump.new.split(".")[1]
+            given = Level.PATCH if is_same_minor else Level.MINOR
+            asked = "breaking" if reason.level is Level.MAJOR else "feature"
+            return f"{asked}, {given} below 1.0" if given < reason.level else str(given)
         return str(reason.level) if reason.level else ""
 
     def because(self, reason: Reason) -> str:
+        text = reason.rule
         if reason.source is not None:
-            return clip(visible(reason.source.title), _CHARS)
-        if reason.edge is not None:
-            return clip(self._describe_edge(reason.edge), _CHARS)
-        if reason.group is not None:
-            return clip(_describe_group(reason.group), _CHARS)
-        return clip(visible(reason.rule), _CHARS)
+            text = reason.source.title
+        elif reason.edge is not None:
+            text = self._describe_edge(reason.edge)
+        elif (group := reason.group) is not None:
+            count = packages(len(group.packages))
+            shared = f"one version for {count}, in {group.place}"
+            text = shared if group.place else f"{group.kind} group {group.name}"
+        return clip(visible(text), _CHARS)
 
     def _describe_edge(self, edge: Edge) -> str:
         new = self._bumps[edge.on].new
@@ -127,30 +130,6 @@ class VersionsView:
         joint = "" if edge.on.ecosystem == "pypi" else " "
         old = self.spell(edge.dependent, dependent.old)
         return f"{old} was published with {on}{joint}{edge.requirement}"
-
-
-def _describe_group(group: VersionGroup) -> str:
-    if group.place:
-        return f"one version for {packages(len(group.packages))}, in {group.place}"
-    return f"{group.kind} group {group.name}"
-
-
-def _find_level(old: str, new: str) -> Level:
-    """The first number that differs."""
-    numbers = [_NUMBERS.match(each) for each in (old, new)]
-    if any(found is None for found in numbers):
-        return Level.NONE
-    before, after = (
-        [int(number or 0) for number in found.groups()] for found in numbers if found is not None
-    )
-    differing = (
-        level
-        for level, one, other in zip(
-            (Level.MAJOR, Level.MINOR, Level.PATCH), before, after, strict=True
-        )
-        if one != other
-    )
-    return next(differing, Level.NONE)
 
 
 def versions_table(

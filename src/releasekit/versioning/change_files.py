@@ -8,7 +8,6 @@ https://pnpm.io/cli/change
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from releasekit.decided import Level
 from releasekit.errors import MOST_TOLD, PlanError, did_you_mean, join_errors
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
+from releasekit.versioning.owners import index_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -97,19 +97,13 @@ def read_change_file(path: str, text: str) -> ChangeFile:
         )
     begin, end = fences
     entries: list[Entry] = []
-    seen: dict[str, int] = {}
     refused: list[PlanError] = []
     for number, line in enumerate(lines[begin + 1 : end], begin + 2):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        try:
-            entry = _read_entry(f"{path}:{number}", line.strip(), number)
-        except PlanError as error:
-            refused.append(error)
-            continue
-        if (first := seen.setdefault(entry.name, number)) != number:
-            refused.append(_refuse_twice(path, number, entry.name, first))
-        entries.append(entry)
+        if line.strip() and not line.lstrip().startswith("#"):
+            try:
+                entries.append(_read_entry(f"{path}:{number}", line.strip(), number))
+            except PlanError as error:
+                refused.append(error)
     if refused:
         raise join_errors(refused)
     commit, pull_request, said = _read_text(lines[end + 1 :])
@@ -161,57 +155,37 @@ def _read_text(lines: Sequence[str]) -> tuple[str, int, str]:
 
 
 def resolve(
-    files: Iterable[ChangeFile], packages: Iterable[PackageId]
+    files: Iterable[ChangeFile], packages: Sequence[PackageId]
 ) -> list[tuple[ChangeFile, Entry, PackageId]]:
     """Each entry with its package. Raises PlanError with all that name no package, several, or one
     twice.
     """
-    known = tuple(packages)
-    by_name: defaultdict[str, list[PackageId]] = defaultdict(list)
-    for package in known:
-        by_name[str(package)].append(package)
-        by_name[package.name].append(package)
-    if len(known) == 1:
-        by_name.setdefault(_ONLY, [*known])
+    by_name = index_names(packages)
+    if len(packages) == 1:
+        by_name.setdefault(_ONLY, [*packages])
     found: list[tuple[ChangeFile, Entry, PackageId]] = []
     refused: list[PlanError] = []
     for file in files:
         seen: dict[PackageId, int] = {}
         for entry in file.entries:
             named = by_name.get(entry.name, [])
-            if len(named) != 1:
+            shown = f"{file.path}:{entry.line}: {clip(entry.name, 100)!r}"
+            if len(named) > 1:
+                several = f"{shown} is the name of several packages"
+                refused.append(_refuse(several, f"Write {' or '.join(map(str, named))}."))
+            elif not named:
                 # Comparing names takes long, and no more than these are shown.
-                near = by_name if len(refused) < MOST_TOLD else ()
-                refused.append(_refuse_name(file.path, entry, named, near))
+                near = did_you_mean(entry.name, by_name if len(refused) < MOST_TOLD else ())
+                hint = "Correct the name, or remove the line."
+                refused.append(_refuse(f"{shown} is no package here{near}", hint))
             elif (first := seen.setdefault(named[0], entry.line)) != entry.line:
-                refused.append(_refuse_twice(file.path, entry.line, entry.name, first))
+                again = f"{shown} is the package of line {first} again"
+                refused.append(_refuse(again, "Leave one of the two lines."))
             else:
                 found.append((file, entry, named[0]))
     if refused:
         raise join_errors(refused)
     return found
-
-
-def _refuse_name(
-    path: str, entry: Entry, named: Sequence[PackageId], known: Iterable[str]
-) -> PlanError:
-    shown = clip(entry.name, 100)
-    if named:
-        return _refuse(
-            f"{path}:{entry.line}: {shown!r} is the name of several packages",
-            f"Write {' or '.join(map(str, named))}.",
-        )
-    return _refuse(
-        f"{path}:{entry.line}: {shown!r} is no package here{did_you_mean(entry.name, known)}",
-        "Correct the name, or remove the line.",
-    )
-
-
-def _refuse_twice(path: str, line: int, name: str, first: int) -> PlanError:
-    return _refuse(
-        f"{path}:{line}: {clip(name, 100)!r} is the package of line {first} again",
-        "Leave one of the two lines.",
-    )
 
 
 def _refuse(message: str, hint: str) -> PlanError:

@@ -135,7 +135,7 @@ async def collect_intents(
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
     history that does not reach back, and CommandFailed.
     """
-    owners = Owners.of(
+    owners = Owners(
         everything,
         commits.top,
         root,

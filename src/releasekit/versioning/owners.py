@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections import defaultdict
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import ConfigError, did_you_mean
 from releasekit.problems import Problem
@@ -26,66 +26,59 @@ _IGNORED: Final = re.compile(
     r"|(?:.*/)?(?:cargo\.lock|go\.sum|package-lock\.json|pnpm-lock\.yaml|uv\.lock|yarn\.lock)",
     re.IGNORECASE | re.DOTALL,
 )
-_NOBODY: Final[frozenset[PackageId]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+def index_names(packages: Iterable[PackageId]) -> dict[str, list[PackageId]]:
+    """By their names with their ecosystems and without; several packages may have one."""
+    found: dict[str, list[PackageId]] = {}
+    for each in packages:
+        for name in (str(each), each.name):
+            found.setdefault(name, []).append(each)
+    return found
+
+
 class Owners:
-    """Paths are as git has them, relative to the top of the repository; `below` is where the root
-    lies there, empty for the top itself. `packs` says of a package and a path in its directory
-    whether what is published of it has that file, or is made of it.
-    """
+    """Paths are as git has them, relative to the top of the repository."""
 
-    directories: Mapping[str, frozenset[PackageId]]
-    below: str
-    packs: Packs
-    ignored: Sequence[Glob]
-    further: Sequence[tuple[Glob, PackageId]]
-    _known: dict[str, frozenset[PackageId]] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        packages: Iterable[Package],
+    def __init__(
+        self,
+        packages: Sequence[Package],
         top: Path,
         root: Path,
         *,
         packs: Packs,
         ignore: Iterable[str],
         paths: Mapping[str, Iterable[str]],
-    ) -> Self:
-        """`packages` are all of the workspace; `ignore` and `paths` are options. Raises
-        ConfigError.
+    ) -> None:
+        """`packages` are all of the workspace. `packs` says of a package and a path in its
+        directory whether what is published of it has that file, or is made of it; `ignore` and
+        `paths` are options. Raises ConfigError.
         """
-        directories: dict[str, frozenset[PackageId]] = {}
-        names: dict[str, set[PackageId]] = {}
+        self._packs = packs
+        self._below = _name_place(root, top)
+        self._known: dict[str, frozenset[PackageId]] = {}
+        self._directories: defaultdict[str, set[PackageId]] = defaultdict(set)
         for each in packages:
-            place = _name_place(each.directory, top)
-            directories[place] = directories.get(place, _NOBODY) | {each.id}
-            for name in (str(each.id), each.id.name):
-                names.setdefault(name, set()).add(each.id)
-        further: list[tuple[Glob, PackageId]] = []
+            self._directories[_name_place(each.directory, top)].add(each.id)
+        where = "releasekit.toml: [version] ignore"
+        self._ignored = [
+            Glob.parse(each.removeprefix("!"), where=where, negated=each.startswith("!"))
+            for each in ignore
+        ]
+        self._further: list[tuple[Glob, PackageId]] = []
+        names = index_names(each.id for each in packages)
         for name, patterns in paths.items():
-            if len(meant := names.get(name, set())) != 1:
-                said = (
-                    "is the name of several packages"
-                    if meant
-                    else f"is no package here{did_you_mean(name, names)}"
-                )
+            meant = names.get(name, [])
+            if len(meant) != 1:
+                near = did_you_mean(name, names)
+                fault = "is the name of several packages" if meant else f"is no package here{near}"
                 raise ConfigError(
-                    f"releasekit.toml: [version] paths: {name!r} {said}",
+                    f"releasekit.toml: [version] paths: {name!r} {fault}",
                     hint="Write a name with its ecosystem, like pypi:acme-core.",
                     problem=Problem.NOTHING_MATCHES,
                 )
             where = f"releasekit.toml: [version] paths of {name}"
-            (package,) = meant
-            further += [(Glob.parse(each, where=where), package) for each in patterns]
-        where = "releasekit.toml: [version] ignore"
-        ignored = [
-            Glob.parse(each.removeprefix("!"), where=where, negated=each.startswith("!"))
-            for each in ignore
-        ]
-        return cls(directories, _name_place(root, top), packs, ignored, further)
+            self._further += [(Glob.parse(each, where=where), meant[0]) for each in patterns]
 
     def find_touched(self, path: str) -> frozenset[PackageId]:
         """The packages that are released for a change of this file."""
@@ -93,33 +86,35 @@ class Owners:
             self._known[path] = self._find_touched(path)
         return self._known[path]
 
-    def find_owners(self, path: str) -> frozenset[PackageId]:
+    def find_owners(self, path: str) -> set[PackageId]:
         """The packages of the deepest directory around the file, whatever file it is."""
-        return self.directories.get(self._find_directory(path), _NOBODY)
+        return self._directories.get(self._find_directory(path), set())
 
     def _find_directory(self, path: str) -> str:
         place = path
         while place:
             place = place.rpartition("/")[0]
-            if place in self.directories:
+            if place in self._directories:
                 return place
         return ""
 
     def _find_touched(self, path: str) -> frozenset[PackageId]:
-        if self.below and not path.startswith(f"{self.below}/"):
-            return _NOBODY
+        if self._below and not path.startswith(f"{self._below}/"):
+            return frozenset()
         directory = self._find_directory(path)
         inside = path.removeprefix(f"{directory}/" if directory else "")
-        parts = PurePosixPath(path.removeprefix(f"{self.below}/" if self.below else "")).parts
-        owners = self.directories.get(directory, _NOBODY)
-        said = [glob.negated for glob in self.ignored if glob.matches(parts)]
+        parts = PurePosixPath(path.removeprefix(f"{self._below}/" if self._below else "")).parts
+        owners = self.find_owners(path)
+        said = [glob.negated for glob in self._ignored if glob.matches(parts)]
         if said:  # the last one counts
-            owners = owners if said[-1] else _NOBODY
+            owners = owners if said[-1] else set()
         elif _IGNORED.fullmatch(inside):
-            owners = _NOBODY
+            owners = set()
         else:
-            owners = frozenset(each for each in owners if self.packs(each, inside))
-        return owners | {package for glob, package in self.further if glob.matches(parts)}
+            owners = {each for each in owners if self._packs(each, inside)}
+        return frozenset(owners) | {
+            package for glob, package in self._further if glob.matches(parts)
+        }
 
 
 def _name_place(directory: Path, top: Path) -> str:

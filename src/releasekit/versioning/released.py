@@ -175,7 +175,7 @@ def _is_pending(package: Package, last: _Tag) -> bool:
     if not written or package.id.ecosystem == "go":
         return False
     numbering = numbering_of(package.id.ecosystem)
-    return numbering.order(written) > last.order and not numbering.is_prerelease(written)
+    return numbering.order(written) > last.order and not numbering.read(written).is_prerelease
 
 
 def _sort_tags(

@@ -126,6 +126,11 @@ def test_a_level_says_what_came_of_it(old: str, new: str, level: Level, words: s
     assert shown.startswith(f"a  {old} → {new}  {words}  title")
 
 
+def test_a_first_release_has_the_level_that_is_asked_for() -> None:
+    first = bump("pypi:a", "", "0.1.0", stated("pypi:a", "feat: start", Level.MINOR))
+    assert versions_table(view(first, {})).startswith("a  0.1.0  minor  feat: start")
+
+
 @pytest.mark.parametrize(("carry", "words"), [("same", "the same level"), ("patch", "patch")])
 def test_a_package_that_follows_another_says_which(carry: Carry, words: str) -> None:
     crate = bump("cargo:m", "0.5.0", "0.6.0", stated("cargo:m", "feat!: x", Level.MAJOR))
