@@ -128,7 +128,7 @@ def test_a_level_says_what_came_of_it(old: str, new: str, level: Level, words: s
 
 def test_a_first_release_has_the_level_that_is_asked_for() -> None:
     first = bump("pypi:a", "", "0.1.0", stated("pypi:a", "feat: start", Level.MINOR))
-    assert versions_table(view(first, {})).startswith("a  0.1.0  minor  feat: start")
+    assert versions_table(view(first), {}).startswith("a  0.1.0  minor  feat: start")
 
 
 @pytest.mark.parametrize(("carry", "words"), [("same", "the same level"), ("patch", "patch")])
