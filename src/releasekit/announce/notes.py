@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, Protocol
 
-from releasekit.announce.changelog import find_section
 from releasekit.host.github import page_of_commit, page_of_comparison, page_of_file
-from releasekit.text.escape import markdown, visible, visible_lines
+from releasekit.text.escape import markdown, subject, visible_lines
+from releasekit.versioning.changelog import find_section
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,13 +27,6 @@ _NAMES: Final = (
     + tuple(f"{stem.lower()}{end}" for stem in _STEMS for end in _ENDS)
     + ("Changelog.md", "Changes")
 )
-
-
-# An underscore between letters is one.
-# https://github.github.com/gfm/#emphasis-and-strong-emphasis
-_MARKUP: Final = re.compile(r"\A[#+=-]|[\\`*<>\[\]~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
-_NUMBER: Final = re.compile(r"\A([0-9]{1,9})(?=[.)])")
-_MENTION: Final = re.compile(r"@(?=[A-Za-z0-9])")
 
 
 class CommitHistory(Protocol):
@@ -112,15 +104,7 @@ def _commit_line(commit: Commit, repository: str) -> str:
     """The subject comes from outside: it may mention no user and close no issue."""
     number = commit.id[:8]
     page = page_of_commit(repository, commit.id)
-    return f"- {_escape_subject(commit.subject)} ({f'[{number}]({page})' if page else number})"
-
-
-def _escape_subject(text: str) -> str:
-    """Escapes only what means something to Markdown within a line, so that the text stays readable
-    unrendered, and keeps `@` from mentioning a user. Numbers of pull requests still link.
-    """
-    escaped = _MARKUP.sub(r"\\\g<0>", visible(text).replace("&", "&amp;"))
-    return _MENTION.sub("@\u200b", _NUMBER.sub(r"\1\\", escaped))
+    return f"- {subject(commit.subject)} ({f'[{number}]({page})' if page else number})"
 
 
 def _rest_link(page: str) -> str:

@@ -22,6 +22,15 @@ _MARKDOWN = {ord(char): f"&#{ord(char)};" for char in "\\`*_{}[]()<>&|~!#$\"'"} 
     ord("@"): "&#64;&#8203;",
 }
 _AUTOLINK = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
+# An underscore between letters is one.
+# https://github.github.com/gfm/#emphasis-and-strong-emphasis
+_MARKUP = re.compile(r"\A[#+=-]|[\\`*<>\[\]~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_NUMBER = re.compile(r"\A([0-9]{1,9})(?=[.)])")
+_MENTION = re.compile(r"@(?=[A-Za-z0-9])")
+# https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue
+_CLOSING = re.compile(
+    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?=:?\s+\S*(?:#|/|gh-)[0-9])", re.IGNORECASE
+)
 _LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!&=+,;%-]+")
 _NOT_FOR_MERMAID = re.compile(r"[^A-Za-z0-9 ._+/@:-]")
 _WORD = re.compile(r"[^\s<>\"']+")
@@ -91,6 +100,17 @@ def markdown(text: str) -> str:
     """For the middle of a line of Markdown or HTML, table cells included."""
     escaped = visible(text).translate(_MARKDOWN)
     return _AUTOLINK.sub(lambda match: f"&#{ord(match[0])};", escaped)
+
+
+def subject(text: str) -> str:
+    """The subject of a commit, for a line of Markdown. Escapes only what means something within a
+    line, so that the text stays readable unrendered. It mentions no user and closes no issue;
+    numbers of pull requests still link.
+    """
+    escaped = _MARKUP.sub(r"\\\g<0>", visible(text).replace("&", "&amp;"))
+    escaped = _AUTOLINK.sub(lambda match: f"&#{ord(match[0])};", escaped)
+    escaped = _CLOSING.sub("\\g<0>\u200b", _NUMBER.sub(r"\1\\", escaped))
+    return _MENTION.sub("@\u200b", escaped)
 
 
 def code(text: str) -> str:

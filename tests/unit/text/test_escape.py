@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from releasekit.text.escape import clip, code, fence, link, log_line, markdown, mermaid, visible
+from releasekit.text.escape import (
+    clip,
+    code,
+    fence,
+    link,
+    log_line,
+    markdown,
+    mermaid,
+    subject,
+    visible,
+)
 from sample_runs import hostile_text
 
 MARKDOWN = MarkdownIt("commonmark").enable("table").enable("strikethrough")
@@ -57,11 +67,53 @@ def test_markdown_mentions_nobody_and_links_nothing(text: str) -> None:
     assert "www." not in escaped.lower()
 
 
-@pytest.mark.parametrize("piece", ["`", "[", "<", "|", "\0", " ", "::", "##[", "www.", "://", "@"])
+@given(hostile_text)
+def test_a_subject_is_text_without_links_and_mentions(text: str) -> None:
+    """R35"""
+    (_, inline, *_) = MARKDOWN.parse(f"x {subject(text)}")
+    assert {each.type for each in inline.children or ()} <= {"text", "text_special"}
+    shown = "".join(each.content for each in inline.children or ())
+    assert shown.replace("\u200b", "") == f"x {visible(text)}".rstrip(" ")
+    assert not re.search(r"@[A-Za-z0-9]|://|www\.", inline.content)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fixes #1",
+        "it Closed: #12",
+        "resolve acme/mono#3",
+        "fix https://github.com/acme/mono/issues/4",
+        "fixed [#5]",
+        "close GH-6",
+    ],
+)
+def test_a_subject_closes_no_issue(text: str) -> None:
+    """Words that GitHub looks for stand right before the number, with nothing between."""
+    closing = r"(?i)\b(clos(e[sd]?)|fix(e[sd])?|resolve[sd]?):?\s"
+    assert re.search(closing, text)
+    assert not re.search(closing, subject(text))
+
+
+@pytest.mark.parametrize("text", ["fix the #1 cause of pain", "Merge it (#12)", "prefixes #1"])
+def test_a_number_in_a_subject_still_links(text: str) -> None:
+    assert subject(text) == text
+
+
+@pytest.mark.parametrize(
+    "piece", ["`", "[", "<", "|", "\0", " ", "::", "##[", "www.", "://", "@", "fix ", "fix #"]
+)
 def test_long_text_is_gone_over_once(piece: str) -> None:
     """R51: what went over it again for every piece would not come to an end within this test."""
     text = piece * (2**17 // len(piece))
-    for shown in (markdown(text), log_line(text), mermaid(text), link(text, text), fence([text])):
+    for shown in (
+        markdown(text),
+        subject(text),
+        log_line(text),
+        mermaid(text),
+        link(text, text),
+        fence([text]),
+    ):
         assert len(shown) <= 30 * len(text)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.announce import changelog
-from releasekit.announce.changelog import find_section
+from releasekit.versioning import changelog
+from releasekit.versioning.changelog import find_section
 from watchdog import assert_no_worse_than_linear
 
 KEEP = """\
