@@ -130,6 +130,17 @@ def test_restructured_text_becomes_markdown() -> None:
     assert find_section(text, "1.2.3") == "### Bugfixes\n\n- `run` runs ([#7](https://e.com/7))"
 
 
+def test_a_file_that_is_known_to_be_restructured_text() -> None:
+    """Its underlines begin no code, and it has no headings with marks."""
+    text = (
+        "Acme\n====\n\n1.2.3\n-----\n\nFixes\n~~~~~\n\n- one, `#7 <https://e.com/7>`_\n\n"
+        "  # no heading\n\n1.2.2\n-----\n\nFixes\n~~~~~\n\n- old\n"
+    )
+    section = "### Fixes\n\n- one, [#7](https://e.com/7)\n\n  # no heading"
+    assert find_section(text, "1.2.3", is_rst=True) == section
+    assert find_section(text, "1.2.2", is_rst=True) == "### Fixes\n\n- old"
+
+
 def test_nested_headings_with_a_version_among_other_words_stay_inside() -> None:
     text = "## 2.0.0\n\n### Upgrading from 1.2.3\n\ndo this\n\n## 1.2.3\n\n- old\n"
     assert find_section(text, "2.0.0") == "### Upgrading from 1.2.3\n\ndo this"

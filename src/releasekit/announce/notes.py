@@ -78,7 +78,8 @@ async def write_notes(
         # With the line ends that `find_section` expects.
         log = data.decode(errors="replace").removeprefix("\ufeff")
         log = visible_lines(log.replace("\r\n", "\n").replace("\r", "\n"))
-        if text := find_section(log, package.version, names).strip():
+        is_rst = place.lower().endswith(".rst")
+        if text := find_section(log, package.version, names, is_rst=is_rst).strip():
             page = page_of_file(repository, commit, place.partition(":")[2])
             return shorten(text, _rest_link(page))
     inner = [

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 from releasekit.versioning.order import version_key
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from releasekit.versioning.order import VersionKey
 
 
 _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
@@ -36,12 +38,14 @@ MAX_HEADINGS: Final = 20_000
 # Longer ones are written to keep us busy: expressions take the square of it at worst.
 _MAX_HEADING: Final = 500
 _MAX_LINKED: Final = 2_000
+_Rank = tuple[int, bool, int, int]
+_LAST: Final = (9, True, 0, 0)
 _RST_LINK: Final = re.compile(r"`([^`<\n]+)<([^>`\s]+)>`__?")
 _RST_ROLE: Final = re.compile(r"(?<![a-z:+-]):[a-z][a-z:+-]*:(`[^`\n]+`)")
 
 
 @dataclass(frozen=True, slots=True)
-class _Heading:
+class Heading:
     """In lines of the file: from `start`, its text ends before `body`."""
 
     level: int
@@ -50,29 +54,112 @@ class _Heading:
     body: int
 
 
-def find_section(text: str, version: str, names: Collection[str] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class HeadingVersion:
+    """What a heading says: a version, and the words before and after it."""
+
+    version: str
+    before: str
+    after: str
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, what it says of a version, and before which line ends what stands below it. A
+    release is one whose heading is about one version and nothing else, or about what is unreleased.
+    """
+
+    heading: Heading
+    said: HeadingVersion | None
+    is_release: bool
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changelog:
+    """`lines` are without comments; those of `prose` are outside of fenced code. `styles` are the
+    characters of underlines, by level; twice where there is a line above, too. `definitions` are of
+    links, by their labels, with their places. `exact` and `near` have the best section for each
+    version, as it is spelled there and for other spellings.
+    """
+
+    lines: Sequence[str]
+    prose: Sequence[bool]
+    sections: Sequence[Section]
+    styles: Sequence[str]
+    definitions: Mapping[str, tuple[int, str]]
+    is_rst: bool
+    exact: Mapping[str, _Rank]
+    near: Mapping[VersionKey, _Rank]
+
+    def find(self, version: str) -> Section | None:
+        """The one that fits best: of the package by name, of the version alone, of a project's
+        name.
+        """
+        found = [self.exact.get(version.lower().removeprefix("v"))]
+        if "+" not in version:
+            found.append(self.near.get(version_key(version)))
+        best = min(filter(None, found), default=None)
+        return self.sections[best[-1]] if best else None
+
+    def read(self, section: Section) -> str:
+        """What stands below its heading, as Markdown."""
+        body = range(section.heading.body, section.end)
+        inner = (each.heading for each in self.sections if each.heading.start in body)
+        return _clean(self, body, {each.start: each for each in inner} if self.is_rst else {})
+
+
+def find_section(
+    text: str, version: str, names: Collection[str] = (), *, is_rst: bool = False
+) -> str:
     """What stands below the heading of `version`, as Markdown; "" where nothing does, and for a
     file beyond the limits.
 
     `names` are those that a heading may give the package, in a file with several of them.
     """
+    log = read_changelog(text, names, is_rst=is_rst)
+    section = log.find(version) if log else None
+    return log.read(section) if log and section else ""
+
+
+def read_changelog(
+    text: str, names: Collection[str] = (), *, is_rst: bool = False
+) -> Changelog | None:
+    """None for a file beyond the limits. Without `is_rst`, it is reStructuredText where that can be
+    seen.
+    """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if text.count("\n") >= MAX_LINES:
-        return ""
-    lines, prose = _strip_comments(text.split("\n"))
-    headings, is_rst = _find_headings(lines, prose)
+        return None
+    lines = text.split("\n")
+    prose = [True] * len(lines)
+    if not is_rst:
+        lines, prose = strip_comments(lines)
+    headings, styles, is_rst = _find_headings(lines, prose, is_rst=is_rst)
     if len(headings) > MAX_HEADINGS:
-        return ""
-    found = _best_heading(headings, version, names)
-    if found is None:
-        return ""
-    end = _section_end(headings, found, names, len(lines))
-    body = range(headings[found].body, end)
-    inner = {each.start: each for each in headings if each.start in body}
-    return _clean(lines, prose, body, inner if is_rst else None)
+        return None
+    said = [_read_heading(each.text, names) for each in headings]
+    releases = [_is_release(*each) for each in zip(headings, said, strict=True)]
+    ends = _find_ends(headings, releases, len(lines))
+    exact, near = _rank_headings(headings, said, releases, _below_name(headings, names))
+    definitions: dict[str, tuple[int, str]] = {}
+    for at, line in enumerate(lines):
+        if prose[at] and (match := _DEFINITION.fullmatch(line)):
+            definitions.setdefault(match[1].lower(), (at, line.strip()))
+    return Changelog(
+        lines=lines,
+        prose=prose,
+        sections=[Section(*each) for each in zip(headings, said, releases, ends, strict=True)],
+        styles=styles,
+        definitions=definitions,
+        is_rst=is_rst,
+        exact=exact,
+        near=near,
+    )
 
 
-def _strip_comments(lines: Sequence[str]) -> tuple[list[str], list[bool]]:
+def strip_comments(lines: Sequence[str]) -> tuple[list[str], list[bool]]:
     """Without HTML comments, and which lines are outside of fenced code."""
     kept: list[str] = []
     prose: list[bool] = []
@@ -108,26 +195,31 @@ def _strip_comment(line: str, *, hidden: bool) -> tuple[str, bool]:
     return "".join(shown), hidden
 
 
-def _find_headings(lines: Sequence[str], prose: Sequence[bool]) -> tuple[list[_Heading], bool]:
-    """All of them, and whether they are those of reStructuredText."""
-    found: list[_Heading] = []
+def _find_headings(
+    lines: Sequence[str], prose: Sequence[bool], *, is_rst: bool
+) -> tuple[list[Heading], list[str], bool]:
+    """All of them, the styles of those that are underlined, and whether the file is
+    reStructuredText.
+    """
+    found: list[Heading] = []
     underlined = list(_find_underlined(lines, prose))
     atx = [
         (at, match)
-        for at, line in enumerate(lines)
+        for at, line in enumerate([] if is_rst else lines)
         if prose[at] and len(line) <= _MAX_HEADING and (match := _ATX.fullmatch(line))
     ]
     # Levels are those of CommonMark, or given by the order in which the file begins to use them.
     styles = ["=", "-"] if atx else list(dict.fromkeys(style for style, *_ in underlined))
     for style, start, at in underlined:
         if style in styles:
-            found.append(_Heading(styles.index(style) + 1, lines[at].strip(), start, at + 2))
+            found.append(Heading(styles.index(style) + 1, lines[at].strip(), start, at + 2))
     for at, match in atx:
         title = match[2].strip().rstrip("#").strip()
-        found.append(_Heading(len(match[1]), title, at, at + 1))
-    rst = not atx and any(each[0] not in "=-" or each[2] != each[1] for each in underlined)
-    rst = rst or (not atx and any(line.startswith(".. ") for line in lines))
-    return sorted(found, key=lambda each: each.start), rst
+        found.append(Heading(len(match[1]), title, at, at + 1))
+    if not is_rst and not atx:
+        is_rst = any(each[0] not in "=-" or each[2] != each[1] for each in underlined)
+        is_rst = is_rst or any(line.startswith(".. ") for line in lines)
+    return sorted(found, key=lambda each: each.start), styles, is_rst
 
 
 def _find_underlined(lines: Sequence[str], prose: Sequence[bool]) -> Iterator[tuple[str, int, int]]:
@@ -145,17 +237,7 @@ def _find_underlined(lines: Sequence[str], prose: Sequence[bool]) -> Iterator[tu
             yield style, at, at
 
 
-@dataclass(frozen=True, slots=True)
-class _HeadingVersion:
-    """What a heading says: a version, and the words before and after it."""
-
-    version: str
-    before: str
-    after: str
-    ours: bool
-
-
-def _read_heading(heading: str, names: Collection[str]) -> _HeadingVersion | None:
+def _read_heading(heading: str, names: Collection[str]) -> HeadingVersion | None:
     text = _TARGET.sub(" ", heading).replace("`", " ").replace("*", " ")
     before, ours = "", False
     for name in sorted(names, key=len, reverse=True):
@@ -171,46 +253,55 @@ def _read_heading(heading: str, names: Collection[str]) -> _HeadingVersion | Non
     if not match:
         return None
     words = _NOISE.sub(" ", before + text[: match.start()]).strip()
-    return _HeadingVersion(match[1], words, dated[match.end() :], ours)
+    return HeadingVersion(match[1], words, dated[match.end() :], ours)
 
 
-def _is_release(heading: _Heading, names: Collection[str]) -> bool:
+def _is_release(heading: Heading, said: HeadingVersion | None) -> bool:
     """Whether it is about one version, and nothing else."""
-    if re.fullmatch(r"\W*unreleased\W*", _TARGET.sub("]", heading.text), re.IGNORECASE):
+    if is_unreleased(heading):
         return True
-    said = _read_heading(heading.text, names)
     if said is None or "." not in said.version or (said.before and not said.ours):
         return False
+    return ends_with_version(said)
+
+
+def is_unreleased(heading: Heading) -> bool:
+    text = _TARGET.sub("]", heading.text)
+    return bool(re.fullmatch(r"\W*unreleased\W*", text, re.IGNORECASE))
+
+
+def ends_with_version(said: HeadingVersion) -> bool:
+    """With its version, or a date."""
     return not re.search(r"[A-Za-z]{2}", _IN_BRACKETS.sub("", said.after))
 
 
-def _best_heading(headings: Sequence[_Heading], version: str, names: Collection[str]) -> int | None:
-    """The one that fits best: of the package by name, of the version alone, of a project's name."""
-    said = [_read_heading(each.text, names) for each in headings]
+def _rank_headings(
+    headings: Sequence[Heading],
+    said: Sequence[HeadingVersion | None],
+    releases: Sequence[bool],
+    below: Sequence[bool],
+) -> tuple[dict[str, _Rank], dict[VersionKey, _Rank]]:
+    """The best heading for each version as it is spelled, and for other spellings of it."""
     several = any(each is not None and each.ours for each in said)
     prefixes = {each.before for each in said if each is not None and "." in each.version}
-    found: list[tuple[tuple[int, int, int, int], int]] = []
-    wanted = version.lower().removeprefix("v")
-    below = _below_name(headings, names)
+    exact: dict[str, _Rank] = {}
+    near: dict[VersionKey, _Rank] = {}
     for at, each in enumerate(said):
         if each is None:
-            continue
-        exact = each.version.lower() == wanted
-        if not exact and (
-            "+" in version + each.version or version_key(each.version) != version_key(version)
-        ):
             continue
         ours = each.ours or below[at]
         if not ours and each.before and (several or len(prefixes) > 1):
             continue
-        if not (exact or ours or _is_release(headings[at], names)):
-            continue
         rank = 0 if ours else 2 if each.before else 1
-        found.append(((rank, not exact, headings[at].level, at), at))
-    return min(found)[1] if found else None
+        own, level = each.version.lower(), headings[at].level
+        exact[own] = min(exact.get(own, _LAST), (rank, False, level, at))
+        if "+" not in own and (ours or releases[at]):
+            key = version_key(each.version)
+            near[key] = min(near.get(key, _LAST), (rank, True, level, at))
+    return exact, near
 
 
-def _below_name(headings: Sequence[_Heading], names: Collection[str]) -> list[bool]:
+def _below_name(headings: Sequence[Heading], names: Collection[str]) -> list[bool]:
     """Whether each is in the part of the file whose heading is one of these names."""
     found: list[bool] = []
     above: list[tuple[int, bool]] = []  # levels that rise, and whether one up to there is a name
@@ -223,42 +314,42 @@ def _below_name(headings: Sequence[_Heading], names: Collection[str]) -> list[bo
     return found
 
 
-def _section_end(headings: Sequence[_Heading], at: int, names: Collection[str], lines: int) -> int:
-    releases = [each for each in headings if _is_release(each, names)]
-    levels = {each.level for each in releases} | {headings[at].level}
-    # Where a patch has a deeper heading than a major version, so may have what is new in it.
-    level = headings[at].level if len(levels) == 1 else min(levels) - 1
-    ending = {each.start for each in releases}
-    for each in headings[at + 1 :]:
-        if each.start in ending or each.level <= level:
-            return each.start
-    return lines
+def _find_ends(headings: Sequence[Heading], releases: Sequence[bool], lines: int) -> list[int]:
+    levels = {each.level for each, is_release in zip(headings, releases, strict=True) if is_release}
+    ends: list[int] = []
+    # Where the next ones begin, of releases and of each level.
+    release, nearest = lines, dict[int, int]()
+    for at in reversed(range(len(headings))):
+        own = headings[at]
+        # Where a patch has a deeper heading than a major version, so may have what is new in it.
+        level = own.level if levels <= {own.level} else min(levels | {own.level}) - 1
+        ends.append(min([release, *(nearest[each] for each in nearest if each <= level)]))
+        nearest[own.level] = own.start
+        if releases[at]:
+            release = own.start
+    return ends[::-1]
 
 
-def _clean(
-    lines: Sequence[str], prose: Sequence[bool], body: range, headings: dict[int, _Heading] | None
-) -> str:
-    definitions: dict[str, str] = {}
-    for line, is_prose in zip(lines, prose, strict=True):
-        if is_prose and (match := _DEFINITION.fullmatch(line)):
-            definitions.setdefault(match[1].lower(), line.strip())
+def _clean(log: Changelog, body: range, headings: Mapping[int, Heading]) -> str:
+    """`headings` are those to be written as Markdown has them."""
     kept: list[str] = []
     skip = 0
     for at in body:
-        if heading := (headings or {}).get(at):
+        line, is_prose = log.lines[at], log.prose[at]
+        if heading := headings.get(at):
             kept.append(f"### {heading.text}")
             skip = heading.body
-        if at >= skip and not (prose[at] and _DEFINITION.fullmatch(lines[at])):
-            kept.append(
-                _to_markdown(lines[at]) if headings is not None and prose[at] else lines[at]
-            )
+        if at >= skip and not (is_prose and _DEFINITION.fullmatch(line)):
+            kept.append(_to_markdown(line) if log.is_rst and is_prose else line)
     while kept and _TRAILING.fullmatch(kept[-1].strip(" \t")):
         kept.pop()
     text = "\n".join(kept).strip("\n")
-    if fence := _open_fence(kept):
+    if fence := open_fence(kept):
         text += "\n" + fence
     used = {each.lower() for each in re.findall(r"\[([^\[\]\n]+)\]", text)}
-    needed = [line for label, line in definitions.items() if label in used]
+    needed = [
+        line for _, line in sorted(log.definitions[each] for each in used & log.definitions.keys())
+    ]
     return "\n".join([text, "", *needed] if text and needed else [text])
 
 
@@ -271,7 +362,7 @@ def _to_markdown(line: str) -> str:
     )
 
 
-def _open_fence(lines: Sequence[str]) -> str:
+def open_fence(lines: Sequence[str]) -> str:
     """The fence that would end the code at the end of `lines`, "" where it has ended."""
     fence = ""
     for line in lines:

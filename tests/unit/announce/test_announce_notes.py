@@ -88,6 +88,12 @@ def test_a_release_md_has_headings_of_its_own() -> None:
     assert told(Past({"core/RELEASE.md": log}, ["Work"])) == "- New."
 
 
+def test_the_name_of_a_file_says_that_it_is_restructured_text() -> None:
+    log = "1.1.0\n-----\n\n- New, :func:`run`.\n\n1.0.0\n-----\n\n- Old.\n"
+    assert told(Past({"core/CHANGES.rst": log})) == "- New, `run`."
+    assert told(Past({"core/CHANGES.md": log})) == "- New, :func:`run`."
+
+
 def test_that_of_a_directory_beside_it_counts_where_that_is_said() -> None:
     past = Past({"CHANGELOG.md": LOG}, ["Work"])
     assert told(past, beside=[ROOT]) == "- New."
