@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,7 +91,7 @@ A = [
     "acme-web   0.3.0 → 0.3.1  patch  0.3.0 was published with acme-core==1.2.0",
     "",
     "3 packages to release",
-    "3 pyproject.toml",
+    "3 CHANGELOG.md, 3 pyproject.toml",
 ]
 
 
@@ -290,7 +291,7 @@ def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     assert written["peerDependencies"] == {"@acme/ui": "^3.0.0"}
     assert written["devDependencies"] == {"@acme/ui": "workspace:*"}
     shown = lines(capsys)
-    assert shown[-1] == "3 package.json, - .changeset/bright-owls-sing.md"
+    assert shown[-1] == "3 CHANGELOG.md, 3 package.json, - .changeset/bright-owls-sing.md"
     assert not (root / ".changeset/bright-owls-sing.md").exists()
     assert shown[:4] == [
         "@acme/icons  2.4.1 → 3.0.0  major  bright-owls-sing: Icons are ES modules only.",
@@ -327,7 +328,7 @@ def test_a_wheel_takes_the_level_of_the_crate_in_it(
     commit(root, "feat!: return errors instead of panicking (#88)", change)
     assert main(["version", str(root)]) == 0
     shown = lines(capsys)
-    assert shown[-1] == ("2 Cargo.toml, python/measure/pyproject.toml")
+    assert shown[-1] == ("2 Cargo.toml, 2 CHANGELOG.md, python/measure/pyproject.toml")
     assert 'version = "0.6"' in (root / "crates/bench/Cargo.toml").read_text()
     cells = [re.split(" {2,}", line) for line in shown[:2]]
     assert cells == [
@@ -448,3 +449,63 @@ def test_a_further_file_that_does_not_say_it_once_is_refused(
     assert main(["version", str(uv_workspace)]) == 3
     assert "VERSION has " in capsys.readouterr().err
     assert git(uv_workspace, "status", "--porcelain") == ""
+
+
+def test_changes_are_listed_in_the_changelogs_of_their_packages(uv_workspace: Path) -> None:
+    assert main(["version", str(uv_workspace)]) == 0
+    time_s = int(git(uv_workspace, "log", "-1", "--format=%ct"))
+    day = datetime.fromtimestamp(time_s, UTC).date()
+    logs = {
+        name: (uv_workspace / f"packages/{name}/CHANGELOG.md").read_text()
+        for name in ("core", "web")
+    }
+    assert logs == {
+        "core": f"# Changelog\n\n## 1.3.0 - {day}\n\n### Features\n\n- read parquet files (#41)\n",
+        "web": f"# Changelog\n\n## 0.3.1 - {day}\n\n### Dependencies\n\n- acme-core 1.3.0\n",
+    }
+
+
+@pytest.mark.parametrize("where", ["root", "none"])
+def test_changelogs_may_be_one_or_none(uv_workspace: Path, where: str) -> None:
+    commit(uv_workspace, "chore: x", {"releasekit.toml": f'[version]\nchangelog = "{where}"\n'})
+    assert main(["version", str(uv_workspace)]) == 0
+    logs = [path.relative_to(uv_workspace) for path in uv_workspace.rglob("CHANGELOG.md")]
+    assert [*map(str, logs)] == (["CHANGELOG.md"] if where == "root" else [])
+    if logs:
+        told = (uv_workspace / logs[0]).read_text().splitlines()
+        headings = [line.partition(" - ")[0] for line in told if line.startswith("## ")]
+        assert sorted(headings) == ["## acme-cli 0.4.2", "## acme-core 1.3.0", "## acme-web 0.3.1"]
+
+
+def test_what_lands_before_a_written_version_is_published_is_listed_too(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what somebody reworded stays as it is."""
+    assert main(["version", str(uv_workspace)]) == 0
+    log = uv_workspace / "packages/cli/CHANGELOG.md"
+    log.write_text(log.read_text().replace("exit 1 when nothing matches", "Better exit codes"))
+    commit(uv_workspace, "chore: release", {})
+    assert main(["version", str(uv_workspace), "--check"]) == 0
+    commit(uv_workspace, "fix: exit 2 when all match (#44)", {"packages/cli/src/main.py": "3\n"})
+    assert main(["version", str(uv_workspace)]) == 0
+    assert log.read_text().split("\n\n")[3].splitlines() == [
+        "- Better exit codes (#42)",
+        "- exit 2 when all match (#44)",
+    ]
+    assert "CHANGELOG.md" in lines(capsys)[-1]
+
+
+def test_a_section_moves_to_the_higher_version_that_a_later_change_asks_for(
+    uv_workspace: Path,
+) -> None:
+    assert main(["version", str(uv_workspace)]) == 0
+    commit(uv_workspace, "chore: release", {})
+    commit(uv_workspace, "feat!: no more Python 3.11", {"packages/core/src/a.py": "3\n"})
+    assert main(["version", str(uv_workspace)]) == 0
+    told = (uv_workspace / "packages/core/CHANGELOG.md").read_text()
+    assert [line.partition(" - ")[0] for line in told.splitlines() if line.startswith("#")] == [
+        "# Changelog",
+        "## 2.0.0",
+        "### Features",
+        "### Breaking changes",
+    ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.notes import find_package
 from releasekit.errors import PlanError, map_all
+from releasekit.host import durable
 from releasekit.model import PackageId
 from releasekit.plan.make import collect_packages, discover
 from releasekit.plan.source import read_checkout
@@ -16,6 +18,9 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.state.pins import VERSIONS, EphemeralPin
 from releasekit.text.splice import splice
+from releasekit.versioning.changelog import find_section
+from releasekit.versioning.changelog_edit import add_section
+from releasekit.versioning.changelog_entries import write_date, write_section_body
 from releasekit.versioning.edits import Edits
 
 if TYPE_CHECKING:
@@ -23,13 +28,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.cli.decision import Decided
+    from releasekit.config.config import Config
     from releasekit.config.version_options import FurtherFile
+    from releasekit.decided import Bump
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package
     from releasekit.state.seals import Seal
 
     # What files are going to hold; None for one that goes.
     Changes = Mapping[Path, bytes | None]
+    Since = Mapping[PackageId, frozenset[str]]
+
+
+_CHANGELOGS: Final = tuple(
+    f"{stem}{end}"
+    for stem in ("CHANGELOG", "Changelog", "changelog", "CHANGES", "HISTORY")
+    for end in (".md", ".rst", ".markdown")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +62,10 @@ class Edited:
         }
 
 
-def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
-    """Nothing is written yet. Raises PlanError with all that cannot be written."""
+def edit(decided: Decided, targets: Mapping[str, Target], since: Since) -> Edited:
+    """Nothing is written yet; `since` is from `find_since`. Raises PlanError with all that cannot
+    be written.
+    """
     config, bumps = decided.workspace.config, decided.view.decision.bumps
     edits = Edits(config.root)
 
@@ -60,11 +77,86 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
 
     by_tag = frozenset().union(*map_all(edit_target, targets))
     _edit_further_files(decided, targets, edits)
+    if config.versioning.changelog != "none":
+        _edit_changelogs(decided, edits, since)
     waiting = {each.id for each in decided.workspace.public} - {bump.package for bump in bumps}
     for path, packages in decided.collected.files.items() if bumps else ():
         if waiting.isdisjoint(packages):
             edits.remove(config.root / path)
     return Edited(edits.list_changes(), by_tag)
+
+
+async def find_since(decided: Decided) -> Since:
+    """Of packages whose version is written already, the commits since their changelog changed: what
+    was stated before is in it, or was taken out by somebody.
+    """
+    workspace = decided.workspace
+    writing = {bump.package for bump in decided.view.to_write}
+    found: dict[PackageId, frozenset[str]] = {}
+    for bump in decided.view.decision.bumps:
+        if bump.package not in writing:
+            path = _find_changelog(workspace.packages[bump.package], workspace.config)
+            log = ("log", "--first-parent", "--format=%H", "HEAD")
+            last = await workspace.commits.run_git(*log, "-1", "--", str(path))
+            since = [f"^{last.strip()}"] if last else []
+            told = await workspace.commits.run_git("rev-list", "HEAD", *since, "--")
+            found[bump.package] = frozenset(told.split())
+    return found
+
+
+def _find_changelog(package: Package, config: Config) -> Path:
+    directory = config.root if config.versioning.changelog == "root" else package.directory
+    there = {*durable.names(directory)}
+    return directory / next(filter(there.__contains__, _CHANGELOGS), _CHANGELOGS[0])
+
+
+def _edit_changelogs(decided: Decided, edits: Edits, since: Since) -> None:
+    view, workspace = decided.view, decided.workspace
+    bumps = view.decision.bumps
+    versions = {bump.package: view.spell(bump.package, bump.new) for bump in bumps}
+    newest_s = max(
+        (it.source.time_s for bump in bumps for it in bump.reasons if it.source), default=0
+    )
+    paths = {it: _find_changelog(workspace.packages[it], workspace.config) for it in versions}
+    # Headings of a file with several versions name their packages.
+    told = Counter(path for path, _ in {(paths[it], versions[it]) for it in versions})
+    late = defaultdict(list)
+    for intent in decided.collected.intents:
+        if intent.late:
+            late[intent.package].append(intent)
+
+    def edit_changelog(bump: Bump) -> None:
+        package, path = workspace.packages[bump.package], paths[bump.package]
+        text, version = edits.read(path), versions[bump.package]
+        name = package.id.name
+        names = {name, re.split(r"[/:]", name)[-1]}
+        is_rst = path.name.endswith(".rst")
+        if bump.package in since and find_section(text or "", version, names, is_rst=is_rst):
+            new = [
+                each
+                for each in bump.reasons
+                if each.source and each.source.commit in {"", *since[bump.package]}
+            ]
+            if not new:
+                return
+            bump = replace(bump, reasons=tuple(new))
+        is_shared = workspace.config.versioning.changelog == "root" and len(view.packages) > 1
+        written, old = package.version, view.spell(bump.package, bump.old)
+        edits.write(
+            path,
+            add_section(
+                text,
+                path=path.relative_to(edits.root).as_posix(),
+                version=version,
+                date=write_date(bump, newest_s),
+                body=write_section_body(bump, versions, late[bump.package]),
+                names=names,
+                name=name if is_shared or told[path] > 1 else "",
+                replaces=written if written not in {version, old} else "",
+            ),
+        )
+
+    map_all(edit_changelog, bumps)
 
 
 def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: Edits) -> None:
@@ -96,7 +188,7 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
     )
 
 
-async def write(decided: Decided, edited: Edited, seal: Seal) -> None:
+async def write(decided: Decided, edited: Edited, since: Since, seal: Seal) -> None:
     """All of it or nothing: what is killed half way is given back by the next run.
 
     Raises PlanError, with everything as it was, where a file has changes that no commit has, and
@@ -122,7 +214,7 @@ async def write(decided: Decided, edited: Edited, seal: Seal) -> None:
             package.id: wanted.get(package.id, package.version) for package in workspace.public
         }
         _refuse_others(expected, {package.id: package.version for package in found})
-        again = await asyncio.to_thread(edit, decided, targets)
+        again = await asyncio.to_thread(edit, decided, targets, since)
         if again.changes:
             place = min(again.changes).relative_to(config.root).as_posix()
             raise _tell_defect(f"{place} would be edited once more")

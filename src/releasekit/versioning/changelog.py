@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}[ \t]*")
 _FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})([^`]*)")
-_DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:[ \t]*\S.*")
+DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:[ \t]*\S.*")
 _TARGET: Final = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]|<[^<>\n]*>`?_*|(?<![a-z])[a-z]+://\S+")
 _DATE: Final = re.compile(r"\b[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}\b")
 _VERSION: Final = re.compile(
@@ -31,7 +31,7 @@ _NOISE: Final = re.compile(r"\b(?:version|release|released|v)\b|[^\w@/]+", re.IG
 _IN_BRACKETS: Final = re.compile(
     r"\([^()]*\)|\b(?:[A-Z][a-z]{2,8}|yanked|YANKED|[0-9]+(?:st|nd|rd|th))\b"
 )
-_TRAILING: Final = re.compile(r"(?:<a [^>]*>(?:</a>)?|-{3,}|\*{3,}|_{3,})?")
+TRAILING: Final = re.compile(r"(?:<a [^>]*>(?:</a>)?|\.\. _[^:]*:|-{3,}|\*{3,}|_{3,})?")
 # Four times those of the longest of twenty years. A heading costs as much as a hundred lines.
 MAX_LINES: Final = 200_000
 MAX_HEADINGS: Final = 20_000
@@ -78,15 +78,17 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
-    """`lines` are without comments; those of `prose` are outside of fenced code. `styles` are the
-    characters of underlines, by level; twice where there is a line above, too. `definitions` are of
-    links, by their labels, with their places. `exact` and `near` have the best section for each
-    version, as it is spelled there and for other spellings.
+    """`lines` are without comments; those of `prose` are outside of fenced code. `starts` are the
+    headings by their first lines, and `styles` the characters of underlines, by level; twice where
+    there is a line above, too. `definitions` are of links, by their labels, with their places.
+    `exact` and `near` have the best section for each version, as it is spelled there and for other
+    spellings.
     """
 
     lines: Sequence[str]
     prose: Sequence[bool]
     sections: Sequence[Section]
+    starts: Mapping[int, Heading]
     styles: Sequence[str]
     definitions: Mapping[str, tuple[int, str]]
     is_rst: bool
@@ -105,9 +107,7 @@ class Changelog:
 
     def read(self, section: Section) -> str:
         """What stands below its heading, as Markdown."""
-        body = range(section.heading.body, section.end)
-        inner = (each.heading for each in self.sections if each.heading.start in body)
-        return _clean(self, body, {each.start: each for each in inner} if self.is_rst else {})
+        return _clean(self, range(section.heading.body, section.end))
 
 
 def find_section(
@@ -145,12 +145,13 @@ def read_changelog(
     exact, near = _rank_headings(headings, said, releases, _below_name(headings, names))
     definitions: dict[str, tuple[int, str]] = {}
     for at, line in enumerate(lines):
-        if prose[at] and (match := _DEFINITION.fullmatch(line)):
+        if prose[at] and (match := DEFINITION.fullmatch(line)):
             definitions.setdefault(match[1].lower(), (at, line.strip()))
     return Changelog(
         lines=lines,
         prose=prose,
         sections=[Section(*each) for each in zip(headings, said, releases, ends, strict=True)],
+        starts={each.start: each for each in headings},
         styles=styles,
         definitions=definitions,
         is_rst=is_rst,
@@ -241,7 +242,9 @@ def _read_heading(heading: str, names: Collection[str]) -> HeadingVersion | None
     text = _TARGET.sub(" ", heading).replace("`", " ").replace("*", " ")
     before, ours = "", False
     for name in sorted(names, key=len, reverse=True):
-        found = re.search(rf"(?<![\w@/.-]){re.escape(name)}(?=[-@/_: ]*[vV]?[0-9])", text)
+        found = re.search(
+            rf"(?<![\w@/.-]){re.escape(name)}(?=[-@/_: ]*[vV]?[0-9])", text, re.IGNORECASE
+        )
         if name and found:
             before, text, ours = text[: found.start()], text[found.end() :].lstrip("-@/_: "), True
             break
@@ -330,26 +333,23 @@ def _find_ends(headings: Sequence[Heading], releases: Sequence[bool], lines: int
     return ends[::-1]
 
 
-def _clean(log: Changelog, body: range, headings: Mapping[int, Heading]) -> str:
-    """`headings` are those to be written as Markdown has them."""
+def _clean(log: Changelog, body: range) -> str:
     kept: list[str] = []
     skip = 0
     for at in body:
         line, is_prose = log.lines[at], log.prose[at]
-        if heading := headings.get(at):
-            kept.append(f"### {heading.text}")
-            skip = heading.body
-        if at >= skip and not (is_prose and _DEFINITION.fullmatch(line)):
+        if log.is_rst and at in log.starts:
+            kept.append(f"### {log.starts[at].text}")
+            skip = log.starts[at].body
+        if at >= skip and not (is_prose and DEFINITION.fullmatch(line)):
             kept.append(_to_markdown(line) if log.is_rst and is_prose else line)
-    while kept and _TRAILING.fullmatch(kept[-1].strip(" \t")):
+    while kept and TRAILING.fullmatch(kept[-1].strip(" \t")):
         kept.pop()
     text = "\n".join(kept).strip("\n")
     if fence := open_fence(kept):
         text += "\n" + fence
-    used = {each.lower() for each in re.findall(r"\[([^\[\]\n]+)\]", text)}
-    needed = [
-        line for _, line in sorted(log.definitions[each] for each in used & log.definitions.keys())
-    ]
+    used = {each.lower() for each in re.findall(r"\[([^\[\]\n]+)\]", text)} & log.definitions.keys()
+    needed = [line for _, line in sorted(log.definitions[each] for each in used)]
     return "\n".join([text, "", *needed] if text and needed else [text])
 
 
