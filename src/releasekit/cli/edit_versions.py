@@ -22,6 +22,7 @@ from releasekit.versioning.changelog import find_section
 from releasekit.versioning.changelog_edit import add_section
 from releasekit.versioning.changelog_entries import write_date, write_section_body
 from releasekit.versioning.edits import Edits
+from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -142,6 +143,9 @@ def _edit_changelogs(decided: Decided, edits: Edits, since: Since) -> None:
             bump = replace(bump, reasons=tuple(new))
         is_shared = workspace.config.versioning.changelog == "root" and len(view.packages) > 1
         written, old = package.version, view.spell(bump.package, bump.old)
+        # That of a prerelease is of something that users may have.
+        numbering = numbering_of(package.id.ecosystem)
+        stays = written in {version, old} or numbering.read(written).is_prerelease
         edits.write(
             path,
             add_section(
@@ -152,7 +156,7 @@ def _edit_changelogs(decided: Decided, edits: Edits, since: Since) -> None:
                 body=write_section_body(bump, versions, late[bump.package]),
                 names=names,
                 name=name if is_shared or told[path] > 1 else "",
-                replaces=written if written not in {version, old} else "",
+                replaces="" if stays else written,
             ),
         )
 
