@@ -88,7 +88,7 @@ DYNAMIC = '[project]\nname = "a"\ndynamic = ["version"]\n'
         ('setuptools.dynamic]\nversion.attr = "a.__version__"', "a.py",
          '__version__ = ".".join(parts)', ""),
         ('setuptools.dynamic]\nversion.file = "VERSION"', "VERSION", "1.0\n", "1.0"),
-        ('setuptools.dynamic]\nversion.file = ["VERSION"]', "VERSION", "1.0\n", ""),
+        ('setuptools.dynamic]\nversion.file = ["VERSION"]', "VERSION", "1.0\n", "1.0"),
         ('hatch.version]\npath = "src/a/__about__.py"', "src/a/__about__.py",
          '__version__ = "v1.0"', "1.0"),
         ('hatch.version]\npath = "a.py"\npattern = "x"', "a.py", '__version__ = "1.0"', ""),

@@ -1,267 +1,499 @@
-"""Versions of Python packages written where they stand, and judged by uv."""
-
 from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
-from harness.act import UV
+import fakes
+from integration.tools import require_tool
 from releasekit.ecosystems.pypi import Options, discover
-from releasekit.ecosystems.pypi.edit import edit_specifier, edit_versions
+from releasekit.ecosystems.pypi.edit import move_specifier
+from releasekit.ecosystems.pypi.history import version_at
+from releasekit.ecosystems.pypi.target import PyPITarget, PyPIWorkspace
 from releasekit.errors import PlanError
-from releasekit.versioning.edits import Edits
-from unit.pypi.test_pypi_discover import HATCHLING, project, write
+from releasekit.model import Package, PackageId
+from releasekit.problems import Problem
+from versioning.writing import write_versions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.ecosystems.interface import Target
 
-def edit(root: Path, **versions: str) -> set[str]:
-    """The files it edits; those whose version a tag says begin with `by tag:`."""
-    projects, _ = discover.read_projects(root, Options())
-    edits = Edits(root)
-    by_tag = edit_versions(projects, versions, edits, raise_ranges=True)
-    for path, data in edits.list_changes().items():
-        assert data is not None
-        path.write_bytes(data)
-    named = {path.relative_to(root).as_posix() for path in edits.list_changes()}
-    return named | {f"by tag: {name}" for name in by_tag}
+
+def put(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(text.encode())
+    return root.resolve()
+
+
+def find(root: Path, *, packages: tuple[str, ...] = (), **computed: str) -> Target:
+    """What is there, with the versions that builds have `computed`."""
+    options = Options(packages=packages)
+    read, twins = discover.read_projects(root, options)
+    projects = {
+        name: replace(each, version=each.version or computed.get(name.replace("-", "_"), ""))
+        for name, each in read.items()
+    }
+    nothing = cast("Any", None)  # is built
+    workspace = PyPIWorkspace(
+        packages=tuple(discover.make_packages(projects, twins)),
+        projects=projects,
+        pins="auto",
+        builder=nothing,
+        wheels=nothing,
+    )
+    config = fakes.config(root)
+    return PyPITarget(workspace, fakes.FakeRegistry(), config=config, options=options)
+
+
+def project(name: str, version: str, *lines: str, backend: str = "uv_build") -> str:
+    return "\n".join(
+        [
+            f'[build-system]\nrequires = ["{backend}"]\nbuild-backend = "{backend}"',
+            f'[project]\nname = "{name}"\nversion = "{version}"\nrequires-python = ">=3.11"',
+            *lines,
+            "",
+        ]
+    )
+
+
+def run_uv(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """With nothing in its cache, and no network."""
+    return subprocess.run(
+        [require_tool("uv"), *arguments, "--offline", "--no-config", "--no-python-downloads"],
+        cwd=root,
+        env={"PATH": os.environ["PATH"], "UV_CACHE_DIR": str(root.parent / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
-    ("specifier", "old", "new", "raised", "kept"),
+    ("written", "new", "moved", "raised"),
     [
-        (">=1.2,<2", "1.2.0", "1.3.0", ">=1.3,<2", ">=1.2,<2"),
-        (">= 1.2 , < 2", "1.2.0", "2.0.0", ">= 2.0 , < 3", ">= 1.2 , < 3"),
-        (">=1.2.0", "1.2.0", "1.2.1", ">=1.2.1", ">=1.2.0"),
-        ("==1.2.0", "1.2.0", "1.3.0", "==1.3.0", "==1.3.0"),
-        ("==1.2", "1.2.0", "1.2.1", "==1.2.1", "==1.2.1"),
-        ("==1.2.*", "1.2.0", "1.3.0", "==1.3.*", "==1.3.*"),
-        ("===1.2.0", "1.2.0", "1.3.0", "===1.3.0", "===1.3.0"),
-        ("~=1.2", "1.2.0", "1.3.0", "~=1.3", "~=1.2"),
-        ("~=1.2.0", "1.2.0", "1.3.0", "~=1.3.0", "~=1.3.0"),
-        ("<=1.2.0", "1.2.0", "1.3.0", "<=1.3.0", "<=1.3.0"),
-        ("<1.3,>=1.2", "1.2.0", "1.3.0", "<1.4,>=1.3", "<1.4,>=1.2"),
-        ("<2.0.0", "1.2.0", "2.1.0", "<3.0.0", "<3.0.0"),
-        (">1.0", "1.2.0", "1.3.0", ">1.0", ">1.0"),
-        ("!=1.2.5,>=1.2", "1.2.0", "1.3.0", "!=1.2.5,>=1.3", "!=1.2.5,>=1.2"),
-        ("<1.2", "1.2.0", "1.3.0", "<1.2", "<1.2"),  # another one is meant
-        ("", "1.2.0", "1.3.0", "", ""),
-        ("==1!1.2.0", "1!1.2.0", "1!1.3.0", "==1!1.3.0", "==1!1.3.0"),
-        (">=1!1.2", "1!1.2.0", "1!1.3.0", ">=1!1.3", ">=1!1.2"),
-        (">=1.2", "1.2.0", "1.3.0rc1", ">=1.3.0rc1", ">=1.2"),
+        (">=1.2,<2", "1.3.0", "", ">=1.3,<2"),
+        (">=1.2,<2", "1.2.1", "", ""),
+        (">=1.2.0 , <2", "1.3.1", "", ">=1.3.1 , <2"),
+        (">=1.2,<2", "2.0.0", ">=1.2,<3", ">=2.0,<3"),
+        ("<1.3.0", "1.3.2", "<1.4.0", "<1.4.0"),
+        ("<2.0.dev0,>=1", "2.1.0", "<3.0.dev0,>=1", "<3.0.dev0,>=2"),
+        ("==1.2.0", "1.3.0", "==1.3.0", "==1.3.0"),
+        ("== 1.2", "1.3.0", "== 1.3", "== 1.3"),
+        ("==1.2", "1.2.1", "==1.2.1", "==1.2.1"),
+        ("===1.2.0", "1.3.0", "===1.3.0", "===1.3.0"),
+        ("==1.2.*", "1.3.0rc1", "==1.3.*", "==1.3.*"),
+        ("~=1.2", "2.0.1", "~=2.0", "~=2.0"),
+        ("~=1.2.0", "1.2.3", "", "~=1.2.3"),
+        (" (>=1.2, <2) ", "2.0.0", " (>=1.2, <3) ", " (>=2.0, <3) "),
+        (">=1.2", "1.3.0rc1", "", ">=1.3.0rc1"),
+        ("~=1.2", "2rc1", "~=2.0rc1", "~=2.0rc1"),
+        ("<=1.9", "2.1.3", "<=2.1.3", "<=2.1.3"),
+        (">=1.2.0", "1.3", "", ">=1.3.0"),
+        (">=1!1.2,<1!2", "1!2.0", ">=1!1.2,<1!3", ">=1!2.0,<1!3"),
+        (">1.1,!=1.2.5", "1.3.0", "", ""),
+        ("!=1.3.0", "1.3.0", "", ""),
+        (">=1.2,<1.3,!=1.2.5", "2.0.0", ">=1.2,<2.1,!=1.2.5", ">=2.0,<2.1,!=1.2.5"),
+        ("", "1.3.0", "", ""),
     ],
 )
-def test_a_requirement_keeps_its_shape(
-    specifier: str, old: str, new: str, raised: str, kept: str
-) -> None:
-    assert edit_specifier(specifier, old, new, raises=True) == raised
-    assert edit_specifier(specifier, old, new, raises=False) == kept
-    if SpecifierSet(specifier).contains(old):
-        assert SpecifierSet(raised).contains(new, prereleases=True)
-        assert edit_specifier(raised, new, new, raises=True) == raised
+def test_a_specifier_keeps_its_shape(written: str, new: str, moved: str, raised: str) -> None:
+    """Empty where it stays. What has moved, stays."""
+    for raises, expected in ((False, moved or written), (True, raised or written)):
+        found = move_specifier(written, new=Version(new), raises=raises)
+        assert found == expected
+        assert move_specifier(found, new=Version(new), raises=raises) == found
 
 
-MEMBER = "[tool.uv.sources]\nacme-core = { workspace = true }\n"
-WEB = f"""\
-{HATCHLING}
-[project]
-name = "acme-web"  # the site
-version = '0.3.0'
-requires-python = ">=3.11"
-dependencies = [
-    "acme-core[fast] >=1.2,<1.3 ; python_version >= '3.9'",  # core 1.2.0
-]
-[project.optional-dependencies]
-old = ["Acme.Core==1.2.0"]
-[dependency-groups]
-dev = ["acme_core ~= 1.2.0", {{ include-group = "more" }}]
-more = []
-{MEMBER}"""
 WORKSPACE = {
-    ".": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
-    "packages/core": project(
-        "acme-core",
-        'requires-python = ">=3.11"',
-        "[project.optional-dependencies]",
-        "fast = []",
-        version="1.2.0",
+    "pyproject.toml": "# dev\n[dependency-groups]\n"
+    'dev = ["acme-core==1.2.0", {include-group = "more"}]\nmore = ["acme-web", "outside~=1.5.0"]\n'
+    '[tool.uv.workspace]\nmembers = ["packages/*"]\n'
+    "[tool.uv.sources]\nacme-core = {workspace = true}\nacme-web = { workspace = true }\n"
+    'outside = { path = "outside", editable = true }\n',
+    "packages/core/pyproject.toml": project(
+        *("acme-core", "1.2.0"),
+        "[project.optional-dependencies]\nfast = []",
+        'all = ["Acme.Core[fast] == 1.2.0"]  # itself',
     ),
-    "packages/web": WEB,
-    "packages/aside": project(
-        "aside",
-        'requires-python = ">=3.11"',
-        'dependencies = ["acme-core>=1.2"]',
-        *MEMBER.splitlines(),
-        version="2.0",
-    ),
+    "packages/cli/pyproject.toml": "\ufeff"
+    + project(
+        *("acme_cli", "0.4.1", "dependencies = [", '\t"acme-core >= 1.2,<2" , # needed'),
+        '\t\'acme-web[all]>=0.3 ; os_name == "nt"\', "acme-web<0.3",\n]',
+    ).replace("\n", "\r\n"),
+    "packages/web/pyproject.toml": project(
+        *("acme-web", "0.3.0", 'dependencies = ["acme-core>=1,<2"]\noptional-dependencies.all = []')
+    ).replace('["uv_build"]', '["uv_build", "acme-core==1.2.*"]'),
+    "outside/pyproject.toml": project("outside", "1.5.0", 'dependencies = ["acme-core<2"]')
+    + '[tool.uv.sources]\nacme-core = { path = "../packages/core", editable = true }',
 }
 
 
-@pytest.fixture
-def offline(tmp_path: Path) -> Mapping[str, str]:
-    """uv with an empty cache, and nowhere to ask."""
-    return {**os.environ, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_OFFLINE": "1"}
-
-
-def uv(root: Path, environment: Mapping[str, str], *arguments: str) -> None:
-    done = subprocess.run(
-        [UV, *arguments], cwd=root, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_uv_agrees_with_the_lock_and_writes_the_same(
-    tmp_path: Path, offline: Mapping[str, str]
-) -> None:
-    root = write(tmp_path / "w", WORKSPACE)
-    uv(root, offline, "lock")
-    web = (root / "packages/web/pyproject.toml").read_text()
-    edited = edit(root, **{"acme-core": "1.3.0", "acme-web": "0.3.1"})
-    assert edited == {
-        "packages/core/pyproject.toml",
-        "packages/web/pyproject.toml",
-        "uv.lock",
+def test_a_workspace_and_its_lock_follow(tmp_path: Path) -> None:
+    """uv writes the same lock, and finds nothing to do for ours."""
+    root = put(tmp_path / "here", WORKSPACE)
+    for place in (root, root / "outside"):
+        done = run_uv(place, "lock")
+        assert done.returncode == 0, done.stderr
+    before = {path: (root / path).read_bytes().decode() for path in WORKSPACE}
+    versions = {"acme-core": "2.0.0", "acme-cli": "0.5.0rc1", "outside": "1.6.1"}
+    written = write_versions(root, find(root, packages=("outside",)), versions)
+    changed = {
+        (path, old.strip("\ufeff\r"), new.strip("\ufeff\r"))
+        for path in WORKSPACE
+        for old, new in zip(
+            before[path].split("\n"), (root / path).read_bytes().decode().split("\n"), strict=True
+        )
+        if old != new
     }
-    changed = web.replace("'0.3.0'", "'0.3.1'").replace(">=1.2,<1.3 ;", ">=1.3,<1.4 ;")
-    changed = changed.replace("==1.2.0", "==1.3.0").replace("~= 1.2.0", "~= 1.3.0")
-    assert (root / "packages/web/pyproject.toml").read_text() == changed
-    lock = (root / "uv.lock").read_bytes()
-    uv(root, offline, "lock", "--check")
-    (root / "uv.lock").unlink()
-    uv(root, offline, "lock")
-    assert (root / "uv.lock").read_bytes() == lock
-    assert edit(root, **{"acme-core": "1.3.0", "acme-web": "0.3.1"}) == set()
-
-
-def test_a_lock_is_brought_up_to_date_and_one_that_lacks_a_package_is_refused(
-    tmp_path: Path, offline: Mapping[str, str]
-) -> None:
-    root = write(tmp_path / "w", {".": project("alone", 'requires-python = ">=3.11"')})
-    uv(root, offline, "lock")
-    (root / "pyproject.toml").write_text(
-        (root / "pyproject.toml").read_text().replace("1.0", "1.1")
-    )
-    assert edit(root) == {"uv.lock"}
-    uv(root, offline, "lock", "--check")
-    (root / "uv.lock").write_text('version = 1\nrevision = 3\nrequires-python = ">=3.11"\n')
-    with pytest.raises(PlanError, match=r"^uv\.lock: lacks alone$") as caught:
-        edit(root, alone="1.2")
-    assert caught.value.hint == "Run `uv lock`, and commit it."
-    (root / "uv.lock").write_text("version = 2\n")
-    with pytest.raises(PlanError, match=r"^uv\.lock: has an unknown format$"):
-        edit(root, alone="1.2")
+    cli, core, web = (f"packages/{name}/pyproject.toml" for name in ("cli", "core", "web"))
+    assert changed == {
+        (cli, 'version = "0.4.1"', 'version = "0.5.0rc1"'),
+        (cli, '\t"acme-core >= 1.2,<2" , # needed', '\t"acme-core >= 2.0,<3" , # needed'),
+        (core, 'version = "1.2.0"', 'version = "2.0.0"'),
+        (
+            core,
+            'all = ["Acme.Core[fast] == 1.2.0"]  # itself',
+            'all = ["Acme.Core[fast] == 2.0.0"]  # itself',
+        ),
+        (
+            web,
+            'requires = ["uv_build", "acme-core==1.2.*"]',
+            'requires = ["uv_build", "acme-core==2.0.*"]',
+        ),
+        (web, 'dependencies = ["acme-core>=1,<2"]', 'dependencies = ["acme-core>=1,<3"]'),
+        ("outside/pyproject.toml", 'version = "1.5.0"', 'version = "1.6.1"'),
+        (
+            "outside/pyproject.toml",
+            'dependencies = ["acme-core<2"]',
+            'dependencies = ["acme-core<3"]',
+        ),
+        (
+            "pyproject.toml",
+            'dev = ["acme-core==1.2.0", {include-group = "more"}]',
+            'dev = ["acme-core==2.0.0", {include-group = "more"}]',
+        ),
+        (
+            "pyproject.toml",
+            'more = ["acme-web", "outside~=1.5.0"]',
+            'more = ["acme-web", "outside~=1.6.1"]',
+        ),
+    }
+    assert written == {path for path, _, _ in changed} | {"uv.lock", "outside/uv.lock"}
+    for place in (root, root / "outside"):
+        lock = (place / "uv.lock").read_bytes()
+        assert run_uv(place, "lock", "--check").returncode == 0
+        assert run_uv(place, "lock").returncode == 0
+        assert (place / "uv.lock").read_bytes() == lock
+    assert write_versions(root, find(root, packages=("outside",)), versions) == set()
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("given", "level"), [("1!1.2", "patch"), ("0.4.1rc2", "minor"), ("v1.2.0", "major")]
+)
+def test_a_version_is_written_as_uv_does(tmp_path: Path, given: str, level: str) -> None:
+    text = project("acme", given).replace(f'"{given}"', f'  "{given}"   # now')
+    ours, theirs = (put(tmp_path / it, {"pyproject.toml": text}) for it in ("ours", "theirs"))
+    done = run_uv(theirs, "version", "--bump", level, "--frozen", "--short")
+    assert done.returncode == 0, done.stderr
+    write_versions(ours, find(ours), {"acme": done.stdout.strip()})
+    assert (ours / "pyproject.toml").read_bytes() == (theirs / "pyproject.toml").read_bytes()
+
+
+def test_a_requirement_on_itself_is_in_the_lock_as_in_the_manifest(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": project(
+            *("acme", "1.2.0", "[project.optional-dependencies]\nfast = []"),
+            'all = ["acme[fast] >=1.2,  <2"]',
+        )
+    }
+    root = put(tmp_path / "here", files)
+    assert run_uv(root, "lock").returncode == 0
+    assert write_versions(root, find(root), {"acme": "2.0"}) == {"pyproject.toml", "uv.lock"}
+    lock = (root / "uv.lock").read_text()
+    assert 'specifier = ">=2.0,<3"' in lock
+    assert run_uv(root, "lock", "--check").returncode == 0
+    assert run_uv(root, "lock").returncode == 0
+    assert (root / "uv.lock").read_text() == lock
+
+
+def dynamic(backend: str, *lines: str) -> str:
+    """A pyproject.toml that leaves the version to its backend."""
+    text = project("ac-me", "1.2.0", *lines, backend=backend)
+    return text.replace('version = "1.2.0"', 'dynamic = ["version"]')
+
+
+@pytest.mark.parametrize(
+    ("manifest", "path", "text"),
     [
-        '\ufeff[project]\r\nname = "a"\r\nversion = "1.2.0" # as uv writes it\r\n',
-        "[project]\nname='a'\nversion='''1.2.0'''",
-        '[project]\nname = "a"\n"version" = "1.2\\u002e0"\n# version = "1.2.0"\n',
-        'project.name = "a"\nproject.version="1.2.0"\n',
+        (
+            dynamic("setuptools", '[tool.setuptools.dynamic]\nversion = {attr = "ac.me.VERSION"}'),
+            "src/ac/me/__init__.py",
+            "X = 1\r\nVERSION: Final[str] = '@' # 1.2.0\r\n",
+        ),
+        (
+            dynamic(
+                *("setuptools", '[tool.setuptools]\npackage-dir = {"" = "lib"}'),
+                '[tool.setuptools.dynamic]\nversion = {attr = "acme.__version__"}',
+            ),
+            *("lib/acme.py", '__version__ = "@"'),
+        ),
+        (
+            dynamic("setuptools", '[tool.setuptools.dynamic]\nversion = {file = ["VERSION"]}'),
+            *("VERSION", " @\n\n"),
+        ),
+        (
+            dynamic("hatchling", '[tool.hatch.version]\npath = "a.py"\nscheme = "standard"'),
+            *("a.py", "# 1.2.0\n__version__ = 'v@'\n"),
+        ),
+        (
+            dynamic("hatchling", "[tool.hatch.version]\npath = \"a.h\"\npattern = '(a+)+ V(.*)'"),
+            *("a.h", '// since 11.2.0\n#define V "@"\n'),
+        ),
+        (dynamic("flit_core.buildapi"), "src/ac_me.py", '"""x"""\n__version__ = "@"\n'),
+        (
+            dynamic("flit_core.buildapi", '[tool.flit.module]\nname = "a.b"'),
+            *("a/b/__init__.py", '__version__ = "@"\n'),
+        ),
+        (
+            dynamic("pdm.backend", '[tool.pdm.version]\nsource = "file"\npath = "a.py"'),
+            *("a.py", '__version__ = "@"  # now\n'),
+        ),
+        (dynamic("maturin"), "Cargo.toml", '[package]\nname = "m"\nversion = "@" # now\n'),
+        (
+            dynamic("maturin", '[tool.maturin]\nmanifest-path = "rs/Cargo.toml"'),
+            *("rs/Cargo.toml", '[package]\nname = "m"\nversion = "@"\n'),
+        ),
     ],
 )
-def test_everything_else_stays(tmp_path: Path, text: str) -> None:
-    (tmp_path / "pyproject.toml").write_bytes(text.encode())
-    root = tmp_path.resolve()
-    assert edit(root, a="1.3.0") == {"pyproject.toml"}
-    now = (tmp_path / "pyproject.toml").read_bytes().decode()
-    old = "1.2\\u002e0" if "\\u002e" in text else "1.2.0"
-    assert now == text.replace(old, "1.3.0", 1)
-    assert edit(root, a="1.3.0") == set()
-
-
-BUILDS = {
-    "hatchling": ('path = "a.py"', "tool.hatch.version", '__version__ = "1.2.0"\n'),
-    "setuptools.build_meta": (
-        'version = { attr = "a.__version__" }',
-        "tool.setuptools.dynamic",
-        "__version__: str = '1.2.0'\n",
-    ),
-    "pdm.backend": (
-        'source = "file"\npath = "a.py"',
-        "tool.pdm.version",
-        '__version__ = "1.2.0"\n',
-    ),
-    "flit_core.buildapi": ("", "tool.flit", '"""A."""\n__version__ = "1.2.0"\n'),
-}
-
-
-@pytest.mark.parametrize("backend", BUILDS)
-def test_a_version_is_written_where_the_build_takes_it_from(tmp_path: Path, backend: str) -> None:
-    lines, table, source = BUILDS[backend]
-    text = (
-        f'[build-system]\nrequires = ["x"]\nbuild-backend = "{backend}"\n'
-        f'[project]\nname = "a"\ndynamic = ["version"]\n[{table}]\n{lines}\n'
+def test_the_file_that_declares_a_version_is_edited(
+    tmp_path: Path, manifest: str, path: str, text: str
+) -> None:
+    root = put(tmp_path, {"pyproject.toml": manifest, path: text.replace("@", "1.2.0")})
+    package = Package(
+        id=PackageId("pypi", "ac-me"), version="", directory=root, manifest=root / "pyproject.toml"
     )
-    (tmp_path / "pyproject.toml").write_text(text)
-    (tmp_path / "a.py").write_text(source)
-    assert edit(tmp_path.resolve(), a="1.3.0") == {"a.py"}
-    assert (tmp_path / "a.py").read_text() == source.replace("1.2.0", "1.3.0")
-
-
-def test_maturin_takes_it_from_the_crate(tmp_path: Path) -> None:
-    text = (
-        '[build-system]\nrequires = ["maturin"]\nbuild-backend = "maturin"\n'
-        '[project]\nname = "a"\ndynamic = ["version"]\n'
-    )
-    crate = '[workspace]\n[package]\nname = "a"\nversion = "1.2.0"\n[dependencies]\nb = "1.2.0"\n'
-    (tmp_path / "pyproject.toml").write_text(text)
-    (tmp_path / "Cargo.toml").write_text(crate)
-    assert edit(tmp_path.resolve(), a="1.3.0") == {"Cargo.toml"}
-    assert (tmp_path / "Cargo.toml").read_text() == crate.replace("1.2.0", "1.3.0", 1)
+    told = version_at(package, lambda path: path.read_bytes() if path.exists() else None)
+    assert told == ("" if "pattern" in manifest or "maturin" in manifest else "1.2.0")
+    assert write_versions(root, find(root, ac_me="1.2.0"), {"ac-me": "1.3.0"}) == {path}
+    assert (root / path).read_bytes().decode() == text.replace("@", "1.3.0")
 
 
 @pytest.mark.parametrize(
-    "needs", ['"hatchling", "hatch-vcs"', '"setuptools>=80", "setuptools_scm[toml]>=8"']
+    "lines",
+    [
+        ("hatchling", '[tool.hatch.version]\nsource = "vcs"'),
+        ("setuptools_scm", ""),
+        ("pdm.backend", '[tool.pdm.version]\nsource = "scm"'),
+    ],
 )
-def test_a_version_that_a_tag_says_is_written_nowhere(tmp_path: Path, needs: str) -> None:
-    text = f'[build-system]\nrequires = [{needs}]\n[project]\nname = "a"\ndynamic = ["version"]\n'
-    (tmp_path / "pyproject.toml").write_text(text)
-    assert edit(tmp_path.resolve(), a="1.3.0") == {"by tag: a"}
+def test_nothing_is_written_where_the_version_comes_from_a_tag(
+    tmp_path: Path, lines: tuple[str, str]
+) -> None:
+    root = put(tmp_path, {"pyproject.toml": dynamic(*lines)})
+    assert write_versions(root, find(root, ac_me="1.2.0"), {"ac-me": "1.3.0"}) == set()
 
 
-def test_a_version_that_a_build_computes_is_refused_with_the_cure(tmp_path: Path) -> None:
-    text = (
-        '[build-system]\nrequires = ["setuptools"]\n[project]\nname = "a"\ndynamic = ["version"]\n'
+def test_poetry_declares_versions_in_a_table_of_its_own(tmp_path: Path) -> None:
+    text = dynamic("poetry.core.masonry.api", "[tool.poetry]\nversion = '1.2.0'")
+    root = put(tmp_path, {"pyproject.toml": text})
+    write_versions(root, find(root, ac_me="1.2.0"), {"ac-me": "1.3.0"})
+    assert (root / "pyproject.toml").read_text() == text.replace("1.2.0", "1.3.0")
+
+
+@pytest.mark.parametrize(("place", "shared"), [("package", False), ("workspace.package", True)])
+def test_cargo_finds_nothing_to_lock_beside_a_wheel(
+    tmp_path: Path, place: str, shared: bool
+) -> None:
+    root = put(
+        tmp_path / "here",
+        {
+            "Cargo.toml": '[workspace]\nmembers = ["py", "old"]\nresolver = "2"\n'
+            + ('[workspace.package]\nversion = "1.2.0"\n' if shared else ""),
+            "old/Cargo.toml": '[package]\nname = "old"\nversion = "0.1.0"\n',
+            "old/src/lib.rs": "",
+            "py/Cargo.toml": '[package]\nname = "m"\n'
+            + ("version.workspace = true\n" if shared else 'version = "1.2.0"\n'),
+            "py/src/lib.rs": "",
+            "py/pyproject.toml": dynamic("maturin"),
+        },
     )
-    (tmp_path / "pyproject.toml").write_text(text)
-    with pytest.raises(PlanError, match=r"^pyproject\.toml: its version is computed by") as caught:
-        edit(tmp_path.resolve(), a="1.3.0")
-    assert 'version = "1.3.0"' in caught.value.hint
+    cargo = [str(require_tool("cargo")), "metadata", "--offline", "--format-version=1"]
+    subprocess.run(cargo, cwd=root, check=True, capture_output=True)
+    found = find(root, packages=("py",), ac_me="1.2.0")
+    edited = write_versions(root, found, {"ac-me": "1.3.0rc1"})
+    assert edited == {"Cargo.toml" if shared else "py/Cargo.toml", "Cargo.lock"}
+    assert 'version = "1.3.0-rc.1"' in (root / "Cargo.lock").read_text()
+    subprocess.run([*cargo, "--locked"], cwd=root, check=True, capture_output=True)
 
 
-def test_all_requirements_that_cannot_be_edited_are_named(tmp_path: Path) -> None:
+LOCK = """\
+version = 1
+revision = 3
+
+[[package]]
+name = "acme-core"
+version = "1.2.0"
+source = {{ {core} }}
+
+[[package]]
+name = "web"
+version = "0.3.0"
+source = {{ editable = "." }}
+dependencies = [
+    {{ name = "acme-core" }},
+]
+
+[package.metadata]
+requires-dist = [{{ name = "acme-core", specifier = ">=1.2,<2" }}]
+"""
+
+
+def test_what_a_lock_takes_from_an_index_stays_as_long_as_it_can(tmp_path: Path) -> None:
+    """The index has no other version of it yet."""
+    root = put(
+        tmp_path,
+        {
+            "core/pyproject.toml": project("acme-core", "1.2.0"),
+            "web/pyproject.toml": project("web", "0.3.0", 'dependencies = ["acme-core>=1.2,<2"]'),
+            "web/uv.lock": LOCK.format(core='registry = "https://pypi.org/simple"'),
+        },
+    )
+    target = find(root, packages=("*",))
+    write_versions(root, target, {"acme-core": "1.3.0", "web": "0.4.0"})
+    assert ">=1.2,<2" in (root / "web/pyproject.toml").read_text()
+    lock = (root / "web/uv.lock").read_text()
+    assert lock == LOCK.format(core='registry = "https://pypi.org/simple"').replace(
+        "0.3.0", "0.4.0"
+    )
+    with pytest.raises(
+        PlanError, match=r"web/pyproject\.toml: project\.dependencies has"
+    ) as refused:
+        write_versions(root, target, {"acme-core": "2.0.0"})
+    assert refused.value.problem is Problem.CANNOT_WRITE
+    assert "lock again" in refused.value.hint
+
+
+def test_a_lock_says_what_the_manifest_of_each_package_says(tmp_path: Path) -> None:
+    """Here `web` comes with sources for `acme-core`, and the lock of `web` itself has none."""
+    indexed = LOCK.format(core='registry = "https://pypi.org/simple"')
+    elsewhere = LOCK.format(core='editable = "core"').replace('"."', '"web"')
+    elsewhere += '[x]\ny = [{ name = "web", version = "0.3.0", source = { editable = "web" } }]\n'
+    lines = '[tool.uv.workspace]\nmembers = ["core"]\n'
+    root = put(
+        tmp_path,
+        {
+            "pyproject.toml": lines,
+            "uv.lock": elsewhere.replace("\n", "\r\n"),
+            "core/pyproject.toml": project("acme-core", "1.2.0"),
+            "web/pyproject.toml": project("web", "0.3.0", 'dependencies = ["acme-core>=1.2,<2"]'),
+            "web/uv.lock": indexed,
+        },
+    )
+    write_versions(root, find(root, packages=("web",)), {"acme-core": "1.3.0", "web": "0.4.0"})
+    expected = elsewhere.replace("0.3.0", "0.4.0").replace("1.2.0", "1.3.0")
+    assert (root / "uv.lock").read_bytes().decode() == expected.replace("\n", "\r\n")
+    assert (root / "web/uv.lock").read_text() == indexed.replace("0.3.0", "0.4.0")
+
+
+def test_a_build_needs_no_version_that_is_not_there_yet(tmp_path: Path) -> None:
+    """No lock says anything of builds, so that none stands against one that has to move."""
+    text = project("acme", "1.2.0").replace('["uv_build"]', '["core>=1", "core<2"]')
     files = {
-        ".": '[tool.uv.workspace]\nmembers = ["*"]\n',
-        "core": project("core", version="1.2.0"),
-        "a": project("a", 'dependencies = ["core!=1.3.0,>=1"]'),
-        "b": project("b", '[dependency-groups]\ndev = ["core >=1, !=1.3.*"]'),
+        "pyproject.toml": text,
+        "poetry.lock": "# written by Poetry",
+        "core/pyproject.toml": project("core", "1.2.0"),
     }
-    root = write(tmp_path, files)
-    with pytest.raises(PlanError) as caught:
-        edit(root, core="1.3.0")
-    told = [str(each) for each in (caught.value, *caught.value.others)]
-    refused = "cannot admit 1.3.0 in this form"
-    assert told == [
-        f"a/pyproject.toml: project.dependencies: 'core!=1.3.0,>=1' {refused}",
-        f"b/pyproject.toml: dependency-groups.dev: 'core >=1, !=1.3.*' {refused}",
-    ]
+    root = put(tmp_path, files)
+    write_versions(root, find(root, packages=("core",)), {"core": "2.0.0", "acme": "1.3.0"})
+    expected = text.replace("1.2.0", "1.3.0").replace("<2", "<3")
+    assert (root / "pyproject.toml").read_text() == expected
 
 
-def test_a_lock_of_another_tool_is_not_left_stale(tmp_path: Path) -> None:
-    files = {
-        ".": '[tool.uv.workspace]\nmembers = ["*"]\n',
-        "core": project("core", version="1.2.0"),
-        "a": project("a", 'dependencies = ["core==1.2.0"]'),
-    }
-    root = write(tmp_path, files)
-    (root / "a/poetry.lock").touch()
-    with pytest.raises(PlanError, match=r"^a/poetry\.lock: follows the requirements beside it"):
-        edit(root, core="1.3.0")
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (
+            {"pyproject.toml": project("acme", "1.2.0", 'optional-dependencies.a = ["acme!=1.3"]')},
+            ["pyproject.toml: project.optional-dependencies.a has 'acme!=1.3'", "acme>=1.2.0"],
+        ),
+        (
+            {"pyproject.toml": project("acme", "1.2.0"), "uv.lock": "version = 1\n"},
+            ["uv.lock: it lacks ", "Run `uv lock`, and commit it."],
+        ),
+        (
+            {
+                "pyproject.toml": project("acme", "1.2.0"),
+                "uv.lock": 'version = 2\nsource = { virtual = "." }\n',
+            },
+            ["uv.lock: it is not in format 1", "uv lock"],
+        ),
+        (
+            {
+                "pyproject.toml": project(
+                    "acme", "1.2.0", 'optional-dependencies.a = ["acme<1.3"]'
+                ),
+                "poetry.lock": "# written by Poetry",
+            },
+            ["excludes acme 1.3.0, and its lock needs an index", "lock again"],
+        ),
+        (
+            {"pyproject.toml": dynamic("mesonpy").replace("ac-me", "acme")},
+            ["project.dynamic has version, and 1.2.0 is not found", 'Write version = "1.3.0"'],
+        ),
+        (
+            {
+                "pyproject.toml": dynamic(
+                    "hatchling", '[tool.hatch.version]\npath = "a"\npattern = "."'
+                ).replace("ac-me", "acme"),
+                "a": "1.2.0 1.2.0",
+            },
+            ["project.dynamic has version, and 1.2.0 is not found", "Write version"],
+        ),
+        (
+            {
+                "pyproject.toml": dynamic("maturin").replace("ac-me", "acme"),
+                "Cargo.toml": '[package]\nname = "m"\nversion.workspace = true\n'
+                '[workspace.package]\nversion = "1.2.0"\n',
+                "Cargo.lock": '[[package]]\nname = "m"\nversion = "1.2.0"\n\n'
+                '[[package]]\nname = "n"\nversion = "1.2.0"\n\n',
+            },
+            ["Cargo.toml: version is '1.2.0', and 1.3.0 cannot be written there for m", "project"],
+        ),
+        (
+            {
+                "pyproject.toml": dynamic("maturin").replace("ac-me", "acme"),
+                "Cargo.toml": "package = {\n\n",
+            },
+            ["the Cargo.toml of its crate is not valid TOML", "Correct it"],
+        ),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    tmp_path: Path, files: Mapping[str, str], words: list[str]
+) -> None:
+    root = put(tmp_path, files)
+    with pytest.raises(PlanError) as refused:
+        write_versions(root, find(root, acme="1.2.0"), {"acme": "1.3.0"})
+    assert refused.value.problem is Problem.CANNOT_WRITE
+    for word, said in zip(words, (str(refused.value), refused.value.hint), strict=True):
+        assert word in said
+    assert {path.name: path.read_text() for path in root.iterdir()} == files
+
+
+def test_what_is_meant_for_another_version_or_place_stays(tmp_path: Path) -> None:
+    needs = '["core<1", "core @ https://example.com/core.whl", "core", "core>=1; os_name==\'x\'"]'
+    text = project("web", "0.3.0", f"dependencies = {needs}\n[dependency-groups]\nx = [1, '?']")
+    files = {"pyproject.toml": text, "core/pyproject.toml": project("core", "1.2.0")}
+    root = put(tmp_path, files)
+    target = find(root, packages=("core",))
+    versions = {"core": "2.0.0", "web": "0.4.0"}
+    assert write_versions(root, target, versions, raise_ranges=False) == {*files}
+    assert (root / "pyproject.toml").read_text() == text.replace("0.3.0", "0.4.0")

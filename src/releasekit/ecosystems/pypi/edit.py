@@ -1,259 +1,322 @@
-"""The next versions of Python packages, written into manifests, version files and uv.lock."""
+"""The next versions of packages, written where they are declared, and what they bring along:
+requirements on these packages, and lock files.
+"""
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from releasekit.ecosystems.pypi.history import find_version_places
-from releasekit.ecosystems.pypi.manifest import HEAD, MANIFEST, is_requirement
-from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.pypi import manifest
+from releasekit.ecosystems.pypi.history import find_version
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import PlanError, map_all
-from releasekit.host.files import exists
 from releasekit.problems import Problem
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import edit_strings, find_value, parse_toml
+from releasekit.versioning import semver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.text.toml_text import Edit, Span, Where
     from releasekit.versioning.edits import Edits
 
-# What takes the version from a tag, by what a build requires.
-_BY_TAG: Final = re.compile(
-    r"(?:hatch-vcs|setuptools[-_.]scm|setuptools-git-versioning|versioningit|versioneer|dunamai"
-    r"|(?:poetry|uv|hatch|pdm)-dynamic-versioning|flit[-_.]scm|vcs-versioning)\b",
-    re.IGNORECASE,
+    # By who requires which package, and how: what becomes of the specifier as it is spelled.
+    Rewrites = dict[tuple[str, str, SpecifierSet], Callable[[str], str]]
+
+_CLAUSE: Final = re.compile(
+    r"(?P<operator>===|[=~!<>]=|[<>])(?P<blanks>\s*)"
+    r"(?P<numbers>v?(?:[0-9]+!)?[0-9]+(?:\.[0-9]+)*)(?P<rest>[^\s,;)]*)"
 )
-_CLAUSE: Final = re.compile(r"(===|~=|==|!=|<=|>=|<|>)(\s*)([^\s,;()]+)")
-# https://docs.astral.sh/uv/concepts/projects/layout/#the-lockfile; the order is uv's own.
+# What uv.lock says: the name of each package; the version of one whose sources are here, below its
+# name or, where a name has several, beside it; what one requires by its manifest.
 _LOCKED: Final = re.compile(
-    r'\[\[package\]\]\r?\nname = "(?P<name>[^"\n]+)"\r?\n(?:version = "(?P<version>[^"\n]+)"\r?\n)?'
-    r'source = \{ (?:editable|virtual|directory) = "(?P<path>[^"\n]*)" \}'
+    r'^name = "(?P<package>[^"\n]*)"'
+    r'|(?:version = "(?P<version>[^"\n]*)"(?:, |\r?\n))?'
+    r'source = \{ (?:directory|editable|virtual) = "(?P<place>[^"\\\x00-\x1f]*)"'
+    r'|\{ name = "(?P<needed>[^"\n]*)"[^{}\n]*, specifier = "(?P<specifier>[^"\n]*)"',
+    re.MULTILINE,
 )
-_LOCKS: Final = {"poetry.lock": "poetry lock", "pdm.lock": "pdm lock"}
+_INDEXED: Final = re.compile(
+    r'^name = "([^"\n]*)"\r?\nversion = "[^"\n]*"\r?\nsource = \{ registry = ', re.MULTILINE
+)
+_LOCKED_CRATE: Final = re.compile(
+    r'^name = "([^"\n]*)"\r?\nversion = "([^"\n]*)"\r?\n(?!source = )', re.MULTILINE
+)
+# https://www.maturin.rs/project_layout
+_CRATES: Final = ("Cargo.toml", "rust/Cargo.toml", "native/Cargo.toml")
+_PRE: Final = {"a": "alpha", "b": "beta", "rc": "rc"}
+# Sources and plugins that take the version from a tag.
+_FROM_TAG: Final = re.compile(
+    r"scm|vcs|git|versioneer|versioningit|dynamic-versioning|dunamai|\Apbr\Z"
+)
+
+
+def move_specifier(specifier: str, *, new: Version, raises: bool) -> str:
+    """As it is spelled, but what excludes the new version moved to it, where that is possible, and
+    the lower bound too if this `raises` them.
+    """
+    return _CLAUSE.sub(partial(_move_clause, new, raises), specifier)
+
+
+def _move_clause(new: Version, raises: bool, clause: re.Match[str]) -> str:
+    def fits(text: str) -> bool:
+        return Specifier(clause["operator"] + text).contains(new, prereleases=True)
+
+    numbers, rest = Version(clause["numbers"]).release, clause["rest"]
+    admits = fits(clause["numbers"] + rest)
+    if admits and not (raises and clause["operator"] in {">=", "~="}):
+        return clause[0]
+    padded = [*new.release, *[0] * (len(numbers) - len(new.release))]
+    shaped = padded[: len(numbers)]
+    if clause["operator"] == "<":
+        # The number that the bound is about is the last one that is not 0.
+        last = max((place for place, number in enumerate(numbers) if number), default=0)
+        shaped[last:] = [shaped[last] + 1, *[0] * (len(numbers) - last - 1)]
+    elif rest != ".*":
+        rest = ""
+    epoch = f"{new.epoch}!" if new.epoch else ""
+    whole = epoch + ".".join(map(str, padded)) + new.public.removeprefix(new.base_version)
+    for text in (epoch + ".".join(map(str, shaped)) + rest, whole):
+        if fits(text):
+            stands = admits and Version(text) <= Version(clause["numbers"] + clause["rest"])
+            return clause[0] if stands else f"{clause['operator']}{clause['blanks']}{text}"
+    return clause[0]
 
 
 def edit_versions(
+    root: Path,
+    homes: Mapping[Path, Path],
     projects: Mapping[str, PyProject],
     versions: Mapping[str, str],
     edits: Edits,
     *,
     raise_ranges: bool,
 ) -> set[str]:
-    """As `interface.Target.edit_versions`."""
+    """See `interface.Target`. `homes` are all manifests, each with the directory whose lock holds
+    for it.
+    """
+    new = {name: Version(version) for name, version in versions.items()}
+    owners = {project.manifest: project for project in projects.values()}
+    places = {
+        str(each.manifest.parent): str(new.get(name, each.version))
+        for name, each in projects.items()
+    }
+    locks = {home: edits.read(home / "uv.lock") or "" for home in set(homes.values())}
+    indexed = {home: new.keys() & _INDEXED.findall(lock) for home, lock in locks.items()}
+    members: dict[Path, set[str]] = {home: set() for home in locks}
+    rewrites: Rewrites = {}
     by_tag: set[str] = set()
 
-    def edit_version(name: str) -> None:
-        if not _edit_version(projects[name], versions[name], edits):
-            by_tag.add(name)
+    def edit_manifest(path: Path) -> None:
+        text, own = edits.read(path) or "", owners.get(path)
+        is_released = own is not None and own.name in new
+        document = parse_toml(text)
+        # These locks have a hash of all requirements.
+        hashed = any(edits.read(path.parent / each) for each in ("pdm.lock", "poetry.lock"))
+        changes = _move_requirements(
+            *(document, path, projects, new, rewrites),
+            fixed=new.keys() if hashed else indexed[homes[path]],
+            raises=raise_ranges and is_released,
+        )
+        if own is not None and is_released:
+            members[homes[path]].add(str(path.parent))
+            if Version(own.version) != new[own.name]:
+                written = _write_version(document, own, str(new[own.name]), root, edits)
+                changes |= written or {}
+                by_tag.update([own.name] if written is None else [])
+        if changes:
+            edits.write(path, edit_strings(text, changes, wanted=document, of=str(path)))
 
-    map_all(edit_version, versions)
-    own = {project.manifest: name for name, project in projects.items()}
-    tops = [project.home / MANIFEST for project in projects.values() if project.home]
-    manifests = dict.fromkeys([*own, *filter(exists, tops)])
-    changing = {name: (projects[name].version, version) for name, version in versions.items()}
-    map_all(
-        lambda path: _edit_requirements(
-            path, changing, edits, raises=raise_ranges and own.get(path) in versions
-        ),
-        manifests,
-    )
-    stand = {project.manifest.parent: name for name, project in projects.items()}
-    known = {name: versions.get(name, project.version) for name, project in projects.items()}
-    map_all(
-        lambda directory: _edit_lock(directory / "uv.lock", stand, known, edits),
-        dict.fromkeys(path.parent for path in manifests),
-    )
+    def edit_lock(home: Path) -> None:
+        if locks[home]:
+            path = home / "uv.lock"
+            edits.write(path, _move_lock(path, locks[home], places, rewrites, members[home]))
+
+    _ = map_all(edit_manifest, homes)
+    _ = map_all(edit_lock, locks)
     return by_tag
 
 
-def _edit_version(project: PyProject, version: str, edits: Edits) -> bool:
-    """False where its tag says it."""
-    path = project.manifest
-    text = edits.read(path) or ""
-    document = parse_toml(text)
-    for keys in (("project", "version"), ("tool", "poetry", "version")):
-        said = find_value(document, keys)
-        if isinstance(said, str):
-            if said != version and Version(said) != Version(version):
-                find_value(document, keys[:-1])[keys[-1]] = version
-                edits.write(path, _edit(text, {keys: partial(_put, version)}, document, project))
-            return True
-    paths, written = find_version_places(document, path.parent)
-    for place in paths:
-        text = edits.read(place) or ""
-        if found := written.search(text):
-            edits.write(place, splice(text, [(found.span(1), version)]))
-            return True
-    tool = table_in(document, "tool")
-    sources = (table_in(table_in(tool, each), "version").get("source") for each in ("hatch", "pdm"))
-    needs = project.build_system.requires
-    if any(map(_BY_TAG.match, needs)) or {"vcs", "scm"}.intersection(map(str, sources)):
-        return False
-    raise _refuse(
-        path,
-        edits.root,
-        f"its version is computed by {project.build_system.backend}, and no file says it",
-        f'Write version = "{version}" below [project], and take it out of `dynamic`.',
-    )
-
-
-def _edit_requirements(
+def _move_requirements(
+    document: Mapping[str, Any],
     path: Path,
-    changing: Mapping[str, tuple[str, str]],
-    edits: Edits,
+    now: Mapping[str, PyProject],
+    new: Mapping[str, Version],
+    rewrites: Rewrites,
     *,
+    fixed: Collection[str],
     raises: bool,
-) -> None:
-    text = edits.read(path) or ""
-    document = parse_toml(text)
+) -> dict[Where, Edit]:
+    """The edits of the requirements in a manifest, after which it says what `document` then does.
+    A lock keeps those on `fixed` packages as they are: only an index tells what else it may hold.
+    """
     changes: dict[Where, Edit] = {}
-
-    def edit_requirement(where: Where, requirement: str) -> None:
-        old, new = changing[str(canonicalize_name(Requirement(requirement).name))]
-        try:
-            edited = _with_specifier(requirement, old, new, raises=raises)
-        except ValueError as error:
-            what = f"{'.'.join(map(str, where[:-1]))}: {requirement!r} {error}"
-            raise _refuse(path, edits.root, what, "Write the requirement by hand.") from error
-        if edited != requirement:
-            parent: Any = document
-            for key in where[:-1]:
-                parent = parent[key]
-            parent[where[-1]] = edited
-            changes[where] = partial(_put, edited)
-
-    found = [
-        (where, text)
-        for where, text in _list_requirements(document)
-        if (name := HEAD.match(text)) and canonicalize_name(name[1]) in changing
-        if is_requirement(text) and Requirement(text).url is None
-    ]
-    map_all(lambda each: edit_requirement(*each), found)
-    if not changes:
-        return
-    for lock, command in _LOCKS.items():
-        if exists(path.parent / lock):
+    owner = canonicalize_name(text_in(table_in(document, "project"), "name"))
+    for where, text in _list_requirements(document):
+        need = Requirement(text)
+        name, specifier = canonicalize_name(need.name), need.specifier
+        # What excludes the version that stands here means another one.
+        if (
+            name not in new
+            or need.url
+            or not specifier.contains(now[name].version, prereleases=True)
+        ):
+            continue
+        # No lock has what builds need: an index has it, and nothing new before the release.
+        is_locked = where[0] != "build-system"
+        raised = raises and is_locked and name not in fixed
+        write = partial(move_specifier, new=new[name], raises=raised)
+        moved = manifest.with_specifier(text, write)
+        if moved == text and specifier.contains(new[name], prereleases=True):
+            continue
+        stays = is_locked and name in fixed
+        if stays or not Requirement(moved).specifier.contains(new[name], prereleases=True):
             raise _refuse(
-                path.parent / lock,
-                edits.root,
-                "follows the requirements beside it, and is not edited",
-                f"Write these by hand, and run `{command}`.",
+                f"{path}: {'.'.join(map(str, where[:-1]))} has {text!r}, which excludes {name} "
+                f"{new[name]}{', and its lock needs an index to follow' if stays else ''}",
+                f'Write a range that admits both, such as "{name}>={now[name].version}"'
+                f"{', lock again,' if stays else ''} and commit it.",
             )
-    edits.write(path, _edit(text, changes, document, None))
+        find_value(document, where[:-1])[where[-1]] = moved
+        changes[where] = partial(manifest.replace_specifier, write)
+        rewrites[owner, name, specifier] = write
+    return changes
 
 
 def _list_requirements(document: Mapping[str, Any]) -> Iterator[tuple[Where, str]]:
-    places: list[Where] = [("project", "dependencies"), ("build-system", "requires")]
-    for keys in (("project", "optional-dependencies"), ("dependency-groups",)):
-        places += [(*keys, key) for key in find_value(document, keys) or {}]
-    places.append(("tool", "uv", "dev-dependencies"))
-    for where in places:
-        for index, text in enumerate(find_value(document, where) or []):
-            if isinstance(text, str):
-                yield (*where, index), text
+    extras = table_in(table_in(document, "project"), "optional-dependencies")
+    for place in (
+        *(("project", "dependencies"), ("build-system", "requires")),
+        *(("project", "optional-dependencies", extra) for extra in extras),
+        *(("dependency-groups", group) for group in table_in(document, "dependency-groups")),
+        ("tool", "uv", "dev-dependencies"),
+    ):
+        texts = find_value(document, place)
+        for index, text in enumerate(texts if isinstance(texts, list) else ()):
+            if isinstance(text, str) and manifest.is_requirement(text):
+                yield (*place, index), text
 
 
-def edit_specifier(specifier: str, old: str, new: str, *, raises: bool) -> str:
-    """The same clauses so that they admit `new`, and with `raises` begin there. What excludes `old`
-    means another version, and stays. Raises ValueError where they cannot admit it.
+def _write_version(
+    document: Mapping[str, Any], project: PyProject, new: str, root: Path, edits: Edits
+) -> dict[Where, Edit] | None:
+    """The edit of the manifest, as in `_move_requirements`; files that it names are edited here.
+    None where a tag says the version.
     """
-    if not specifier or not SpecifierSet(specifier).contains(old, prereleases=True):
-        return specifier
-    if not raises and SpecifierSet(specifier).contains(new, prereleases=True):
-        return specifier
-    edited = _CLAUSE.sub(lambda clause: _edit_clause(clause, new, raises=raises), specifier)
-    if not SpecifierSet(edited).contains(new, prereleases=True):
-        raise ValueError(f"cannot admit {new} in this form")
-    return edited
-
-
-def _edit_clause(clause: re.Match[str], new: str, *, raises: bool) -> str:
-    operator, blanks, bound = clause.groups()
-    admits = SpecifierSet(operator + bound).contains(new, prereleases=True)
-    if admits and not (raises and operator in {"~=", "==", "===", ">="}):
-        return clause[0]
-    if operator in {"!=", ">", "==="}:
-        return clause[0] if operator != "===" else f"==={blanks}{new}"
-    version, wildcard = Version(new), ".*" if bound.endswith(".*") else ""
-    count = len(Version(bound.removesuffix(".*")).release)
-    release = [*version.release, 0, 0, 0][: max(count, len(version.release))]
-    if operator == "<":
-        # The last number that is not zero says how far it reached: `<2.0` becomes `<3.0`.
-        numbers = Version(bound).release
-        last = max((at for at, number in enumerate(numbers) if number), default=0)
-        kept = [*release[:last], release[last] + 1, *[0] * count][:count]
-    elif operator in {"==", "<="} and not wildcard and any(release[count:]):
-        return f"{operator}{blanks}{new}"
+    build, directory = project.build_system, project.manifest.parent
+    tables: list[Where] = [("project",)]
+    if build.backend == manifest.POETRY_BACKEND and "version" in project.dynamic:
+        tables.append(("tool", "poetry"))
+    for where in tables:
+        if text_in(find_value(document, where), "version"):
+            find_value(document, where)["version"] = new
+            return {(*where, "version"): partial(_write_string, new)}
+    found = find_version(document, directory, lambda path: edits.read(path) or "")
+    hatch = find_value(document, ("tool", "hatch", "version"))
+    if found is None and (named := text_in(hatch, "path")):
+        # Its pattern may take any time.
+        once = re.compile(rf"(?<![\w.])({re.escape(project.version)})(?![\w.])")
+        spots = list(once.finditer(edits.read(directory / named) or ""))
+        found = (directory / named, spots[0]) if len(spots) == 1 else None
+    pdm = find_value(document, ("tool", "pdm", "version"))
+    sources = [text_in(hatch, "source"), text_in(pdm, "source")]
+    sources += [canonicalize_name(Requirement(each).name) for each in build.requires]
+    if found is not None:
+        path, spot = found
+        edits.write(path, splice(spot.string, [(spot.span(1), new)]))
+    elif build.backend == "maturin":
+        try:
+            _write_crate(document, project, new, root, edits)
+        except ValueError as error:
+            raise _refuse(
+                f"{project.manifest}: the Cargo.toml of its crate is not valid TOML",
+                f'Correct it, or write version = "{new}" in [project].',
+            ) from error
+    elif any(map(_FROM_TAG.search, sources)):
+        return None
     else:
-        kept = release[:count]
-    is_whole = operator in {">=", "==", "<="} and not wildcard and version.is_prerelease
-    shown = new if is_whole else ".".join(map(str, kept))
-    epoch = f"{version.epoch}!" if version.epoch and not is_whole else ""
-    return f"{operator}{blanks}{epoch}{shown}{wildcard}"
+        raise _refuse(
+            f"{project.manifest}: project.dynamic has version, and {project.version} is not found "
+            "as text in a file that declares it",
+            f'Write version = "{new}" in [project], and take it out of project.dynamic.',
+        )
+    return {}
 
 
-def _with_specifier(requirement: str, old: str, new: str, *, raises: bool) -> str:
-    """Only the clauses change; a marker may hold versions, too."""
-    head = HEAD.match(requirement)
-    at = head.end() if head else 0
-    specifier, semicolon, marker = requirement[at:].partition(";")
-    edited = edit_specifier(specifier.strip(" ()"), old, new, raises=raises)
-    return requirement[:at] + specifier.replace(specifier.strip(" ()"), edited) + semicolon + marker
-
-
-def _edit(
-    text: str, changes: Mapping[Where, Edit], document: dict[str, Any], project: PyProject | None
-) -> str:
-    of = f"pypi:{project.name}" if project else "pyproject.toml"
-    return edit_strings(text, changes, wanted=document, of=of)
-
-
-def _put(value: str, text: str, span: Span) -> tuple[Span, str]:
-    """In the quotes that are there, unless it needs others."""
-    literal = text[slice(*span)]
-    quote = literal[:3] if literal[:3] in {'"""', "'''"} else literal[0]
-    plain = value.isprintable() and quote not in value and "\\" not in value
-    return span, f"{quote}{value}{quote}" if plain else json.dumps(value, ensure_ascii=False)
-
-
-def _edit_lock(
-    path: Path, stand: Mapping[Path, str], versions: Mapping[str, str], edits: Edits
+def _write_crate(
+    document: Mapping[str, Any], project: PyProject, new: str, root: Path, edits: Edits
 ) -> None:
-    """The versions of those that lie here; what is locked of others does not change.
-
-    Requirements on them have no version in there, as they name a directory.
-    """
-    text = edits.read(path)
-    if text is None:
+    """Write the version of the crate that maturin builds, and the one in its lock."""
+    named = text_in(find_value(document, ("tool", "maturin")), "manifest-path")
+    crates = [project.manifest.parent / each for each in ([named] if named else _CRATES)]
+    crate = next((each for each in crates if edits.read(each)), crates[0])
+    above = [each for each in crate.parents if each.is_relative_to(root)]
+    places: list[tuple[Path, Where]] = [(crate, ("package",))]
+    places += [(each / "Cargo.toml", ("workspace", "package")) for each in above]
+    read = ((path, where, parse_toml(edits.read(path) or "")) for path, where in places)
+    said = (each for each in read if text_in(find_value(each[2], each[1]), "version"))
+    path, where, cargo = next(said, (crate, (), {}))
+    old = text_in(find_value(cargo, where), "version")
+    wanted = re.sub(r"(a|b|rc)(?=[0-9])", lambda found: f"-{_PRE[found[1]]}.", new)
+    if old == wanted:
         return
-    if not re.match(r"version = 1\r?\n", text):
-        raise _refuse(path, edits.root, "has an unknown format", "Run `uv lock`, and commit it.")
-    changes: list[tuple[Span, str]] = []
-    seen: set[Path] = set()
-    for found in _LOCKED.finditer(text):
-        place = (path.parent / found["path"]).resolve()
-        seen.add(place)
-        name = stand.get(place)
-        if found["version"] and name and Version(found["version"]) != Version(versions[name]):
-            changes.append((found.span("version"), str(Version(versions[name]))))
-    if path.parent in stand and path.parent not in seen:
-        lacks = stand[path.parent]
-        raise _refuse(path, edits.root, f"lacks {lacks}", "Run `uv lock`, and commit it.")
-    edits.write(path, splice(text, changes))
+    name = find_value(parse_toml(edits.read(crate) or ""), ("package", "name"))
+    lock = next((each for each in above if edits.read(each / "Cargo.lock")), root) / "Cargo.lock"
+    locked = list(_LOCKED_CRATE.finditer(edits.read(lock) or ""))
+    others = [each[1] for each in locked if each[2] == old and each[1] != name]
+    if not old or not semver.VERSION.fullmatch(wanted) or (len(where) > 1 and others):
+        raise _refuse(
+            f"{path}: version is {old!r}, and {new} cannot be written there for {name} alone",
+            f"Write version in the [project] of {project.manifest}.",
+        )
+    find_value(cargo, where)["version"] = wanted
+    change: dict[Where, Edit] = {(*where, "version"): partial(_write_string, wanted)}
+    text = edits.read(path) or ""
+    edits.write(path, edit_strings(text, change, wanted=cargo, of=str(path)))
+    if spans := [(each.span(2), wanted) for each in locked if each[1] == name]:
+        edits.write(lock, splice(locked[0].string, spans))
 
 
-def _refuse(path: Path, root: Path, what: str, hint: str) -> PlanError:
-    place = path.relative_to(root).as_posix()
-    return PlanError(f"{place}: {what}", hint=hint, problem=Problem.CANNOT_WRITE)
+def _move_lock(
+    path: Path, lock: str, places: Mapping[str, str], rewrites: Rewrites, members: set[str]
+) -> str:
+    """What uv makes of a lock that has all `members`, once the manifests are edited. `places` are
+    directories, each with the version of its package.
+    """
+    package, found, spans = "", set(), []
+    for each in _LOCKED.finditer(lock):
+        if each["package"] is not None:
+            package = each["package"]
+        elif each["place"] is not None:
+            place = os.path.realpath(path.parent / each["place"])
+            found.add(place)
+            if each["version"] and places.get(place, ""):
+                spans.append((each.span("version"), places[place]))
+        elif manifest.is_requirement(f"x{each['specifier']}"):
+            key = (package, each["needed"], SpecifierSet(each["specifier"]))
+            if write := rewrites.get(key):
+                spans.append((each.span("specifier"), write(each["specifier"])))
+    known = re.match(r"version = 1\r?\n", lock)
+    if not known or members - found:
+        lacks = f"it lacks {min(members - found)}" if known else "it is not in format 1"
+        raise _refuse(f"{path}: {lacks}", "Run `uv lock`, and commit it.")
+    return splice(lock, spans)
+
+
+def _write_string(new: str, text: str, span: Span) -> tuple[Span, str]:
+    return span, f"{text[span[0]]}{new}{text[span[0]]}"
+
+
+def _refuse(message: str, hint: str) -> PlanError:
+    return PlanError(message, hint=hint, problem=Problem.CANNOT_WRITE)

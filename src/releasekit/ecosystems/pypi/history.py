@@ -60,9 +60,8 @@ _HATCH: Final = re.compile(
     r"^(?:__version__|VERSION)(?: ?: ?str)? *= *['\"]v?([^'\"\n]+)['\"]",
     re.IGNORECASE | re.MULTILINE,
 )
-_CRATE: Final = re.compile(
-    r"""^\[package\][^\[]*?^version\s*=\s*['"]([^'"\n]+)['"]""", re.MULTILINE
-)
+# Its options that say something else.
+_HATCH_OWN: Final = frozenset({"expression", "pattern", "search-paths"})
 # Names at the top that hold Python and are not packages.
 # https://setuptools.pypa.io/en/latest/userguide/package_discovery.html#flat-layout
 _RESERVED: Final = re.compile(
@@ -80,60 +79,55 @@ def version_at(package: Package, read: Callable[[Path], bytes | None]) -> str:
         said = checked_table(document, "project", path=path)
         if canonicalize_name(str(said.get("name"))) != package.id.name:
             return ""
-        version = said.get("version") or _read_dynamic_version(document, path.parent, read)
+        version = said.get("version")
+        if version is None:
+            place = find_version(document, path.parent, lambda path: (read(path) or b"").decode())
+            version = place[1][1] if place else ""
         return manifest.normalize_version(version, path=path) if isinstance(version, str) else ""
     except (ValueError, ConfigError):
         return ""
 
 
-def find_version_places(
-    document: Mapping[str, Any], directory: Path
-) -> tuple[list[Path], re.Pattern[str]]:
-    """The files that may say a dynamic version, and the pattern whose group is the version; none
-    where a build computes it. No Python runs.
-
+def find_version(
+    document: Mapping[str, Any], directory: Path, read: Callable[[Path], str]
+) -> tuple[Path, re.Match[str]] | None:
+    """The file from which setuptools, hatchling, flit or pdm takes the version, and where it is in
+    there, as the first group; None unless it is a literal. No Python runs.
     https://setuptools.pypa.io/en/latest/userguide/pyproject_config.html#dynamic-metadata
-    https://backend.pdm-project.org/metadata/#dynamic-project-version
-    https://flit.pypa.io/en/stable/pyproject_toml.html#build-system-section
-    https://www.maturin.rs/metadata.html
+    https://flit.pypa.io/en/stable/pyproject_toml.html, https://backend.pdm-project.org/metadata/
     """
     tool = table_in(document, "tool")
-    backend = text_in(table_in(document, "build-system"), "build-backend")
-    dynamic = table_in(table_in(table_in(tool, "setuptools"), "dynamic"), "version")
-    hatch, pdm = (table_in(table_in(tool, name), "version") for name in ("hatch", "pdm"))
-    attribute = text_in(dynamic, "attr")
-    if backend.startswith("flit"):
+    setuptools, hatch = table_in(tool, "setuptools"), table_in(table_in(tool, "hatch"), "version")
+    dynamic = table_in(table_in(setuptools, "dynamic"), "version")
+    pdm = table_in(table_in(tool, "pdm"), "version")
+    attribute, file = text_in(dynamic, "attr"), dynamic.get("file")
+    if isinstance(file, list) and len(file) == 1:
+        file = file[0]
+    if text_in(table_in(document, "build-system"), "build-backend").startswith("flit_core"):
         module = text_in(table_in(table_in(tool, "flit"), "module"), "name")
-        name = module or text_in(table_in(document, "project"), "name").replace("-", "_")
-        attribute = f"{name}.__version__"
+        name = text_in(table_in(document, "project"), "name").replace("-", "_")
+        attribute = f"{module or name}.__version__"
     if attribute:
         module, _, name = attribute.rpartition(".")
+        tops = dict.fromkeys(["", "src/", f"{text_in(table_in(setuptools, 'package-dir'), '')}/"])
         place = module.replace(".", "/")
-        paths = [f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py")]
-        written = re.compile(
-            rf"^{re.escape(name)} *(?::[^=\n]*)?= *['\"]([^'\"\n]+)['\"]", re.MULTILINE
-        )
-    elif file := text_in(dynamic, "file"):
+        paths = [f"{top}{place}{end}" for top in tops for end in (".py", "/__init__.py")]
+        written = _assigned(name)
+    elif isinstance(file, str):
         paths, written = [file], re.compile(r"\A\s*(\S+)\s*\Z")
-    elif text_in(pdm, "source") == "file":
-        paths, written = [text_in(pdm, "path")], _HATCH
-    elif backend == "maturin":
-        crate = text_in(table_in(tool, "maturin"), "manifest-path") or "Cargo.toml"
-        paths, written = [crate], _CRATE
+    elif pdm.get("source") == "file":
+        paths, written = [text_in(pdm, "path")], _assigned("__version__")
+    elif hatch.get("source", "regex") in ("regex", "code") and not hatch.keys() & _HATCH_OWN:
+        paths, written = [text_in(hatch, "path")], _HATCH
     else:
-        paths, written = [] if hatch.keys() - {"path"} else [text_in(hatch, "path")], _HATCH
-    return [directory / path for path in paths if path], written
+        return None
+    files = [directory / each for each in paths if each]
+    found = ((path, written.search(read(path))) for path in files)
+    return next(((path, match) for path, match in found if match), None)
 
 
-def _read_dynamic_version(
-    document: Mapping[str, Any], directory: Path, read: Callable[[Path], bytes | None]
-) -> str:
-    """If it is a literal where it is taken from."""
-    poetry = table_in(table_in(document, "tool"), "poetry")
-    paths, written = find_version_places(document, directory)
-    texts = ((read(path) or b"").decode() for path in paths)
-    found = next((found[1] for text in texts if (found := written.search(text))), "")
-    return found or text_in(poetry, "version")
+def _assigned(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^{re.escape(name)} *(?::[^=\n]*)?= *['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 
 
 def offered_at(package: Package, read: Callable[[Path], bytes | None]) -> str:

@@ -25,7 +25,7 @@ from releasekit.text.bounds import parse_toml
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from releasekit.config.values import PinMode
@@ -388,9 +388,9 @@ def _explain_unpublishable(document: Mapping[str, object], path: Path) -> str:
     return ""
 
 
-# The name, and all else before the specifier of a requirement.
+# The part of a requirement before its specifier.
 # https://packaging.python.org/en/latest/specifications/dependency-specifiers/
-HEAD: Final = re.compile(r"\s*([A-Za-z0-9._-]+)(?:\s*\[[^\]]*\])?")
+_HEAD: Final = re.compile(r"\s*[A-Za-z0-9._-]+(?:\s*\[[^\]]*\])?")
 
 
 def pinned_specifier(wanted: Requirement, version: str, mode: PinMode) -> str:
@@ -426,8 +426,9 @@ def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> s
                 continue
             exact = pinned_specifier(wanted, versions[name], mode)
             if str(wanted.specifier) != exact:
-                requirements[index] = _with_version(text, versions[name])
-                edits[*where, index] = partial(_replace_specifier, versions[name])
+                write = partial(_write_exact, versions[name])
+                requirements[index] = with_specifier(text, write)
+                edits[*where, index] = partial(replace_specifier, write)
     return (
         toml_text.edit_strings(manifest, edits, wanted=document, of=f"pypi:{own}")
         if edits
@@ -435,22 +436,26 @@ def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> s
     )
 
 
-def _replace_specifier(version: str, manifest: str, span: Span) -> tuple[Span, str]:
+def _write_exact(version: str, specifier: str) -> str:
+    return f"=={version}{specifier[len(specifier.rstrip()) :]}"
+
+
+def replace_specifier(write: Callable[[str], str], manifest: str, span: Span) -> tuple[Span, str]:
     """The string literal with another specifier; its quotes and the rest stay as they are."""
     literal = manifest[slice(*span)]
     quote = literal[:3] if literal[:3] in {'"""', "'''"} else literal[0]
     inner = literal[len(quote) : -len(quote)]
     if quote[0] == '"' and "\\" in inner.partition(";")[0]:
         # Escapes before the marker are rare: it is written anew, as JSON, which is TOML too.
-        text = _with_version(toml_text.parse_toml(f"text = {literal}")["text"], version)
+        text = with_specifier(toml_text.parse_toml(f"text = {literal}")["text"], write)
         return span, json.dumps(text, ensure_ascii=False)
-    return span, f"{quote}{_with_version(inner, version)}{quote}"
+    return span, f"{quote}{with_specifier(inner, write)}{quote}"
 
 
-def _with_version(requirement: str, version: str) -> str:
-    head = HEAD.match(requirement)
+def with_specifier(requirement: str, write: Callable[[str], str]) -> str:
+    """`write` is given the specifier as it is spelled, with the blanks and brackets around it."""
+    head = _HEAD.match(requirement)
     if head is None:  # pragma: no cover - Requirement() accepted it
         raise ValueError(requirement)
     specifier, semicolon, marker = requirement[head.end() :].partition(";")
-    space = specifier[len(specifier.rstrip()) :]
-    return f"{head[0]}=={version}{space}{semicolon}{marker}"
+    return f"{head[0]}{write(specifier)}{semicolon}{marker}"

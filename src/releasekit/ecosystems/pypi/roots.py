@@ -93,6 +93,14 @@ def find_workspace_manifests(root: Path, options: Options) -> dict[Path, Path]:
     return found
 
 
+def find_lock_directories(root: Path, options: Options) -> dict[Path, Path]:
+    """Every manifest, also without a package, with the directory where uv locks what it says."""
+    paths = {*find_top_manifests(root, options), *find_manifests(root, options)}
+    tops = find_workspace_manifests(root, options)
+    members = {inside(root, path, where=str(path)): top for path, top in tops.items()}
+    return {path: members.get(path, path.parent) for path in sorted(paths)}
+
+
 def find_top_manifests(root: Path, options: Options) -> list[Path]:
     """The manifests of the root and of `options.workspaces`: each may be that of a workspace."""
     tops = [root] if (root / MANIFEST).is_file() else []

@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
 from releasekit.ecosystems.interface import Contained, Discovery, Services, Target, list_warnings
-from releasekit.ecosystems.pypi import Inputs, discover, edit, manifest
+from releasekit.ecosystems.pypi import Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
@@ -28,10 +28,12 @@ from releasekit.ecosystems.pypi.distribution import (
     read_dist_metadata,
     read_metadata,
 )
+from releasekit.ecosystems.pypi.edit import edit_versions
 from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
 from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
 from releasekit.ecosystems.pypi.registry import PYPI, IndexAttesting, PackageIndex
+from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.packages import not_a_package
@@ -77,7 +79,7 @@ def target(
         trusted_publishing=config.trusted_publishing,
         concurrency=config.concurrency,
     )
-    make = partial(PyPITarget, config=config)
+    make = partial(PyPITarget, config=config, options=options)
     return Discovery.joining(PyPI(config, options, services), registry, make)
 
 
@@ -87,9 +89,12 @@ class PyPITarget(Target):
     offered_at = staticmethod(offered_at)
     packs = staticmethod(packs)
 
-    def __init__(self, workspace: PyPIWorkspace, registry: Registry, *, config: Config) -> None:
+    def __init__(
+        self, workspace: PyPIWorkspace, registry: Registry, *, config: Config, options: Options
+    ) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
+        self._root, self._options = config.root, options
         self._index = index = registry if isinstance(registry, PackageIndex) else None
         self.prebuilt = PythonFiles(workspace)
         self.is_new = index.is_new if index else None
@@ -108,7 +113,10 @@ class PyPITarget(Target):
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
     ) -> Collection[str]:
-        return edit.edit_versions(self._found.projects, versions, edits, raise_ranges=raise_ranges)
+        homes = find_lock_directories(self._root, self._options)
+        return edit_versions(
+            self._root, homes, self._found.projects, versions, edits, raise_ranges=raise_ranges
+        )
 
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
