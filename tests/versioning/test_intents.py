@@ -254,17 +254,23 @@ def test_all_files_that_cannot_be_used_are_told_at_once(two: Repository) -> None
     ]
 
 
-def test_what_went_in_after_the_decision_came_late(two: Repository) -> None:
-    """Decided at one commit, written by a squash merge with a trailer, and tagged behind another:
-    suffering 5.
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_what_went_in_after_the_decision_came_late(two: Repository, *, is_merged: bool) -> None:
+    """Decided at one commit, written by a squash or a merge with a trailer, and tagged behind
+    another: suffering 5.
     """
-    two.commit("fix: decided", {"packages/core/a.py": "1"})
-    base = two.git("rev-parse", "HEAD").strip()
+    base = two.commit("fix: decided", {"packages/core/a.py": "1"})
     two.commit("feat: late", {"packages/core/b.py": "1"})
+    if is_merged:
+        two.git("checkout", "--quiet", "-b", "releasekit", base)
     two.commit(
         f"chore: release (#50)\n\nText.\nReleaseKit-Base: {base}\n",
         {**two.write("packages/core", "acme-core", "1.2.1"), "packages/core/CHANGELOG.md": "x"},
     )
+    if is_merged:
+        two.git("checkout", "--quiet", "main")
+        settings = ["-c", "user.name=R", "-c", "user.email=r@example.invalid"]
+        two.git(*settings, "merge", "--quiet", "--no-ff", "-m", "Merge", "releasekit")
     two.git("tag", "acme-core-v1.2.1")
     two.commit("fix: after", {"packages/core/c.py": "1"})
     assert two.levels() == {
@@ -284,6 +290,19 @@ def test_a_trailer_counts_where_it_names_a_commit_before_it(two: Repository, bas
         f"chore: release\n\nReleaseKit-Base: {base}",
         two.write("packages/core", "acme-core", "1.2.1"),
     )
+    two.git("tag", "acme-core-v1.2.1")
+    assert two.levels() == {}
+
+
+def test_a_trailer_counts_on_the_commit_that_is_tagged(two: Repository) -> None:
+    """As publishing tags the commit that a version begins with."""
+    base = two.git("rev-parse", "HEAD").strip()
+    two.commit("feat: late", {"packages/core/a.py": "1"})
+    two.commit(
+        f"chore: release\n\nReleaseKit-Base: {base}",
+        two.write("packages/core", "acme-core", "1.2.1"),
+    )
+    two.commit("fix: more", {"packages/core/b.py": "1"})
     two.git("tag", "acme-core-v1.2.1")
     assert two.levels() == {}
 

@@ -53,7 +53,6 @@ def touched(owners: Owners, path: str) -> set[str]:
 def test_the_deepest_directory_owns_a_file_and_the_root_what_is_left(path: str, owner: str) -> None:
     owners = make_owners("", "packages/core", "packages/core/plugins/one")
     assert touched(owners, path) == {owner}
-    assert {each.name for each in owners.find_owners(path)} == {owner}
 
 
 def test_packages_of_one_directory_own_its_files_together() -> None:
@@ -73,10 +72,9 @@ def test_a_workspace_below_the_top_owns_nothing_outside() -> None:
 @pytest.mark.parametrize(
     "path", ["core/tests/a.py", "core/scripts/a.py", "core/CHANGELOG.md", "core/gen/a.py"]
 )
-def test_what_users_do_not_get_has_an_owner_and_touches_nobody(path: str) -> None:
+def test_what_users_do_not_get_touches_nobody(path: str) -> None:
     owners = make_owners("core", ignore=("core/gen/**",))
     assert touched(owners, path) == set()
-    assert {each.name for each in owners.find_owners(path)} == {"core"}
 
 
 def test_the_last_glob_that_matches_decides() -> None:

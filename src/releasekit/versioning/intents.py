@@ -94,21 +94,17 @@ class _Known:
     """Statements by their commits and pull requests, and by those that brought them in."""
 
     def __init__(self, statements: Iterable[_Statement]) -> None:
-        self._by_commit: defaultdict[str, list[_Statement]] = defaultdict(list)
-        self._by_pull_request: defaultdict[int, list[_Statement]] = defaultdict(list)
+        self._found: defaultdict[str | int, list[_Statement]] = defaultdict(list)
         for each in statements:
-            for commit in {each.source.commit, each.unit.change.commit}:
-                self._by_commit[commit[:_FEW_DIGITS]].append(each)
-            for number in {each.source.pull_request, each.pull_request} - {0}:
-                self._by_pull_request[number].append(each)
+            commits = {it[:_FEW_DIGITS] for it in (each.source.commit, each.unit.change.commit)}
+            for key in commits | {each.source.pull_request, each.pull_request} - {0}:
+                self._found[key].append(each)
 
     def find(self, commit: str, pull_request: int) -> list[_Statement]:
         """`commit` is the beginning of a hash, or empty."""
-        if not commit:
-            return self._by_pull_request.get(pull_request, [])
         return [
             each
-            for each in self._by_commit.get(commit[:_FEW_DIGITS], ())
+            for each in self._found.get(commit[:_FEW_DIGITS] or pull_request, ())
             if each.source.commit.startswith(commit) or each.unit.change.commit.startswith(commit)
         ]
 
@@ -144,7 +140,7 @@ async def collect_intents(
         paths=options.paths,
     )
     line = await read_line(commits)
-    releases = await find_releases(versions, commits, root, line, owners, templates, find_published)
+    releases = await find_releases(versions, commits, root, line, templates, find_published)
     units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))
     if units and (read_message(title) or find_reverted(title)):
         change = units[0].change

@@ -86,25 +86,15 @@ class Owners:
             self._known[path] = self._find_touched(path)
         return self._known[path]
 
-    def find_owners(self, path: str) -> set[PackageId]:
-        """The packages of the deepest directory around the file, whatever file it is."""
-        return self._directories.get(self._find_directory(path), set())
-
-    def _find_directory(self, path: str) -> str:
-        place = path
-        while place:
-            place = place.rpartition("/")[0]
-            if place in self._directories:
-                return place
-        return ""
-
     def _find_touched(self, path: str) -> frozenset[PackageId]:
         if self._below and not path.startswith(f"{self._below}/"):
             return frozenset()
-        directory = self._find_directory(path)
-        inside = path.removeprefix(f"{directory}/" if directory else "")
-        parts = PurePosixPath(path.removeprefix(f"{self._below}/" if self._below else "")).parts
-        owners = self.find_owners(path)
+        directory = path.rpartition("/")[0]
+        while directory and directory not in self._directories:
+            directory = directory.rpartition("/")[0]
+        inside = path.removeprefix(f"{directory}/")
+        parts = PurePosixPath(path.removeprefix(f"{self._below}/")).parts
+        owners = self._directories.get(directory, set())
         said = [glob.negated for glob in self._ignored if glob.matches(parts)]
         if said:  # the last one counts
             owners = owners if said[-1] else set()

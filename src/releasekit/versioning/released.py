@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
     from releasekit.versioning.history import Line
     from releasekit.versioning.order import VersionKey
-    from releasekit.versioning.owners import Owners
 
     # Whether a registry has the version of each package; None where it does not say.
     FindPublished = Callable[[Sequence[Package]], Awaitable[Mapping[PackageId, bool | None]]]
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 # So many tags that do not name one package alone are compared with the manifests of their commits.
 _MOST_COMPARED: Final = 32
 _COMPLETED: Final = frozenset({"go.mod", "go.sum"})
-_TRAILER: Final = "^ReleaseKit-Base: [0-9a-f]{40}"
 # In place of a version: the manifest is there and says none, as where the version is the tag's.
 _UNSAID: Final = "unsaid"
 
@@ -107,7 +105,6 @@ async def find_releases(
     commits: Commits,
     root: Path,
     line: Line,
-    owners: Owners,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
 ) -> dict[PackageId, Release]:
@@ -123,7 +120,7 @@ async def find_releases(
     untagged = [package for package in versions if package.id not in last]
     if untagged and line.is_shallow:
         raise make_shallow_error()
-    bases = await _find_bases(last, tags, places, commits, line, owners)
+    bases = await _find_bases(last, tags, places, commits, line)
     releases = {}
     for package, tag in last.items():
         place = places[tag.commit]
@@ -317,49 +314,34 @@ async def _find_bases(
     places: Mapping[str, _Place],
     commits: Commits,
     line: Line,
-    owners: Owners,
 ) -> dict[PackageId, int]:
     """Where the decision on a released version was made on an earlier commit than the one that is
-    tagged, by the trailer of the commit that wrote it.
+    tagged, by the trailer of that one, or of what it merges.
     """
-    told = await commits.run_git(
-        *("log", "-z", "-E", f"--grep={_TRAILER}", "--format=%H%x00%B", "HEAD", "--")
-    )
-    fields = told.split("\0")
-    bases = {
-        commit.strip("\n"): find_base(message)
-        for commit, message in zip(fields[::2], fields[1::2], strict=False)
+    tagged = {package: places[tag.commit].younger for package, tag in last.items()}
+    writing = {
+        index: [commit, *line.parents[commit][1:2]]
+        for index in {*tagged.values()}
+        for commit in line.commits[index : index + 1]
     }
-    # Each commit of the line that has one, or merges one. What a shallow clone lacks may be a base.
+    wrote = await read_changes(commits, [each for listed in writing.values() for each in listed])
+    bases = {change.commit: find_base(change.message) for change in wrote}
+    # What a shallow clone lacks may be a base.
     lacking = len(line.commits) if line.is_shallow else 0
-    writing: dict[int, int] = {}
-    for index, commit in enumerate(line.commits):
-        for each in (commit, *line.parents[commit][1:2]):
-            base = line.indexes.get(bases[each], lacking) if bases.get(each) else 0
-            if base > index:
-                writing.setdefault(index, base)
-    wrote: dict[PackageId, int] = {}
-    for change in await read_changes(commits, [line.commits[index] for index in sorted(writing)]):
-        index = line.indexes[change.commit]
-        owning = {owner for path in change.files for owner in owners.find_owners(path)}
-        for package in owning & last.keys():
-            if places[last[package].commit].younger <= index:
-                wrote.setdefault(package, index)
     found = {}
-    for package, index in wrote.items():
-        tag = last[package]
+    for package, index in tagged.items():
+        stated = next(filter(None, map(bases.get, writing.get(index, ()))), "")
+        base = line.indexes.get(stated, lacking) if stated else 0
+        if base <= index:
+            continue
         # What the release before it had is no change of this one, whatever a message says.
-        earlier = min(
-            (
-                places[each.commit].younger
-                for each in (*tags.named[package], *tags.bare[package.ecosystem])
-                if each.is_stable and each.order < tag.order and each.commit in places
-                if places[each.commit].younger > places[tag.commit].younger
-            ),
-            default=len(line.commits),
+        earlier = (
+            places[each.commit].younger
+            for each in (*tags.named[package], *tags.bare[package.ecosystem])
+            if each.is_stable and each.order < last[package].order and each.commit in places
         )
-        if index < earlier:
-            found[package] = min(writing[index], earlier)
-            if found[package] == len(line.commits):
-                raise make_shallow_error()
+        limit = min((each for each in earlier if each > index), default=len(line.commits))
+        found[package] = min(base, limit)
+        if found[package] == len(line.commits):
+            raise make_shallow_error()
     return found
