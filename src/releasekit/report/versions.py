@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.decided import Level
 from releasekit.model import DependencyKind
 from releasekit.report.remarks import warning_table
-from releasekit.report.summary.markdown import (
-    LIMIT_BYTES,
-    first_fitting,
-    table,
-    warning_section,
-)
+from releasekit.report.summary.markdown import LIMIT_BYTES, first_fitting, table, warning_section
 from releasekit.report.text import columns, few, packages
 from releasekit.text.escape import clip, code, log_line, markdown, visible
 

@@ -11,15 +11,11 @@ from releasekit.decided import Intent, Level, Reason, Source, Standing
 from releasekit.errors import PlanError, describe_os_error, join_errors
 from releasekit.host import durable
 from releasekit.problems import Problem
-from releasekit.versioning.change_files import (
-    MAX_CHARS,
-    is_change_file,
-    read_change_file,
-    resolve,
-)
+from releasekit.versioning.change_files import MAX_CHARS, is_change_file, read_change_file, resolve
 from releasekit.versioning.history import Unit, read_line, read_units
 from releasekit.versioning.messages import (
     Reverted,
+    describe_unread,
     find_base,
     find_pull_request,
     find_reverted,
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
     from releasekit.versioning.change_files import ChangeFile
     from releasekit.versioning.history import Line
-    from releasekit.versioning.messages import Message
     from releasekit.versioning.owners import Packs
     from releasekit.versioning.released import FindPublished, Release
 
@@ -279,44 +274,38 @@ def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[
     change = unit.change
     is_merge = len(change.parents) > 1
     message = read_message(change.message) or (read_merged(change.message) if is_merge else None)
-    listed: list[Message | None] = [message] if message else [*read_squashed(change.message)]
-    said = [(change, listed or [None])]
+    said = [(change, [message] if message else read_squashed(change.message))]
     # What these merge is among them.
     single = [each for each in unit.merged if len(each.parents) < 2]
     if message is None and single:
-        said = [
-            (each, [read_message(each.message)]) for each in single if not find_base(each.message)
-        ]
+        own = {each: read_message(each.message) for each in single if not find_base(each.message)}
+        said = [(each, [found] if found else []) for each, found in own.items()]
     pull_request = find_pull_request(change.message)
     for each, messages in said:
         packages = frozenset(name for path in each.files for name in owners.find_touched(path))
         reverts = find_reverted(each.message)
-        title = each.message.lstrip().partition("\n")[0].rstrip()
-        for found in messages if packages else ():
+        unread = describe_unread(each.message, "revert" if reverts else "")
+        for found in messages or [unread] if packages else ():
+            quiet = Level.NONE if found.type in _QUIET else None
+            level = options.types.get(found.type, quiet)
+            level = options.types.get(f"{found.type}({found.scope})", level)
             source = Source(
-                title=found.title if found else title,
-                text=found.text if found else title,
-                type=found.type if found else "revert" if reverts else "",
-                breaking=found.breaking if found else False,
+                title=found.title,
+                text=found.text,
+                type=found.type,
+                breaking=found.breaking,
                 commit=each.commit,
-                pull_request=found.pull_request if found else find_pull_request(title),
+                pull_request=found.pull_request,
                 time_s=each.time_s,
             )
             yield _Statement(
                 unit=unit,
                 pull_request=pull_request,
-                level=_find_level(source, found.scope if found else "", options.types),
+                level=Level.MAJOR if found.breaking else level,
                 source=source,
                 packages=packages,
                 reverts=reverts,
             )
-
-
-def _find_level(source: Source, scope: str, types: Mapping[str, Level]) -> Level | None:
-    if source.breaking:
-        return Level.MAJOR
-    quiet = Level.NONE if source.type in _QUIET else None
-    return types.get(f"{source.type}({scope})", types.get(source.type, quiet))
 
 
 def _cancel_reverts(

@@ -31,8 +31,9 @@ _BASE: Final = re.compile(r"^ReleaseKit-Base: ([0-9a-f]{40})[ \t\r]*$", re.MULTI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A conventional one. `type` is in lower case, `scope` as it was written; `title` is the whole
-    subject, `text` what stands behind its colon, without the pull request at its end.
+    """`type` is in lower case, and empty for one that is not conventional; `scope` is as it was
+    written. `title` is the whole subject, `text` what stands behind its colon, without the pull
+    request at its end.
     """
 
     type: str
@@ -69,6 +70,12 @@ def read_message(message: str) -> Message | None:
         pull_request=int(pull_request[1]) if pull_request else 0,
         title=subject,
     )
+
+
+def describe_unread(message: str, kind: str) -> Message:
+    """Its subject, whatever that says."""
+    subject, _ = _split(message)
+    return Message(type=kind, text=subject, pull_request=find_pull_request(message), title=subject)
 
 
 def read_merged(message: str) -> Message | None:

@@ -15,23 +15,10 @@ from releasekit.git.versions import find_first_commits, find_versions_at
 from releasekit.versioning.history import make_shallow_error, read_changes
 from releasekit.versioning.messages import find_base
 from releasekit.versioning.numbering import numbering_of
-from releasekit.versioning.tag_forms import (
-    OWN_TAGS,
-    SHARED_TAGS,
-    is_version_of_another,
-    list_names,
-)
+from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another, list_names
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Awaitable,
-        Callable,
-        Collection,
-        Iterable,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.git.commits import Commits
@@ -85,7 +72,7 @@ class _Tags:
     named: defaultdict[PackageId, list[_Tag]]
     bare: defaultdict[str, list[_Tag]]
 
-    def list_above(self, package: PackageId, own: _Tag | None) -> Iterator[_Tag]:
+    def list_above(self, package: PackageId, own: _Tag | None) -> Iterable[_Tag]:
         """Those that may be of the package, the highest first, as far as its `own`."""
         found = merge(self.named[package], self.bare[package.ecosystem], reverse=True)
         return takewhile(lambda tag: own is None or tag > own, found)
