@@ -141,7 +141,7 @@ class Problem(StrEnum):
     NO_NEXT_VERSION = "RK-332", "The next version cannot be decided"
     CHANGE_FILE = "RK-333", "A change file cannot be used"
     SHALLOW_HISTORY = "RK-334", "The history does not reach back"
-    EDITED_MANIFEST = "RK-335", "A file to write a version into has changes of its own"
+    EDITED_MANIFEST = "RK-335", "A file to write a version into has uncommitted changes"
     CANNOT_WRITE = "RK-338", "A version cannot be written where it stands"
 
     LOCKED = "RK-401", "Another run is active"

@@ -7,7 +7,7 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
-from harness.act import PROJECT, Repository, copy_action
+from harness.act import OWN_NAME, PROJECT, Repository, copy_action, git
 from integration.servers import pypiserver
 
 if TYPE_CHECKING:
@@ -182,3 +182,39 @@ jobs:
     run = bare.run("push")
     assert run.job("plan") == "success", run.log("plan")
     assert run.outputs("plan", "plan")["has-work"] == "true"
+
+
+def test_versions_are_written_into_the_checkout(repository: Repository) -> None:
+    repository.workflow(
+        f"""
+on: push
+jobs:
+  version:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v7
+        with:
+          fetch-depth: 0
+      - id: version
+        uses: {OWN_NAME}
+        with:
+          mode: version
+          registry: dir:{repository.beside}/registry
+      - run: git status --porcelain | grep -v '^??'
+"""
+    )
+    git(repository.root, "add", "--all")
+    git(repository.root, "commit", "--quiet", "--message", "chore: start")
+    git(repository.root, "tag", "acme-text-v0.4.1")
+    (repository.root / "python/acme-text/acme_text/more.py").write_text("more = 1\n")
+    git(repository.root, "add", "--all")
+    git(repository.root, "commit", "--quiet", "--message", "feat: more texts")
+    run = repository.run("push", commit=False)
+    assert run.job("version") == "success", run.log("version")
+    outputs = run.outputs("version", "version")
+    assert outputs["bumped"] == "true"
+    rows = {row["package"]: row["to"] for row in json.loads(outputs["versions"])}
+    assert rows["acme-text"] == "0.4.2"
+    changed = json.loads(outputs["changed-files"])
+    assert {"python/acme-text/CHANGELOG.md", "python/acme-text/pyproject.toml"} <= {*changed}
+    assert " M python/acme-text/pyproject.toml" in run.log("version")

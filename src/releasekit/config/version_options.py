@@ -91,7 +91,7 @@ def _read_file(place: object, example: str) -> FurtherFile:
     try:
         pattern = re.compile(tables.string("match", match), re.MULTILINE)
     except re.error as error:
-        raise ValueError(f"match = {match!r} is no regular expression: {error}.") from error
+        raise ValueError(f"match = {match!r} is not a regular expression: {error}.") from error
     if pattern.groups != 1:
         raise ValueError(f"match = {match!r} needs one group, around the version: {example}.")
     return FurtherFile(path, pattern)

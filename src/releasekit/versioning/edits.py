@@ -25,7 +25,7 @@ class Edits:
         self._after: dict[Path, bytes | None] = {}
 
     def read(self, path: Path) -> str | None:
-        """None where there is no such file."""
+        """None where the file does not exist."""
         data = self._after[self._load(path)]
         return None if data is None else data.decode("utf-8", "surrogateescape")
 

@@ -125,7 +125,7 @@ async def find_releases(
             beside=place.beside,
             taken=taken,
         )
-    # Of others, what is published was not tagged: a run died, or nobody makes tags any more.
+    # Of others, what is published was not tagged: a run died, or tags are not made any more.
     pending = [each for each in versions if each.id in last and _is_pending(each, last[each.id])]
     if not untagged and not pending:
         return releases

@@ -81,7 +81,7 @@ class VersionEdits:
             if name in wanted or not explain_private(project):
                 new = wanted.get(name, project.version)
                 self._want(project, name, self._trace_version(project), new)
-        followed = frozenset(self._wanted)  # by all that names them, whatever it is for
+        followed = frozenset(self._wanted)  # by all that names them
         by_name = {each.name: each for each in by_path.values()} | named
         became = {name: self._tell(self._trace_version(each)) for name, each in by_name.items()}
         for project in by_path.values():
