@@ -110,6 +110,20 @@ def test_a_file_of_several_packages() -> None:
     assert find_section(below, "1.2.3", ["@acme/core", "core"]) == "- ours"
 
 
+def test_the_case_of_a_name_does_not_count() -> None:
+    text = "## Mypy 1.2.3\n\n### Python 3.8\n\n- new\n\n## Mypy 1.2.2\n\n- old\n"
+    assert find_section(text, "1.2.3", ["mypy"]) == "### Python 3.8\n\n- new"
+    assert find_section(text, "1.2.2", ["mypy"]) == "- old"
+
+
+@pytest.mark.parametrize(
+    "next_", ["Unreleased", "[Unreleased]", "Unreleased changes", "Next release"]
+)
+def test_what_is_unreleased_belongs_to_no_version(next_: str) -> None:
+    text = f"# 2.0.0\n\n- major\n\n### {next_}\n\n- later\n\n### 1.2.3\n\n- patch\n"
+    assert find_section(text, "2.0.0") == "- major"
+
+
 def test_patches_with_deeper_headings_than_majors() -> None:
     text = (
         "# [2.0.0](u) (2020-02-02)\n### Features\n* big\n"
@@ -128,6 +142,11 @@ def test_restructured_text_becomes_markdown() -> None:
         "\n\nAcme 1.2.2 (2019-01-01)\n=======================\n\n- old\n"
     )
     assert find_section(text, "1.2.3") == "### Bugfixes\n\n- `run` runs ([#7](https://e.com/7))"
+
+
+def test_the_target_of_a_link_to_the_next_version_is_no_text() -> None:
+    text = "1.2.3\n=====\n\n* new\n\n.. _rel-1.2.2:\n\n1.2.2\n=====\n\n* old\n"
+    assert find_section(text, "1.2.3") == "* new"
 
 
 def test_a_file_that_is_known_to_be_restructured_text() -> None:
@@ -158,6 +177,14 @@ def test_code_that_is_not_ended_is_ended() -> None:
     assert find_section("## 1.2.3\n````\nx\n```\n", "1.2.3") == "````\nx\n```\n````"
 
 
+@pytest.mark.parametrize("mark", ["-", "*", "1.", "- 12)"])
+def test_code_may_begin_an_item_of_a_list(mark: str) -> None:
+    """The line that ended it began the code of all that follows."""
+    text = f"{mark} ```sh\n  # 1.2.2\n  ```"
+    log = f"## 1.2.3\n\n{text}\n\n## 1.2.2\n\n- old\n"
+    assert (find_section(log, "1.2.3"), find_section(log, "1.2.2")) == (text, "- old")
+
+
 def test_a_section_without_text_is_none() -> None:
     assert not find_section("## 1.2.3\n\n---\n\n## 1.2.2\n\n- old\n", "1.2.3")
     assert not find_section("", "1.2.3")
@@ -173,6 +200,8 @@ def test_a_section_without_text_is_none() -> None:
         ("", "<!---->", "", 100_000),
         ("", "# 1.2.3\n", "", 8_000),
         ("# # ", "[" * 1_000 + "\n# ", "", 400),
+        ("", "- ", "", 200_000),
+        ("", "1. " + " " * 50, "", 8_000),
     ],
 )
 def test_nobody_keeps_it_busy(first: str, hostile: str, last: str, times: int) -> None:

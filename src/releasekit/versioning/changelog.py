@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 _ATX: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _UNDERLINE: Final = re.compile(r"([=\-~^\"'*+#.`:_])\1{2,}[ \t]*")
-_FENCE: Final = re.compile(r"[ \t]*(`{3,}|~{3,})([^`]*)")
+_FENCE: Final = re.compile(r"[ \t]*+(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]++)*+(`{3,}|~{3,})([^`]*)")
 DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:[ \t]*\S.*")
 _TARGET: Final = re.compile(r"\]\([^()\n]*\)|\]\[[^\]\n]*\]|<[^<>\n]*>`?_*|(?<![a-z])[a-z]+://\S+")
-_DATE: Final = re.compile(r"\b[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}\b")
+_UNRELEASED: Final = re.compile(
+    r"\W*(?:unreleased(?: changes)?|(?:next|upcoming) release)\W*", re.IGNORECASE
+)
+DATE: Final = re.compile(r"\b[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}\b")
 _VERSION: Final = re.compile(
     r"(?<![0-9A-Za-z.])[vV]?([0-9]+(?:!|(?=[.0-9-]))[0-9A-Za-z.!+_-]*[0-9A-Za-z]|[0-9])"
 )
@@ -243,19 +246,19 @@ def _read_heading(heading: str, names: Collection[str]) -> HeadingVersion | None
     before, ours = "", False
     for name in sorted(names, key=len, reverse=True):
         found = re.search(
-            rf"(?<![\w@/.-]){re.escape(name)}(?=[-@/_: ]*[vV]?[0-9])", text, re.IGNORECASE
+            rf"(?<![\w@/.-]){re.escape(name)}(?=[-@/_: \[]*[vV]?[0-9])", text, re.IGNORECASE
         )
         if name and found:
-            before, text, ours = text[: found.start()], text[found.end() :].lstrip("-@/_: "), True
+            before, text, ours = text[: found.start()], text[found.end() :].lstrip("-@/_: ["), True
             break
     whole = text
-    dated = _DATE.sub(lambda date: " " * len(date[0]), text)
+    dated = DATE.sub(lambda date: " " * len(date[0]), text)
     match = _VERSION.search(dated)
     if not match:
         text, match = whole, _VERSION.search(whole)
     if not match:
         return None
-    words = _NOISE.sub(" ", before + text[: match.start()]).strip()
+    words = _NOISE.sub(" ", before + dated[: match.start()]).strip()
     return HeadingVersion(match[1], words, dated[match.end() :], ours)
 
 
@@ -270,7 +273,7 @@ def _is_release(heading: Heading, said: HeadingVersion | None) -> bool:
 
 def is_unreleased(heading: Heading) -> bool:
     text = _TARGET.sub("]", heading.text)
-    return bool(re.fullmatch(r"\W*unreleased\W*", text, re.IGNORECASE))
+    return bool(_UNRELEASED.fullmatch(text))
 
 
 def ends_with_version(said: HeadingVersion) -> bool:

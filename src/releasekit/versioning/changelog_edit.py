@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
 from releasekit.versioning.changelog import (
+    DATE,
     DEFINITION,
     TRAILING,
     ends_with_version,
@@ -116,11 +117,12 @@ def add_section(
         above = _find_anchor(shown, releases[0].heading.start)
         place = range(above, above)
     else:
-        place = range(kept.stop, kept.stop)
-    newline = next((each for each in ("\r\n", "\n", "\r") if each in text), "\n")
-    _splice(lines, place, section, newline)
+        rest = any(each.strip() for each in shown[kept.stop :])
+        place = range(kept.stop, kept.stop if rest else len(lines))
+    newline = lines[0].removeprefix(shown[0]) if lines else ""
+    _splice(lines, place, section, newline or "\n")
     if taken and news:
-        _splice(lines, moved, [], newline)
+        _splice(lines, moved, [], newline or "\n")
     written = "".join(lines)
     new = read_changelog(written, names, is_rst=is_rst)
     links = sorted(old.definitions.values())
@@ -129,8 +131,14 @@ def add_section(
         "\n".join([*before, *section, "", *(line for _, line in links)]), names, is_rst=old.is_rst
     )
     others = [each for each in own if each is not taken]
-    if not (new and alone and _is_read_back(old, new, alone, version, others, place.stop)):
-        raise _refuse(path, f"that of {version} would not be read back, or change others")
+    added = {line for part in lacking for line in part.lines}
+    if (
+        new is None
+        or alone is None
+        or not added <= {*alone.lines}  # some are inside a comment
+        or not _is_read_back(old, new, alone, version, others, place.stop)
+    ):
+        raise _refuse(path, f"that of {version} would be read otherwise, or change another one")
     return mark + written
 
 
@@ -256,15 +264,14 @@ def _write_heading(
 
 def _write_title(model: Section | None, version: str, date: str, name: str) -> str:
     """The words of a heading, as `model` has them, else in a form that all tools know."""
-    plain = f"{name} {version} - {date}".lstrip()
-    if model is None:
-        return plain
-    text = _LINK.sub(lambda link: link[1] or link[2] or "", model.heading.text)
-    if model.said is None:
-        return f"[{name} {version}".replace("[ ", "[") + f"] - {date}" if text[:1] == "[" else plain
+    label = f"{name} {version}".lstrip()
+    plain = f"{label} - {date}"
+    text = _LINK.sub(lambda link: link[1] or link[2] or "", model.heading.text) if model else ""
+    if model is None or model.said is None:
+        return f"[{label}] - {date}" if text.startswith("[") else plain
     before, _, after = text.partition(model.said.version)
     bracket = "]" if "[" in before else ""
-    if not _BEFORE.fullmatch(before) or not after.startswith(bracket):
+    if not _BEFORE.fullmatch(before) or DATE.search(before) or not after.startswith(bracket):
         return plain
     after = after.removeprefix(bracket).rstrip()
     dated = _DATED.fullmatch(after)

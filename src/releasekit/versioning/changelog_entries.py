@@ -50,7 +50,7 @@ def write_section_body(
     for intent in late:
         if intent.level or intent.exact:
             part = _choose_part(intent.source, intent.level)
-            mark = f" *(already in {subject(bump.old)})*"
+            mark = f" *({subject(f'already in {bump.old}')})*"
             parts[part].append(_write_entry(intent.source, mark))
     # Two edges may lead to one dependency, and a source may say nothing.
     entries = {part: list(filter(None, dict.fromkeys(parts[part]))) for part in _PARTS}
@@ -95,21 +95,24 @@ def _write_markdown(text: str, end: str) -> str:
     text = "\n".join([*shown, open_fence(shown)]).strip()
     if not text:
         return ""
-    lines, prose = strip_comments([line.rstrip() for line in text.split("\n")])
+    lines = [line.rstrip() for line in text.split("\n")]
+    _, prose = strip_comments(lines)
     # Around a comment may have stood the halves of another one.
     pairs = zip(lines, prose, strict=True)
     lines = [line.replace("<!--", "<\u200b!--") if out else line for line, out in pairs]
     headings = _lower_headings(lines, prose)
     breaks = (at for at in range(1, len(lines)) if at in headings or (prose[at] and not lines[at]))
     end_of_first = 1 if 0 in headings else next(breaks, len(lines))
-    first, rest = lines[:end_of_first], lines[end_of_first:]
+    first, rest = lines[:end_of_first], "\n".join(lines[end_of_first:]).strip("\n")
+    if not first[0].strip("- \t"):
+        # Dashes behind that of the item would make it a line.
+        first[0] = "\\" + first[0].lstrip()
     if prose[end_of_first - 1]:
         first[-1] += end
     elif end:
         first += ["", end.lstrip()]
-    if rest and rest[0]:
-        first.append("")
-    return "- " + "\n".join(f"  {line}" if line else "" for line in [*first, *rest]).lstrip()
+    told = [*first, *(["", *rest.split("\n")] if rest else [])]
+    return "- " + "\n".join(f"  {line}" if line else "" for line in told).lstrip()
 
 
 def _lower_headings(lines: list[str], prose: Sequence[bool]) -> set[int]:
