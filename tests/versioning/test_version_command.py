@@ -509,3 +509,18 @@ def test_a_section_moves_to_the_higher_version_that_a_later_change_asks_for(
         "### Features",
         "### Breaking changes",
     ]
+
+
+def test_a_version_in_another_configuration_file_is_written_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "go.mod": "module example.com/acme\n",
+        "acme.go": "package acme\n",
+        "ci/kit.toml": '[go.versions]\n"example.com/acme" = "v1.8.0" # the next one\n',
+    }
+    root = repository(tmp_path / "w", files, "v1.8.0")
+    commit(root, "feat: more", {"acme.go": "package acme // more\n"})
+    monkeypatch.chdir(root / "ci")
+    assert main(["version", str(root), "--config-file", "kit.toml"]) == 0
+    assert (root / "ci/kit.toml").read_text() == files["ci/kit.toml"].replace("1.8.0", "1.9.0")

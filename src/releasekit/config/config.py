@@ -159,6 +159,7 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
     )
     inputs_of_run = replace(
         joined,
+        config_file=path if joined.config_file else None,
         ecosystem=tuple(dict.fromkeys(joined.ecosystem)),
         dist=locations.dist(file.dist) if joined.mode in {"plan", "publish", "check"} else (),
         files=locations.files(),
