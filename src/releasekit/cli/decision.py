@@ -41,7 +41,7 @@ from releasekit.versioning.intents import collect_intents
 from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.cli.session import Session
@@ -63,7 +63,7 @@ class Workspace:
     """What versions are decided for, as it was found, and what finds it again."""
 
     config: Config
-    discoveries: Mapping[str, Discovery]
+    open_ecosystems: Callable[[Config], Awaitable[Mapping[str, Discovery]]]
     targets: Mapping[str, Target]
     packages: Mapping[PackageId, Package]
     commits: Commits
@@ -102,7 +102,7 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     with_extra(packages, config.extra_edges, targets)  # refuses names that nobody has
     return Workspace(
         config,
-        discoveries,
+        lambda config: open_ecosystems(group, config, session, services),
         targets,
         {each.id: each for each in packages},
         Commits(top, services.processes),

@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.notes import find_package
+from releasekit.config.locations import FILENAME
 from releasekit.errors import PlanError, map_all
 from releasekit.host import durable
-from releasekit.model import PackageId
+from releasekit.host.files import read_parsed
+from releasekit.model import MAX_MANIFEST_BYTES, PackageId
 from releasekit.plan.make import collect_packages, discover
 from releasekit.plan.source import read_checkout
 from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.state.pins import VERSIONS, EphemeralPin
+from releasekit.text.bounds import parse_toml
 from releasekit.text.splice import splice
 from releasekit.versioning.changelog import find_section
 from releasekit.versioning.changelog_edit import add_section
@@ -206,7 +209,8 @@ async def write(decided: Decided, edited: Edited, since: Since, seal: Seal) -> N
         config.state_directory, edited.changes, ecosystem=VERSIONS, root=config.root, seal=seal
     )
     async with pin:
-        targets = await discover(config.root, workspace.discoveries)
+        config = await asyncio.to_thread(_read_again, config, edited.changes)
+        targets = await discover(config.root, await workspace.open_ecosystems(config))
         found = collect_packages(targets, config.root, config.package_filter)
         wanted = {
             bump.package: view.spell(bump.package, bump.new)
@@ -223,6 +227,22 @@ async def write(decided: Decided, edited: Edited, since: Since, seal: Seal) -> N
             place = min(again.changes).relative_to(config.root).as_posix()
             raise _tell_defect(f"{place} would be edited once more")
         pin.keep()
+
+
+def _read_again(config: Config, changes: Changes) -> Config:
+    """With the versions that stand in the configuration itself."""
+    path = config.config_file or config.root / FILENAME
+    if not changes.get(path):
+        return config
+    document = read_parsed(
+        path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_MANIFEST_BYTES
+    )
+    written = {"version", "versions", "properties"}
+    tables = {
+        name: {**table, **{key: document[name][key] for key in written & table.keys()}}
+        for name, table in config.ecosystem_tables.items()
+    }
+    return replace(config, ecosystem_tables=tables)
 
 
 def _refuse_uncommitted(changes: Changes, uncommitted: Iterable[str], root: Path) -> None:
