@@ -159,6 +159,7 @@ OLD = "## 1.2.0 - 2024-02-01\n\n- old\n"
         (f"{INTRO}---\n\n{OLD}", f"{INTRO}---\n\n{SECTION}\n{OLD}"),
         (f"{INTRO}## Plans\n\n- x\n\n{OLD}", f"{INTRO}## Plans\n\n- x\n\n{SECTION}\n{OLD}"),
         (f"```\n{OLD}```\n\n{OLD}", f"```\n{OLD}```\n\n{SECTION}\n{OLD}"),
+        (f"{OLD}\n## Unreleased\n\n- x\n", f"{SECTION}\n{OLD}\n## Unreleased\n\n- x\n"),
         (f"<!--\n{OLD}-->\n\n{OLD}", f"<!--\n{OLD}-->\n\n{SECTION}\n{OLD}"),
     ],
 )
@@ -214,6 +215,13 @@ def test_what_is_unreleased_moves_into_the_section(
     assert add(f"{KEEP}{unreleased}{LINKS}") == f"{KEEP}{left}{NEW}{section}\n{LINKS}"
 
 
+def test_links_of_what_is_unreleased_move_with_it() -> None:
+    moved = "- mine, [a] and [b]\n\n[b]: /b\n\n- more\n"
+    written = add(f"# Log\n\n[a]: /a\n\n## Unreleased\n\n{moved}\n{OLD}")
+    assert f"## Unreleased\n\n## 1.3.0 - 2026-11-21\n\n{moved}\n{BODY}\n\n{OLD}" in written
+    assert find_section(written, "1.3.0").endswith(f"{BODY}\n\n[a]: /a\n[b]: /b")
+
+
 def test_a_version_that_is_said_to_be_unreleased_is_the_next_one() -> None:
     heading = "1.4 (unreleased)\n----------------\n\n- mine\n"
     dated = "1.2.0 (2024-02-01)\n------------------\n\n- old\n"
@@ -240,6 +248,12 @@ def test_a_section_that_is_there_gets_what_it_lacks(there: str, section: str) ->
     # Also what has become unreleased since.
     later = before.replace(heading, f"## Unreleased\n\n- later\n\n{heading}")
     assert "- later" in find_section(add(later), "1.3.0")
+
+
+@pytest.mark.parametrize("above", ["", "\n", "<!-- Thanks to all. -->\n", "\n<!--\nx\n-->\n\n"])
+def test_what_stands_above_the_text_of_a_section_stays(above: str) -> None:
+    before = f"## 1.3.0\n{above}- mine\n\n{OLD}"
+    assert add(before) == f"## 1.3.0\n{above}- mine\n\n{BODY}\n\n{OLD}"
 
 
 def test_a_version_that_was_not_published_is_taken_over() -> None:
@@ -326,6 +340,26 @@ def test_what_would_not_be_read_back_is_refused(text: str, body: str, why: str) 
     assert str(refused.value).startswith("core/CHANGELOG.md: ")
     assert refused.value.problem is Problem.CANNOT_WRITE
     assert "by hand" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        # The section would reach over that of another package.
+        ("## ui 1.2.0\n\n- other\n\n### core 1.1.0\n\n- old\n", BODY),
+        ("## ui 1.2.0\n\n- other\n", "### Fixes\n\n- it\n  ```"),
+    ],
+)
+def test_other_packages_of_the_file_are_read_back_too(text: str, body: str) -> None:
+    with pytest.raises(PlanError, match="read otherwise"):
+        add(text, body, name="core")
+
+
+@pytest.mark.parametrize("text", [None, OLD, "1.0\n---\n\n- old\n"])
+def test_a_version_of_one_number_is_refused(text: str | None) -> None:
+    """Headings such as "Python 2" are about no release, and it would be added twice."""
+    with pytest.raises(PlanError, match="read otherwise"):
+        add(text, version="2")
 
 
 def test_a_file_beyond_the_limits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

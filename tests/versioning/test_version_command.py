@@ -524,3 +524,14 @@ def test_a_version_in_another_configuration_file_is_written_there(
     monkeypatch.chdir(root / "ci")
     assert main(["version", str(root), "--config-file", "kit.toml"]) == 0
     assert (root / "ci/kit.toml").read_text() == files["ci/kit.toml"].replace("1.8.0", "1.9.0")
+
+
+def test_one_changelog_for_all_has_them_in_their_order_once(uv_workspace: Path) -> None:
+    commit(uv_workspace, "chore: x", {"releasekit.toml": '[version]\nchangelog = "root"\n'})
+    log = uv_workspace / "CHANGELOG.md"
+    assert main(["version", str(uv_workspace)]) == 0
+    first = log.read_text()
+    headings = [line.partition(" - ")[0] for line in first.splitlines() if line.startswith("## ")]
+    assert headings == ["## acme-core 1.3.0", "## acme-cli 0.4.2", "## acme-web 0.3.1"]
+    assert main(["version", str(uv_workspace)]) == 0
+    assert log.read_text() == first

@@ -163,7 +163,7 @@ def _edit_changelogs(decided: Decided, edits: Edits, since: Since) -> None:
             ),
         )
 
-    map_all(edit_changelog, bumps)
+    map_all(edit_changelog, bumps[::-1])  # each goes on top of the file
 
 
 def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: Edits) -> None:

@@ -136,7 +136,8 @@ def add_section(
         new is None
         or alone is None
         or not added <= {*alone.lines}  # some are inside a comment
-        or not _is_read_back(old, new, alone, version, others, place.stop)
+        or not any(new.find(version) is each for each in _list_releases(new, shared=bool(name)))
+        or not _is_read_back(old, new, alone, version, others)
     ):
         raise _refuse(path, f"that of {version} would be read otherwise, or change another one")
     return mark + written
@@ -258,7 +259,7 @@ def _write_heading(
         return [f"{'#' * min(6, max(level, 3 * below))} {title}"]
     styles = [*log.styles, *(each for each in "=-\"'^" if each not in log.styles)]
     style = styles[level - 1]
-    line = style[0] * max(3, len(title))
+    line = style[0] * len(title)
     return [*[line] * (len(style) - 1), title, line]
 
 
@@ -298,29 +299,18 @@ def _splice(lines: list[str], place: range, new: Sequence[str], newline: str) ->
 
 
 def _is_read_back(
-    old: Changelog,
-    new: Changelog,
-    alone: Changelog,
-    version: str,
-    others: Iterable[Section],
-    stop: int,
+    old: Changelog, new: Changelog, alone: Changelog, version: str, others: Iterable[Section]
 ) -> bool:
-    """Whether the section says in the new file what it says alone, each of the others what it said
-    before, and nothing of it reaches over the lines below, from `stop` in the old file.
+    """Whether the section says in the new file what it says alone, and each of the others what it
+    said before.
     """
     put, found = alone.find(version), new.find(version)
     if put is None or found is None or put.end < len(alone.lines):
         return False
-    start = len(new.lines) - len(old.lines) + stop
-    below = (new.lines[start:], new.prose[start:]) == (old.lines[stop:], old.prose[stop:])
-    return (
-        below
-        and new.read(found) == alone.read(put)
-        and all(
-            (now := new.find(each.said.version)) and new.read(now) == old.read(each)
-            for each in others
-            if each.said and old.find(each.said.version) is each
-        )
+    return new.read(found) == alone.read(put) and all(
+        (now := new.find(each.said.version)) and new.read(now) == old.read(each)
+        for each in others
+        if each.said and old.find(each.said.version) is each
     )
 
 
