@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     # What files are going to hold; None for one that goes.
     Changes = Mapping[Path, bytes | None]
-    Since = Mapping[PackageId, frozenset[str]]
 
 
 _CHANGELOGS: Final = tuple(
@@ -66,10 +65,8 @@ class Edited:
         }
 
 
-def edit(decided: Decided, targets: Mapping[str, Target], since: Since) -> Edited:
-    """Nothing is written yet; `since` is from `find_since`. Raises PlanError with all that cannot
-    be written.
-    """
+def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
+    """Nothing is written yet. Raises PlanError with all that cannot be written."""
     config, bumps = decided.workspace.config, decided.view.decision.bumps
     edits = Edits(config.root)
 
@@ -82,30 +79,12 @@ def edit(decided: Decided, targets: Mapping[str, Target], since: Since) -> Edite
     by_tag = frozenset().union(*map_all(edit_target, targets))
     _edit_further_files(decided, targets, edits)
     if config.versioning.changelog != "none":
-        _edit_changelogs(decided, edits, since)
+        _edit_changelogs(decided, edits)
     waiting = {each.id for each in decided.workspace.public} - {bump.package for bump in bumps}
     for path, packages in decided.collected.files.items() if bumps else ():
         if waiting.isdisjoint(packages):
             edits.remove(config.root / path)
     return Edited(edits.list_changes(), by_tag)
-
-
-async def find_since(decided: Decided) -> Since:
-    """Of packages whose version is written already, the commits since their changelog changed: what
-    was stated before is in it, or was taken out by somebody.
-    """
-    workspace = decided.workspace
-    writing = {bump.package for bump in decided.view.to_write}
-    found: dict[PackageId, frozenset[str]] = {}
-    for bump in decided.view.decision.bumps:
-        if bump.package not in writing:
-            path = _find_changelog(workspace.packages[bump.package], workspace.config)
-            log = ("log", "--first-parent", "--format=%H", "HEAD")
-            last = await workspace.commits.run_git(*log, "-1", "--", str(path))
-            since = [f"^{last.strip()}"] if last else []
-            told = await workspace.commits.run_git("rev-list", "HEAD", *since, "--")
-            found[bump.package] = frozenset(told.split())
-    return found
 
 
 def _find_changelog(package: Package, config: Config) -> Path:
@@ -114,7 +93,7 @@ def _find_changelog(package: Package, config: Config) -> Path:
     return directory / next(filter(there.__contains__, _CHANGELOGS), _CHANGELOGS[0])
 
 
-def _edit_changelogs(decided: Decided, edits: Edits, since: Since) -> None:
+def _edit_changelogs(decided: Decided, edits: Edits) -> None:
     view, workspace = decided.view, decided.workspace
     bumps = view.decision.bumps
     versions = {bump.package: view.spell(bump.package, bump.new) for bump in bumps}
@@ -124,6 +103,12 @@ def _edit_changelogs(decided: Decided, edits: Edits, since: Since) -> None:
     paths = {it: _find_changelog(workspace.packages[it], workspace.config) for it in versions}
     # Headings of a file with several versions name their packages.
     told = Counter(path for path, _ in {(paths[it], versions[it]) for it in versions})
+    units = decided.collected.units
+    ages = {it.commit: unit.index for unit in units for it in (unit.change, *unit.merged)}
+    changed: dict[str, int] = {}
+    for unit in units[::-1]:
+        changed.update(dict.fromkeys(unit.change.files, unit.index))
+    writing = {bump.package for bump in view.to_write}
     late = defaultdict(list)
     for intent in decided.collected.intents:
         if intent.late:
@@ -135,12 +120,10 @@ def _edit_changelogs(decided: Decided, edits: Edits, since: Since) -> None:
         name = package.id.name
         names = {name, re.split(r"[/:]", name)[-1]}
         is_rst = path.name.endswith(".rst")
-        if bump.package in since and find_section(text or "", version, names, is_rst=is_rst):
-            new = [
-                each
-                for each in bump.reasons
-                if each.source and each.source.commit in {"", *since[bump.package]}
-            ]
+        if bump.package not in writing and find_section(text or "", version, names, is_rst=is_rst):
+            # What was stated before it changed is in it, or was taken out by somebody.
+            last = changed.get(path.relative_to(workspace.commits.top).as_posix(), len(units))
+            new = [it for it in bump.reasons if it.source and ages.get(it.source.commit, -1) < last]
             if not new:
                 return
             bump = replace(bump, reasons=tuple(new))
@@ -195,7 +178,7 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
     )
 
 
-async def write(decided: Decided, edited: Edited, since: Since, seal: Seal) -> None:
+async def write(decided: Decided, edited: Edited, seal: Seal) -> None:
     """All of it or nothing: what is killed half way is given back by the next run.
 
     Raises PlanError, with everything as it was, where a file has changes that no commit has, and
@@ -222,7 +205,7 @@ async def write(decided: Decided, edited: Edited, since: Since, seal: Seal) -> N
             package.id: wanted.get(package.id, package.version) for package in workspace.public
         }
         _refuse_others(expected, {package.id: package.version for package in found})
-        again = await asyncio.to_thread(edit, decided, targets, since)
+        again = await asyncio.to_thread(edit, decided, targets)
         if again.changes:
             place = min(again.changes).relative_to(config.root).as_posix()
             raise _tell_defect(f"{place} would be edited once more")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Group
 from releasekit.cli.decision import decide_versions, open_versions
-from releasekit.cli.edit_versions import edit, find_since, write
+from releasekit.cli.edit_versions import edit, write
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import find_seal, refuse_elsewhere, restore_manifests
 from releasekit.plan.warnings import refuse_warned
@@ -32,10 +32,9 @@ async def run(config: Config, session: Session) -> int:
             seal = await _take_turn(group, config, session) if writes else None
             decided = await decide_versions(await open_versions(group, config, session))
             view = decided.view
-            since = await find_since(decided)
-            edited = await asyncio.to_thread(edit, decided, decided.workspace.targets, since)
+            edited = await asyncio.to_thread(edit, decided, decided.workspace.targets)
             if seal and edited.changes and not view.is_refused:
-                await write(decided, edited, since, seal)
+                await write(decided, edited, seal)
     session.actions.restore_files(for_good=True)
     changes = edited.names(config.root)
     for name, value in versions_outputs(view, changes, config.root).items():

@@ -53,7 +53,8 @@ _FEW_DIGITS: Final = 7
 class Collected:
     """`unread` are the commits that change a package and do not say what they ask for, the newest
     first. `files` are the change files, by their paths from the root, each with the packages that
-    have not been released with it.
+    have not been released with it. `units` are the commits since the oldest of the last releases,
+    the newest first.
     """
 
     standings: tuple[Standing, ...]
@@ -61,6 +62,7 @@ class Collected:
     left_alone: tuple[Reason, ...]
     unread: Mapping[PackageId, Sequence[Source]]
     files: Mapping[str, frozenset[PackageId]]
+    units: Sequence[Unit]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +229,7 @@ async def collect_intents(
         tuple(guessed),
         unread,
         files={path: frozenset(packages) for path, packages in waiting.items()},
+        units=units,
     )
 
 
