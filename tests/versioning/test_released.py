@@ -26,6 +26,18 @@ def test_the_higher_of_a_tag_of_its_own_and_a_shared_one_was_released(two: Repos
     assert standing(collected, "acme-cli").released == "0.4.1"
 
 
+def test_a_shared_tag_of_before_a_package_began_again_lower_was_not_its_last(
+    two: Repository,
+) -> None:
+    """As where one version for all gives way to one of each, and one begins again at 0.1.0."""
+    two.commit("Bump", two.write("packages/core", "acme-core", "2.0.0"))
+    two.git("tag", "v2.0.0")
+    two.commit("Begin again", two.write("packages/core", "acme-core", "0.1.0"))
+    two.git("tag", "acme-core-v0.1.0")
+    two.git("tag", "--delete", "acme-core-v1.2.0")
+    assert standing(two.collect(), "acme-core").released == "0.1.0"
+
+
 def test_a_tag_that_two_packages_of_one_directory_may_mean_is_compared_with_them(
     repository: Repository,
 ) -> None:

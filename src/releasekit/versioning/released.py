@@ -263,7 +263,13 @@ async def _find_last(
                 own[package.id] = tag
                 break
         higher = tags.list_above(package.id, own.get(package.id))
-        reached = (tag for tag in higher if tag.is_stable and tag.commit in places)
+        reached = (
+            tag
+            for tag in higher
+            if tag.is_stable
+            and tag.commit in places
+            and not _began_again(package, own.get(package.id), tag, places)
+        )
         unsure[package] = list(islice(reached, _MOST_COMPARED))
     found: dict[PackageId, _Tag] = {}
     # Nearly always it is the first one.
@@ -285,6 +291,19 @@ async def _find_last(
             if is_same or (said == _UNSAID and package.id not in own):
                 found.setdefault(package.id, tag)
     return own | found
+
+
+def _began_again(
+    package: Package, own: _Tag | None, higher: _Tag, places: Mapping[str, _Place]
+) -> bool:
+    """Whether the package went on below a version that it shared with others."""
+    written = canonical(package.id.ecosystem, package.version)
+    return (
+        own is not None
+        and bool(written)
+        and numbering_of(package.id.ecosystem).order(written) < higher.order
+        and places[own.commit].younger < places[higher.commit].younger
+    )
 
 
 def _name_unsaid(version_at: VersionAt) -> VersionAt:
