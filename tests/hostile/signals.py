@@ -26,7 +26,7 @@ _PLANNING: Final = {
 }
 _RELEASING: Final = {
     "as the lock is taken": "releasekit.cli.publish:locks.acquire",
-    "as pins are restored": "releasekit.cli.publish:pins.recover",
+    "as pins are restored": "releasekit.cli.publish:restore_manifests",
     "as the journal opens": "releasekit.cli.publish:Journal.open",
     "as the run is put on record": "releasekit.state.journal:Journal.run_started",
     "at the build": "releasekit.release.phases:Phases.build",
