@@ -535,3 +535,29 @@ def test_one_changelog_for_all_has_them_in_their_order_once(uv_workspace: Path) 
     assert headings == ["## acme-core 1.3.0", "## acme-cli 0.4.2", "## acme-web 0.3.1"]
     assert main(["version", str(uv_workspace)]) == 0
     assert log.read_text() == first
+
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>com.acme</groupId>
+  <artifactId>a</artifactId>
+  <version>${revision}</version>
+  <properties><revision>0-SNAPSHOT</revision></properties>
+</project>
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("releasekit.toml", '[maven]\nproperties = { revision = "%s" }\n'),
+        (".mvn/maven.config", "-Drevision=%s\n"),
+    ],
+)
+def test_a_tag_counts_where_an_override_beats_the_pom(tmp_path: Path, name: str, text: str) -> None:
+    """The POM of the tagged commit says a version that nobody has released."""
+    root = repository(tmp_path / "w", {"pom.xml": POM, name: text % "1.2.0"}, "v1.2.0")
+    commit(root, "feat: read parquet files", {"src/main/java/A.java": "class A {}\n"})
+    assert main(["version", str(root)]) == 0
+    assert (root / name).read_text() == text % "1.3.0"
+    assert main(["version", str(root), "--check"]) == 0

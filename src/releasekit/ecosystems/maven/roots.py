@@ -100,7 +100,11 @@ def _make_project(pom: Pom, today: PomProject, read: Read, depth: int = 0) -> Po
             # A registry has any other version.
             project.parent = above if above.version == above.resolve(wanted.version) else None
     inherited = project.parent.properties if project.parent else {}
-    project.properties = {**inherited, **pom.properties}
+    project.properties = {
+        name: text
+        for name, text in {**inherited, **pom.properties}.items()
+        if name not in today.overrides
+    }
     return project
 
 
