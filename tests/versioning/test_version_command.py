@@ -561,3 +561,26 @@ def test_a_tag_counts_where_an_override_beats_the_pom(tmp_path: Path, name: str,
     assert main(["version", str(root)]) == 0
     assert (root / name).read_text() == text % "1.3.0"
     assert main(["version", str(root), "--check"]) == 0
+
+
+def test_packages_share_the_changelog_that_their_links_lead_to(uv_workspace: Path) -> None:
+    """Its headings name them, as those of any file with several versions."""
+    for name in ("core", "cli"):
+        (uv_workspace / f"packages/{name}/CHANGELOG.md").symlink_to("../../CHANGELOG.md")
+    commit(uv_workspace, "chore: link", {"CHANGELOG.md": "# Changelog\n"})
+    assert main(["version", str(uv_workspace)]) == 0
+    log = (uv_workspace / "CHANGELOG.md").read_text()
+    assert re.findall(r"^## (\S+ \S+)", log, re.MULTILINE) == ["acme-core 1.3.0", "acme-cli 0.4.2"]
+    assert main(["version", str(uv_workspace), "--check"]) == 0
+
+
+def test_nothing_is_written_into_the_directory_of_git(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A changelog has what commits say, which would become settings of git."""
+    settings = (uv_workspace / ".git/config").read_bytes()
+    (uv_workspace / "packages/core/CHANGELOG.md").symlink_to("../../.git/config")
+    commit(uv_workspace, "chore: link", {})
+    assert main(["version", str(uv_workspace)]) == 2
+    assert "w/.git/config: no version is written into" in capsys.readouterr().err
+    assert (uv_workspace / ".git/config").read_bytes() == settings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from releasekit.errors import PathError
 from releasekit.host.files import exists, inside, read_file
 from releasekit.model import MAX_MANIFEST_BYTES
 
@@ -16,7 +17,8 @@ class Edits:
     """Reads what was edited before, and writes nothing to the disk.
 
     Text is UTF-8; other bytes, a byte order mark and line ends pass through unchanged. A link is
-    followed and stays one. Raises ConfigError for a path that leads out of `root`.
+    followed and stays one. Raises ConfigError for a path that leads out of `root`, or into
+    `.git`: what a commit says would become settings of git.
     """
 
     def __init__(self, root: Path) -> None:
@@ -44,6 +46,8 @@ class Edits:
 
     def _load(self, path: Path) -> Path:
         place = inside(self.root, path, where=str(path))
+        if ".git" in place.relative_to(self.root).parts:
+            raise PathError(f"{place}: no version is written into the directory of git")
         if place not in self._after:
             data = read_file(place, max_bytes=MAX_MANIFEST_BYTES) if exists(place) else None
             self._before[place] = self._after[place] = data
