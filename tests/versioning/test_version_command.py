@@ -584,3 +584,20 @@ def test_nothing_is_written_into_the_directory_of_git(
     assert main(["version", str(uv_workspace)]) == 2
     assert "w/.git/config: no version is written into" in capsys.readouterr().err
     assert (uv_workspace / ".git/config").read_bytes() == settings
+
+
+def test_the_tags_of_go_modules_begin_with_their_place_in_the_repository(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a directory that is named after the major version."""
+    files = {"w/releasekit.toml": '[go]\nversion-file = "VERSION"\n'}
+    for place, version in (("core", "1.2.0"), ("lib/v2", "2.0.0")):
+        files[f"w/{place}/go.mod"] = f"module example.com/acme/w/{place}\n"
+        files[f"w/{place}/VERSION"] = f"{version}\n"
+    top = repository(tmp_path / "top", files, "w/core/v1.2.0", "w/lib/v2.0.0")
+    commit(top, "feat: x", {"w/core/a.go": "package core\n", "w/lib/v2/a.go": "package lib\n"})
+    assert main(["version", str(top / "w"), "--dry-run"]) == 0
+    assert [line.split()[1:4] for line in lines(capsys)[:2]] == [
+        ["v1.2.0", "→", "v1.3.0"],
+        ["v2.0.0", "→", "v2.1.0"],
+    ]

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # So many tags that do not name one package alone are compared with the manifests of their commits.
 _MOST_COMPARED: Final = 32
+_MAJOR: Final = re.compile(r"v[0-9]+")
 _COMPLETED: Final = frozenset({"go.mod", "go.sum"})
 # In place of a version: the manifest is there and says none, as where the version is the tag's.
 _UNSAID: Final = "unsaid"
@@ -100,7 +101,7 @@ async def find_releases(
 
     Raises CommandFailed, and PlanError where the history that is here does not reach back.
     """
-    tags = _sort_tags(versions, root, await commits.list_tags(), templates)
+    tags = _sort_tags(versions, root, commits.top, await commits.list_tags(), templates)
     listed = [*tags.named.values(), *tags.bare.values()]
     places = await _find_places({tag.commit for each in listed for tag in each}, commits, line)
     last = await _find_last(versions, tags, places, commits)
@@ -165,6 +166,7 @@ def _is_pending(package: Package, last: _Tag) -> bool:
 def _sort_tags(
     packages: Iterable[Package],
     root: Path,
+    top: Path,
     tags: Mapping[str, str],
     templates: Mapping[PackageId, str],
 ) -> _Tags:
@@ -176,8 +178,10 @@ def _sort_tags(
         names = [(f"{name}{joint}", "") for name in list_names(package, root) for joint in OWN_TAGS]
         if package.id.ecosystem == "go":
             # Nothing else names a Go module. https://go.dev/ref/mod#vcs-version
-            place = package.directory.relative_to(root).as_posix()
-            names = [("v" if place == "." else f"{place}/v", "")]
+            place = package.directory.relative_to(top)
+            if _MAJOR.fullmatch(place.name) and package.id.name.endswith(f"/{place.name}"):
+                place = place.parent
+            names = [((place / "v").as_posix(), "")]
         elif suffix or prefix not in SHARED_TAGS:
             names.append((prefix, suffix))
         for ends in names:
