@@ -12,7 +12,7 @@ from releasekit.cli.notes import find_package
 from releasekit.config.locations import FILENAME
 from releasekit.errors import PlanError, map_all
 from releasekit.host import durable
-from releasekit.host.files import read_parsed
+from releasekit.host.files import inside, read_parsed
 from releasekit.model import MAX_MANIFEST_BYTES, PackageId
 from releasekit.plan.make import collect_packages, discover
 from releasekit.plan.source import read_checkout
@@ -88,9 +88,11 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
 
 
 def _find_changelog(package: Package, config: Config) -> Path:
+    """Without links: packages may share the file that theirs lead to."""
     directory = config.root if config.versioning.changelog == "root" else package.directory
     there = {*durable.names(directory)}
-    return directory / next(filter(there.__contains__, _CHANGELOGS), _CHANGELOGS[0])
+    path = directory / next(filter(there.__contains__, _CHANGELOGS), _CHANGELOGS[0])
+    return inside(config.root, path, where=str(path))
 
 
 def _edit_changelogs(decided: Decided, edits: Edits) -> None:
