@@ -199,6 +199,8 @@ def test_a_check_of_change_files_names_what_nothing_speaks_for(
     arguments = ["change", str(root), "--check", "--since", "main"]
     assert main(arguments) == 1
     assert lines(capsys) == ["nothing speaks for pypi:acme-cli"]
+    write(root, {".changeset/tidy.md": '---\n"acme-cli": patch\n---\nTidier.\n'})
+    assert main(arguments) == 0
     commit(root, "Say so", {".changeset/tidy.md": '---\n"acme-cli": patch\n---\nTidier.\n'})
     assert main(arguments) == 0
 

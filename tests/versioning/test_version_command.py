@@ -601,3 +601,45 @@ def test_the_tags_of_go_modules_begin_with_their_place_in_the_repository(
         ["v1.2.0", "→", "v1.3.0"],
         ["v2.0.0", "→", "v2.1.0"],
     ]
+
+
+def test_python_packages_that_share_a_file_share_their_version(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"pyproject.toml": PYTHON["pyproject.toml"], "VERSION.py": '__version__ = "1.2.0"\n'}
+    for name in ("a", "b"):
+        text = member(f"acme-{name}", "1.2.0").replace('version = "1.2.0"', 'dynamic = ["version"]')
+        text += '[tool.hatch.version]\npath = "../../VERSION.py"\n'
+        files |= {f"packages/{name}/pyproject.toml": text, f"packages/{name}/acme_{name}.py": ""}
+    root = repository(tmp_path / "w", files, "v1.2.0")
+    commit(root, "feat: more", {"packages/a/acme_a.py": "1\n"})
+    assert main(["version", str(root)]) == 0
+    assert (root / "VERSION.py").read_text() == '__version__ = "1.3.0"\n'
+    shown = lines(capsys)
+    assert shown[1].startswith("acme-b  1.2.0 → 1.3.0")
+    assert "one version for 2 packages, in VERSION.py" in shown[1]
+
+
+def test_a_heading_of_a_release_in_a_change_file_begins_no_section(uv_workspace: Path) -> None:
+    text = '---\n"acme-core": minor\n---\nNew.\n\n## 2.0.0\n\nSoon.\n\nUnreleased\n---\n\nMore.\n'
+    commit(uv_workspace, "feat: more", {".changeset/new.md": text})
+    assert main(["version", str(uv_workspace)]) == 0
+    told = (uv_workspace / "packages/core/CHANGELOG.md").read_text()
+    assert [line for line in told.splitlines() if line.startswith("#")][1:3] == [
+        told.splitlines()[2],
+        "### Features",
+    ]
+    assert "  **2.0.0**" in told
+    assert "  **Unreleased**" in told
+
+
+def test_a_further_file_with_both_versions_needs_a_match(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "releasekit.toml": '[version.files]\nacme-core = ["VERSION"]\n',
+        "packages/core/VERSION": "now 1.2.0, next 1.3.0\n",
+    }
+    commit(uv_workspace, "chore: say it", files)
+    assert main(["version", str(uv_workspace)]) == 3
+    assert "VERSION has 1.3.0 already" in capsys.readouterr().err

@@ -170,7 +170,15 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
                 problem=Problem.CANNOT_WRITE,
             )
         version = decided.view.spell(package.id, new[package.id])
-        edits.write(path, splice(text, [(found[0].span(1), version)]))
+        edited = splice(text, [(found[0].span(1), version)])
+        if not file.match and edited.count(version) > 1 and version != package.version:
+            raise PlanError(
+                f"{package.id}: {file.path} has {version} already, and where the version of the "
+                "package stands would not be known",
+                hint="Give it a `match` below [version] in releasekit.toml.",
+                problem=Problem.CANNOT_WRITE,
+            )
+        edits.write(path, edited)
 
     files = decided.workspace.config.versioning.files
     named = [(find_package(name, packages), places) for name, places in files.items()]

@@ -107,9 +107,9 @@ async def find_addition(
 
 def find_silent(decided: Decided, addition: Addition) -> list[PackageId]:
     """The packages that this changes, and nothing of it says what for."""
-    spoken = {
-        each.package for each in decided.collected.intents if each.source.commit in addition.commits
-    }
+    # A change file without a commit is not committed yet.
+    told = {"", *addition.commits}
+    spoken = {each.package for each in decided.collected.intents if each.source.commit in told}
     silent = {
         package
         for package, sources in decided.collected.unread.items()

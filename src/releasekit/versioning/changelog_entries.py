@@ -24,6 +24,7 @@ _LAST_SECOND: Final = 253_402_300_799  # of the year 9999, the last that has a d
 # Below that of a part, in which entries are.
 _LEVEL: Final = 4
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
+_OF_RELEASE: Final = re.compile(r"[0-9]\.[0-9]|unreleased", re.IGNORECASE)
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _PARAGRAPH: Final = re.compile(r" {0,3}[^\s>#|*+=-].*")
 
@@ -131,7 +132,10 @@ def _lower_headings(lines: list[str], prose: Sequence[bool]) -> set[int]:
     highest = min((len(match[1]) for at, match in found.items() if at), default=_LEVEL)
     for at, match in found.items():
         marks = "#" * min(6, len(match[1]) + max(0, _LEVEL - highest))
-        lines[at] = f"{marks} {match[2]}" if at else match[2].rstrip("# \t")
+        title = match[2].rstrip("# \t")
+        # That of a release would begin a section.
+        shown = f"**{title}**" if _OF_RELEASE.search(title) else f"{marks} {match[2]}"
+        lines[at] = shown if at else title
     return set(found)
 
 

@@ -14,14 +14,17 @@ from packaging.specifiers import Specifier, SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from releasekit.decided import VersionGroup
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.history import find_version
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import PlanError, map_all
+from releasekit.model import PackageId
 from releasekit.problems import Problem
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import edit_strings, find_value, parse_toml
 from releasekit.versioning import semver
+from releasekit.versioning.edits import Edits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.text.toml_text import Edit, Span, Where
-    from releasekit.versioning.edits import Edits
 
     # By who requires which package, and how: what becomes of the specifier as it is spelled.
     Rewrites = dict[tuple[str, str, SpecifierSet], Callable[[str], str]]
@@ -146,6 +148,25 @@ def edit_versions(
     _ = map_all(edit_manifest, homes)
     _ = map_all(edit_lock, locks)
     return by_tag
+
+
+def list_shared_versions(projects: Mapping[str, PyProject], root: Path) -> Iterator[VersionGroup]:
+    """As `interface.Target.shared_versions`: those whose builds take the version from one file."""
+
+    def read(path: Path) -> str:
+        return Edits(root).read(path) or ""
+
+    sharing: dict[Path, list[PackageId]] = {}
+    for project in projects.values():
+        if "version" in project.dynamic and not project.unpublishable:
+            document = manifest.read_pyproject(project.manifest)
+            if found := find_version(document, project.manifest.parent, read):
+                package = PackageId(manifest.ECOSYSTEM, project.name)
+                sharing.setdefault(found[0].resolve(), []).append(package)
+    for path, packages in sharing.items():
+        if len(packages) > 1:
+            place = path.relative_to(root).as_posix()
+            yield VersionGroup(name=place, packages=tuple(packages), place=place)
 
 
 def _move_requirements(

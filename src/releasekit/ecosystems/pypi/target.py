@@ -28,7 +28,7 @@ from releasekit.ecosystems.pypi.distribution import (
     read_dist_metadata,
     read_metadata,
 )
-from releasekit.ecosystems.pypi.edit import edit_versions
+from releasekit.ecosystems.pypi.edit import edit_versions, list_shared_versions
 from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
 from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.values import PinMode
-    from releasekit.decided import Edge
+    from releasekit.decided import Edge, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
@@ -109,6 +109,9 @@ class PyPITarget(Target):
 
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         return discover.list_published_edges(self._found.projects, released, self._found.pins)
+
+    def shared_versions(self) -> Iterable[VersionGroup]:
+        return list_shared_versions(self._found.projects, self._root)
 
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
