@@ -137,8 +137,16 @@ UP = pom("up", "<version>${revision}</version><properties><revision>3</revision>
 def test_what_a_pom_said(text: str, up: str, version: str) -> None:
     today = pom("a", "<version>9</version>")
     parsed = parse_pom(parse_document(today.encode()), ROOT / "a/pom.xml")
-    projects = {"g:a": PomProject(pom=parsed, top=ROOT, overrides={"revision": "8"})}
+    projects = {"g:a": PomProject(pom=parsed, top=ROOT, overrides={"changelist": "8"})}
     files = {ROOT / "a/pom.xml": text.encode(), ROOT / "pom.xml": up.encode()}
     found = at("maven", "g:a", "a/pom.xml")
     assert of_maven(projects, found, reading(files)) == version
     assert of_maven(projects, found, lambda _: None) == ""
+
+
+def test_a_pom_does_not_say_what_is_set_from_outside() -> None:
+    """What stood in maven.config then is not known, and the POM has only a default."""
+    parsed = parse_pom(parse_document(UP.encode()), ROOT / "pom.xml")
+    projects = {"g:up": PomProject(pom=parsed, top=ROOT, overrides={"revision": "8"})}
+    files = {ROOT / "pom.xml": UP.encode()}
+    assert of_maven(projects, at("maven", "g:up", "pom.xml"), reading(files)) == ""
