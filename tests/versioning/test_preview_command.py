@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
+from releasekit.ecosystems.directory import DirectoryRegistry
 from versioning.test_version_command import (
     PYTHON,
     PYTHON_TAGS,
@@ -23,6 +24,8 @@ from workspaces import git
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from releasekit.model import Package, Published
 
     # Exit code, outputs, and summary.
     Told = tuple[int, dict[str, str], str]
@@ -220,3 +223,20 @@ def test_a_title_reaches_nobody_as_markup_or_command(
     assert "<img" not in summary
     assert "@everyone" not in summary
     assert not any(line.startswith("::set-output") for line in printed.splitlines())
+
+
+def test_a_registry_is_asked_once_for_both_decisions(
+    root: Path, preview: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    look_up = DirectoryRegistry.lookup
+
+    async def count(self: DirectoryRegistry, package: Package) -> Published | None:
+        asked.append(package.id.name)
+        return await look_up(self, package)
+
+    monkeypatch.setattr(DirectoryRegistry, "lookup", count)
+    git(root, "tag", "--delete", *PYTHON_TAGS)
+    commit(root, "feat: read parquet files", CORE)
+    assert preview("feat: read parquet files")[0] == 0
+    assert sorted(asked) == ["acme-cli", "acme-core", "acme-web"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +60,10 @@ _TITLE_CHARS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """What versions are decided for, as it was found, and what finds it again."""
+    """What versions are decided for, as it was found, and what finds it again. `public` packages
+    get versions, in this run those that are `versioned`; `published` is what registries have said
+    so far.
+    """
 
     config: Config
     open_ecosystems: Callable[[Config], Awaitable[Mapping[str, Discovery]]]
@@ -68,15 +71,10 @@ class Workspace:
     packages: Mapping[PackageId, Package]
     commits: Commits
     processes: Processes
-
-    @property
-    def public(self) -> list[Package]:
-        """Those that get versions."""
-        return [
-            each
-            for each in self.packages.values()
-            if self.targets[each.id.ecosystem].takes_version(each)
-        ]
+    public: Sequence[Package]
+    versioned: Sequence[Package]
+    packs: Packs
+    published: dict[PackageId, bool | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +98,8 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         targets = await discover(config.root, discoveries)
     packages = collect_packages(targets, config.root, config.package_filter)
     with_extra(packages, config.extra_edges, targets)  # refuses names that nobody has
+    public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
+    versioned = [each for each in public if config.package_filter.has_package(each.id)]
     return Workspace(
         config,
         lambda config: open_ecosystems(group, config, session, services),
@@ -107,6 +107,9 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         {each.id: each for each in packages},
         Commits(top, services.processes),
         services.processes,
+        public,
+        versioned,
+        await _find_packs(targets, versioned, config.root, services.processes),
     )
 
 
@@ -118,23 +121,21 @@ async def decide_versions(
     """
     config, targets, found = workspace.config, workspace.targets, workspace.packages
     packages = list(found.values())
-    versioned = [each for each in workspace.public if config.package_filter.has_package(each.id)]
-    packs = await _find_packs(targets, versioned, config.root, workspace.processes)
     # No manifest and no path can hold a NUL.
     templates = {
         each.id: tag_name(config.tagging.name, replace(each, version="\0"), config.root)
-        for each in versioned
+        for each in workspace.versioned
     }
     try:
         collected = await collect_intents(
-            {each: targets[each.id.ecosystem].version_at for each in versioned},
+            {each: targets[each.id.ecosystem].version_at for each in workspace.versioned},
             packages,
             workspace.commits,
             config.root,
             config.versioning,
-            packs=packs,
+            packs=workspace.packs,
             templates=templates,
-            find_published=partial(find_published, targets),
+            find_published=partial(find_published, workspace),
             title=title,
             without=without,
         )
@@ -185,18 +186,23 @@ async def _find_packs(
 
 
 async def find_published(
-    targets: Mapping[str, Target], packages: Sequence[Package]
-) -> dict[PackageId, bool | None]:
-    """Whether its registry has the version of each; None where that does not answer."""
+    workspace: Workspace, packages: Iterable[Package]
+) -> Mapping[PackageId, bool | None]:
+    """Whether its registry has the version of each; None where that does not answer. It is asked
+    once.
+    """
 
     async def is_there(package: Package) -> bool | None:
         try:
-            return await targets[package.id.ecosystem].registry.lookup(package) is not None
+            registry = workspace.targets[package.id.ecosystem].registry
+            return await registry.lookup(package) is not None
         except (Transient, Denied, Rejected):
             return None
 
-    there = await gather_all(map(is_there, packages))
-    return {package.id: found for package, found in zip(packages, there, strict=True)}
+    unasked = [each for each in packages if each.id not in workspace.published]
+    there = await gather_all(map(is_there, unasked))
+    workspace.published.update(zip((each.id for each in unasked), there, strict=True))
+    return workspace.published
 
 
 def find_warnings(
