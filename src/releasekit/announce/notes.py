@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from releasekit.host.github import page_of_commit, page_of_comparison, page_of_file
 from releasekit.text.escape import markdown, subject, visible_lines
-from releasekit.versioning.changelog import find_section
+from releasekit.versioning.changelog import find_section, list_heading_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -70,7 +70,7 @@ async def write_notes(
         for name in _NAMES
     }
     found = await history.read_blobs(places)
-    names = (package.id.name, package.id.name.rpartition("/")[2].rpartition(":")[2])
+    names = list_heading_names(package.id.name)
     for place in places:
         data = found.get(place)
         if data is None or len(data) > _MAX_LOG_BYTES:

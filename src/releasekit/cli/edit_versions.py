@@ -21,10 +21,10 @@ from releasekit.report.text import few
 from releasekit.state.pins import VERSIONS, EphemeralPin
 from releasekit.text.bounds import parse_toml
 from releasekit.text.splice import splice
-from releasekit.versioning.changelog import find_section
+from releasekit.versioning.changelog import find_section, list_heading_names
 from releasekit.versioning.changelog_edit import add_section
 from releasekit.versioning.changelog_entries import write_date, write_section_body
-from releasekit.versioning.edits import Edits
+from releasekit.versioning.edits import Edits, refuse_edit
 from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
         package, path = workspace.packages[bump.package], paths[bump.package]
         text, version = edits.read(path), versions[bump.package]
         name = package.id.name
-        names = {name, re.split(r"[/:]", name)[-1]}
+        names = list_heading_names(name)
         is_rst = path.name.endswith(".rst")
         if bump.package not in writing and find_section(text or "", version, names, is_rst=is_rst):
             # What was stated before it changed is in it, or was taken out by somebody.
@@ -163,20 +163,18 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
         found = [*(file.match or written).finditer(text)]
         if len(found) != 1:
             what = repr(file.match.pattern) if file.match else package.version
-            raise PlanError(
+            raise refuse_edit(
                 f"{package.id}: {file.path} has {len(found)} times {what}, and once is needed to "
                 "write the version there",
-                hint="Correct the file, or `files` below [version] in releasekit.toml.",
-                problem=Problem.CANNOT_WRITE,
+                "Correct the file, or `files` below [version] in releasekit.toml.",
             )
         version = decided.view.spell(package.id, new[package.id])
         edited = splice(text, [(found[0].span(1), version)])
         if not file.match and edited.count(version) > 1 and version != package.version:
-            raise PlanError(
+            raise refuse_edit(
                 f"{package.id}: {file.path} has {version} already, and where the version of the "
                 "package stands would not be known",
-                hint="Give it a `match` below [version] in releasekit.toml.",
-                problem=Problem.CANNOT_WRITE,
+                "Give it a `match` below [version] in releasekit.toml.",
             )
         edits.write(path, edited)
 
@@ -257,8 +255,7 @@ def _refuse_others(expected: Mapping[PackageId, str], read: Mapping[PackageId, s
 
 
 def _tell_defect(what: str) -> PlanError:
-    return PlanError(
+    return refuse_edit(
         f"{what} after versions were written, so nothing was changed",
-        hint="This is a defect of ReleaseKit: please report it, with the manifest.",
-        problem=Problem.CANNOT_WRITE,
+        "This is a defect of ReleaseKit: please report it, with the manifest.",
     )

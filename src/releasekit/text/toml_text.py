@@ -59,6 +59,12 @@ def edit_strings(
     return edited
 
 
+def put_string(value: str, text: str, span: Span) -> tuple[Span, str]:
+    """An edit, once it has its value: between the quotes that stand there."""
+    quote = text[span[0]]
+    return span, f"{quote}{value}{quote}"
+
+
 def find_strings(text: str, wheres: Iterable[Where]) -> dict[Where, Span]:
     """What is between the quotes of these strings, leaving out those that are not there, or are not
     spelled as they are meant.

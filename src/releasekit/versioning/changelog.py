@@ -113,6 +113,11 @@ class Changelog:
         return _clean(self, range(section.heading.body, section.end))
 
 
+def list_heading_names(package: str) -> tuple[str, str]:
+    """What headings may call a package: its name, and that without its scope or group."""
+    return package, package.rpartition("/")[2].rpartition(":")[2]
+
+
 def find_section(
     text: str, version: str, names: Collection[str] = (), *, is_rst: bool = False
 ) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from releasekit.errors import PlanError
-from releasekit.problems import Problem
 from releasekit.versioning.changelog import (
     DATE,
     DEFINITION,
@@ -18,10 +16,12 @@ from releasekit.versioning.changelog import (
     is_unreleased,
     read_changelog,
 )
+from releasekit.versioning.edits import refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from releasekit.errors import PlanError
     from releasekit.versioning.changelog import Changelog, Section
 
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -315,8 +315,7 @@ def _is_read_back(
 
 
 def _refuse(path: str, why: str) -> PlanError:
-    return PlanError(
+    return refuse_edit(
         f"{path}: cannot add a section: {why}",
-        hint='Write the section by hand, or set `changelog = "none"` in [version].',
-        problem=Problem.CANNOT_WRITE,
+        'Write the section by hand, or set `changelog = "none"` in [version].',
     )

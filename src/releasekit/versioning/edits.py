@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from releasekit.errors import PathError
+from releasekit.errors import PathError, PlanError
 from releasekit.host.files import exists, inside, read_file
 from releasekit.model import MAX_MANIFEST_BYTES
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,3 +53,8 @@ class Edits:
             data = read_file(place, max_bytes=MAX_MANIFEST_BYTES) if exists(place) else None
             self._before[place] = self._after[place] = data
         return place
+
+
+def refuse_edit(message: str, hint: str = "") -> PlanError:
+    """Of what cannot be written exactly."""
+    return PlanError(message, hint=hint, problem=Problem.CANNOT_WRITE)

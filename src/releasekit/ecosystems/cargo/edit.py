@@ -24,16 +24,15 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError, PlanError, map_all
 from releasekit.host import durable
 from releasekit.host.files import exists, inside
-from releasekit.problems import Problem
 from releasekit.text.splice import splice
-from releasekit.text.toml_text import Span, Where, edit_strings, find_value, parse_toml
+from releasekit.text.toml_text import Where, edit_strings, find_value, parse_toml, put_string
+from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.cargo.discover import Crate
-    from releasekit.versioning.edits import Edits
 
     # Of a package in a lock file: name, version and source, which is empty for a path.
     Locked = tuple[str, str, str]
@@ -130,7 +129,7 @@ def edit_versions(
 
 def _refuse(root: Path, path: Path, what: str) -> PlanError:
     place = path.relative_to(root).as_posix()
-    return PlanError(f"{place}: {what}", problem=Problem.CANNOT_WRITE)
+    return refuse_edit(f"{place}: {what}")
 
 
 def _read_manifests(
@@ -182,7 +181,7 @@ def _edit_manifest(
         if keys[-1] not in table:
             raise _refuse(root, path, f"has no {'.'.join(map(str, keys))}: write {value!r}")
         table[keys[-1]] = value
-    strings = {keys: partial(_put, value) for keys, value in changed.items()}
+    strings = {keys: partial(put_string, value) for keys, value in changed.items()}
     if strings:
         text = edits.read(path) or ""
         try:
@@ -190,11 +189,6 @@ def _edit_manifest(
         except PlanError as error:
             said = "its versions cannot be told apart; put the tables of each kind together"
             raise _refuse(root, path, said) from error
-
-
-def _put(value: str, text: str, span: Span) -> tuple[Span, str]:
-    quote = text[span[0]]
-    return span, f"{quote}{value}{quote}"
 
 
 def _edit_lock(

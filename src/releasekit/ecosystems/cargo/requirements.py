@@ -16,7 +16,15 @@ from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, Version, satisfied
 from releasekit.errors import PlanError
 from releasekit.problems import Problem
-from releasekit.text.toml_text import Edit, Span, Where, edit_strings, find_value, parse_toml
+from releasekit.text.toml_text import (
+    Edit,
+    Span,
+    Where,
+    edit_strings,
+    find_value,
+    parse_toml,
+    put_string,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -209,7 +217,7 @@ def _edit(entry: PathDependency, version: str, manifest: str, span: Span) -> tup
     """Replaces the version, or puts one in front of the path."""
     start, _ = span
     if entry.requirement is not None:
-        return span, f"{manifest[start]}{version}{manifest[start]}"
+        return put_string(version, manifest, span)
     line = manifest.rfind("\n", 0, start) + 1
     first = max(line, 1 + max(manifest.rfind(mark, line, start) for mark in "{,"))
     match = _PATH.fullmatch(manifest, first, start)

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.go.discover import find_in_file, spell_place
-from releasekit.errors import PlanError, join_errors
-from releasekit.problems import Problem
+from releasekit.errors import join_errors
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import find_strings
+from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from releasekit.ecosystems.go.discover import Module, Place
-    from releasekit.versioning.edits import Edits
 
 
 def edit_versions(
@@ -47,8 +46,7 @@ def edit_versions(
             said = f"{spell_place(place, root)} is not spelled plainly"
             refused.append((said, f'Write "{wanted[place]}" there by hand.'))
     if refused:
-        problem = Problem.CANNOT_WRITE
-        raise join_errors([PlanError(said, hint=hint, problem=problem) for said, hint in refused])
+        raise join_errors([refuse_edit(said, hint) for said, hint in refused])
     if keys:
         edits.write(config_file, _replace(text, {spans[key]: wanted[key] for key in keys}))
     for place, version in wanted.items():

@@ -14,10 +14,10 @@ from releasekit.ecosystems.maven.discover import EXPRESSION, explain_private, lo
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import find_properties
 from releasekit.errors import PlanError, join_errors
-from releasekit.problems import Problem
 from releasekit.text.escape import clip
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import find_strings
+from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
     from releasekit.ecosystems.maven.document import Element
-    from releasekit.versioning.edits import Edits
 
     # A file, and offsets in it, in bytes.
     Place = tuple[Path, tuple[int, int]]
@@ -138,7 +137,7 @@ class VersionEdits:
                 self._wanted.setdefault(piece.place, {}).setdefault(text, where)
 
     def _refuse(self, message: str, hint: str) -> None:
-        self._refused.append(PlanError(message, hint=hint, problem=Problem.CANNOT_WRITE))
+        self._refused.append(refuse_edit(message, hint))
 
     def _tell(self, pieces: Sequence[Piece]) -> str:
         """What they are going to be."""

@@ -21,16 +21,15 @@ from releasekit.ecosystems.npm.pin import Keys, find_strings, replace_strings
 from releasekit.ecosystems.npm.reference import Range, Reference, is_range, respell
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import PlanError, map_all
-from releasekit.problems import Problem
+from releasekit.errors import map_all
 from releasekit.text.splice import splice
+from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.text.toml_text import Span
-    from releasekit.versioning.edits import Edits
 
 # A file, and the keys that lead to a string in it. In a manifest these are ("version",) or a table
 # and a name; for a catalog ("catalogs", its name, a name).
@@ -103,10 +102,6 @@ def edit_versions(
     map_all(lambda item: _edit_lock(*item, asked, edits), locked.values())
 
 
-def _refuse(message: str, hint: str) -> PlanError:
-    return PlanError(message, hint=hint, problem=Problem.CANNOT_WRITE)
-
-
 def _find_asked(
     found: Found,
     versions: Mapping[str, str],
@@ -161,7 +156,7 @@ def _respell(place: Place, asked: Asked) -> None:
     try:
         asked.edited = before + respell(wanted, old, asked.new, raises=asked.raises) + after
     except ValueError as error:
-        raise _refuse(
+        raise refuse_edit(
             f"{path}: {'.'.join(keys)} is {asked.spec!r}, a form that cannot hold {asked.new}",
             f'Write a range with all three numbers, such as "{before}^{asked.old}".',
         ) from error
@@ -184,7 +179,7 @@ def _edit_file(path: Path, changes: Mapping[Keys, Asked], edits: Edits) -> None:
         if place in changes and changes[place].spec == value:
             spans[place] = span, changes[place].edited
     for place in changes.keys() - spans.keys():
-        raise _refuse(
+        raise refuse_edit(
             f"{path}: {'.'.join(place)} is {changes[place].spec!r}, and cannot be edited there",
             "Write `workspace:^` in the manifests that name the catalog.",
         )
@@ -298,13 +293,15 @@ def _edit_lock(
     command, _, has_versions = _LOCKS[lock.path.name]
     repeated = {path for path, keys in changed if has_versions or keys != _VERSION}
     if repeated and not lock.is_known:
-        raise _refuse(
+        raise refuse_edit(
             f"{lock.path} is not in a format that can be edited",
             f"Have it written by `{command}` of a newer version, and commit it.",
         )
     for path in repeated - lock.members:
         if path.name == roots.MANIFEST:
-            raise _refuse(f"{lock.path} lacks {path.parent}", f"Run `{command}`, and commit it.")
+            raise refuse_edit(
+                f"{lock.path} lacks {path.parent}", f"Run `{command}`, and commit it."
+            )
     edited = [_renew(place, text, asked) for place, text, _ in lock.repeats]
     spans = [(span, new) for (_, _, span), new in zip(lock.repeats, edited, strict=True)]
     keys = list(_edit_keys(lock, edited, asked)) if lock.entries else []
@@ -351,7 +348,7 @@ def _edit_keys(
         for each in outside.keys() & names if (path, _VERSION) in asked else ():
             version = asked[path, _VERSION].new
             if Version.parse(version) not in Range.parse(outside[each]):
-                raise _refuse(
+                raise refuse_edit(
                     f"{lock.path}: a package of the registry needs {each}, which excludes "
                     f"{version}",
                     "Set `enableTransparentWorkspaces: false` in .yarnrc.yml, write `workspace:^` "

@@ -18,20 +18,19 @@ from releasekit.decided import VersionGroup
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.history import find_version
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.errors import PlanError, map_all
+from releasekit.errors import map_all
 from releasekit.model import PackageId
-from releasekit.problems import Problem
 from releasekit.text.splice import splice
-from releasekit.text.toml_text import edit_strings, find_value, parse_toml
+from releasekit.text.toml_text import edit_strings, find_value, parse_toml, put_string
 from releasekit.versioning import semver
-from releasekit.versioning.edits import Edits
+from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.text.toml_text import Edit, Span, Where
+    from releasekit.text.toml_text import Edit, Where
 
     # By who requires which package, and how: what becomes of the specifier as it is spelled.
     Rewrites = dict[tuple[str, str, SpecifierSet], Callable[[str], str]]
@@ -152,15 +151,13 @@ def edit_versions(
 
 def list_shared_versions(projects: Mapping[str, PyProject], root: Path) -> Iterator[VersionGroup]:
     """As `interface.Target.shared_versions`: those whose builds take the version from one file."""
-
-    def read(path: Path) -> str:
-        return Edits(root).read(path) or ""
-
+    edits = Edits(root)
     sharing: dict[Path, list[PackageId]] = {}
     for project in projects.values():
         if "version" in project.dynamic and not project.unpublishable:
             document = manifest.read_pyproject(project.manifest)
-            if found := find_version(document, project.manifest.parent, read):
+            directory = project.manifest.parent
+            if found := find_version(document, directory, lambda path: edits.read(path) or ""):
                 package = PackageId(manifest.ECOSYSTEM, project.name)
                 sharing.setdefault(found[0].resolve(), []).append(package)
     for path, packages in sharing.items():
@@ -203,7 +200,7 @@ def _move_requirements(
             continue
         stays = is_locked and name in fixed
         if stays or not Requirement(moved).specifier.contains(new[name], prereleases=True):
-            raise _refuse(
+            raise refuse_edit(
                 f"{path}: {'.'.join(map(str, where[:-1]))} has {text!r}, which excludes {name} "
                 f"{new[name]}{', and its lock needs an index to follow' if stays else ''}",
                 f'Write a range that admits both, such as "{name}>={now[name].version}"'
@@ -242,7 +239,7 @@ def _write_version(
     for where in tables:
         if text_in(find_value(document, where), "version"):
             find_value(document, where)["version"] = new
-            return {(*where, "version"): partial(_write_string, new)}
+            return {(*where, "version"): partial(put_string, new)}
     found = find_version(document, directory, lambda path: edits.read(path) or "")
     hatch = find_value(document, ("tool", "hatch", "version"))
     if found is None and (named := text_in(hatch, "path")):
@@ -260,14 +257,14 @@ def _write_version(
         try:
             _write_crate(document, project, new, root, edits)
         except ValueError as error:
-            raise _refuse(
+            raise refuse_edit(
                 f"{project.manifest}: the Cargo.toml of its crate is not valid TOML",
                 f'Correct it, or write version = "{new}" in [project].',
             ) from error
     elif any(map(_FROM_TAG.search, sources)):
         return None
     else:
-        raise _refuse(
+        raise refuse_edit(
             f"{project.manifest}: project.dynamic has version, and {project.version} is not found "
             "as text in a file that declares it",
             f'Write version = "{new}" in [project], and take it out of project.dynamic.',
@@ -297,12 +294,12 @@ def _write_crate(
     locked = list(_LOCKED_CRATE.finditer(edits.read(lock) or ""))
     others = [each[1] for each in locked if each[2] == old and each[1] != name]
     if not old or not semver.VERSION.fullmatch(wanted) or (len(where) > 1 and others):
-        raise _refuse(
+        raise refuse_edit(
             f"{path}: version is {old!r}, and {new} cannot be written there for {name} alone",
             f"Write version in the [project] of {project.manifest}.",
         )
     find_value(cargo, where)["version"] = wanted
-    change: dict[Where, Edit] = {(*where, "version"): partial(_write_string, wanted)}
+    change: dict[Where, Edit] = {(*where, "version"): partial(put_string, wanted)}
     text = edits.read(path) or ""
     edits.write(path, edit_strings(text, change, wanted=cargo, of=str(path)))
     if spans := [(each.span(2), wanted) for each in locked if each[1] == name]:
@@ -331,13 +328,5 @@ def _move_lock(
     known = re.match(r"version = 1\r?\n", lock)
     if not known or members - found:
         lacks = f"it lacks {min(members - found)}" if known else "it is not in format 1"
-        raise _refuse(f"{path}: {lacks}", "Run `uv lock`, and commit it.")
+        raise refuse_edit(f"{path}: {lacks}", "Run `uv lock`, and commit it.")
     return splice(lock, spans)
-
-
-def _write_string(new: str, text: str, span: Span) -> tuple[Span, str]:
-    return span, f"{text[span[0]]}{new}{text[span[0]]}"
-
-
-def _refuse(message: str, hint: str) -> PlanError:
-    return PlanError(message, hint=hint, problem=Problem.CANNOT_WRITE)
