@@ -142,6 +142,7 @@ class Problem(StrEnum):
     CHANGE_FILE = "RK-333", "A change file cannot be used"
     SHALLOW_HISTORY = "RK-334", "The history does not reach back"
     EDITED_MANIFEST = "RK-335", "A file to write a version into has uncommitted changes"
+    NO_PULL_REQUESTS = "RK-336", "A job may not open pull requests"
     CANNOT_WRITE = "RK-338", "A version cannot be written where it stands"
 
     LOCKED = "RK-401", "Another run is active"

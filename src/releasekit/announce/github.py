@@ -1,11 +1,11 @@
-"""Releases on GitHub and GitHub Enterprise Server."""
+"""A repository on GitHub or GitHub Enterprise Server, and its releases."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import quote
 
 from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
@@ -37,21 +37,74 @@ _PERMISSION: Final = (
     "Give the job the permission `contents: write` (`permissions: contents: write`), or a "
     "`forge-token` that has it."
 )
-_CURES: Final = {
-    401: "`forge-token` has to be a token of this GitHub; leave it out for the job's own.",
-    403: _PERMISSION,
-    404: f"Check {API_URL}, if it is set. GitHub says so too to those who may not see the "
-    f"repository. {_PERMISSION}",
-}
+_WRONG_LOGIN: Final = (
+    "`forge-token` has to be a token of this GitHub; leave it out for the job's own."
+)
 
 
 @dataclass(frozen=True, slots=True)
-class GitHubReleases:
-    """Of `repository`, which is OWNER/NAME. https://docs.github.com/en/rest/releases/releases"""
+class GitHubRepository:
+    """What is asked about `repository`, which is OWNER/NAME. `permission` is what the job needs
+    for it.
+    """
 
     github: GitHub
     repository: str
     policy: RetryPolicy
+    permission: ClassVar[str] = _PERMISSION
+
+    def at(self, path: str) -> httpx.URL:
+        return self.github.at(f"{self.repository}{path}")
+
+    async def ask(
+        self,
+        method: str,
+        url: httpx.URL,
+        *,
+        content: bytes | Artifact = b"",
+        headers: Mapping[str, str] | None = None,
+        missing: bool = False,
+    ) -> httpx.Response:
+        """Retries what may be asked twice; a POST only where it cannot have taken effect. Raises
+        LookAgain, Transient, Denied, Rejected.
+        """
+        lost: list[Transient] = []
+
+        async def attempt() -> httpx.Response | None:
+            body = content if isinstance(content, bytes) else _read_pieces(content)
+            try:
+                return await self.github.ask(
+                    method, url, content=body, headers=headers, missing=missing
+                )
+            except Transient as error:
+                if method != "POST" or not error.ambiguous:
+                    raise
+                lost.append(error)
+                return None
+
+        try:
+            response = await retry(attempt, self.policy)
+        except Rejected as error:
+            # Something is there, or is not a draft any more, as far as GitHub knows.
+            # https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
+            if error.status in {409, 422}:
+                raise LookAgain(str(error), hint=error.hint) from error
+            cures = {
+                401: _WRONG_LOGIN,
+                403: self.permission,
+                404: f"Check {API_URL}, if it is set. GitHub says so too to those who may not see "
+                f"the repository. {self.permission}",
+            }
+            error.hint = cures.get(error.status, error.hint)
+            raise
+        if response is None:
+            raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubReleases(GitHubRepository):
+    """https://docs.github.com/en/rest/releases/releases"""
 
     async def releases(self) -> tuple[ForgeRelease, ...]:
         """Pages are counted, and no link of an answer is followed.
@@ -61,7 +114,7 @@ class GitHubReleases:
         found: list[ForgeRelease] = []
         for page in range(1, _MAX_PAGES + 1):
             url = self._at("").copy_with(query=f"per_page={_PER_PAGE}&page={page}".encode())
-            response = await self._ask("GET", url)
+            response = await self.ask("GET", url)
             some = await asyncio.to_thread(_parse_page, response.content)
             found += some
             if len(some) < _PER_PAGE:
@@ -70,16 +123,16 @@ class GitHubReleases:
 
     async def latest(self) -> str:
         """https://docs.github.com/en/rest/releases/releases#get-the-latest-release"""
-        response = await self._ask("GET", self._at("/latest"), missing=True)
-        return "" if response.status_code == 404 else _parse_release(_parse(response)).tag
+        response = await self.ask("GET", self._at("/latest"), missing=True)
+        return "" if response.status_code == 404 else _parse_release(parse_answer(response)).tag
 
     async def require_tag(self, draft: Draft) -> None:
         """GitHub makes a tag that is missing, at the head of its default branch.
 
         https://docs.github.com/en/rest/git/refs#get-a-reference
         """
-        url = self.github.at(f"{self.repository}/git/ref/tags/{quote(draft.tag)}")
-        response = await self._ask("GET", url, missing=True)
+        url = self.at(f"/git/ref/tags/{quote(draft.tag)}")
+        response = await self.ask("GET", url, missing=True)
         if response.status_code == 404:
             # One that was pushed a moment ago may take another.
             raise LookAgain(
@@ -87,7 +140,7 @@ class GitHubReleases:
                 hint=f"Releases are made where tags are: check that {self.repository} is what the "
                 "git remote pushes to.",
             )
-        match _parse(response):
+        match parse_answer(response):
             case {"object": {"sha": str(oid)}}:
                 pass
             case _:
@@ -111,74 +164,37 @@ class GitHubReleases:
             "draft": True,
             "prerelease": draft.prerelease,
         }
-        response = await self._ask("POST", self._at(""), content=_json(content))
-        return _parse_release(_parse(response))
+        response = await self.ask("POST", self._at(""), content=write_json(content))
+        return _parse_release(parse_answer(response))
 
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
         """https://docs.github.com/en/rest/releases/assets#upload-a-release-asset"""
         url = self.github.uploads_at(release.uploads).copy_merge_params({"name": upload.name})
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(upload.size)}
-        response = await self._ask("POST", url, content=upload.content, headers=headers)
-        asset = _parse_asset(_parse(response))
+        response = await self.ask("POST", url, content=upload.content, headers=headers)
+        asset = _parse_asset(parse_answer(response))
         if not asset.finished or asset.digest not in {"", f"sha256:{upload.sha256}"}:
             raise LookAgain(f"{upload.name} has not arrived whole at GitHub")
         return asset
 
-    async def drop_unfinished(self, _parse_release: ForgeRelease, asset: Asset) -> None:
+    async def drop_unfinished(self, _release: ForgeRelease, asset: Asset) -> None:
         """One of state `starter`, which "can be safely deleted".
 
         https://docs.github.com/en/rest/releases/assets#upload-a-release-asset
         """
-        await self._ask("DELETE", self._at(f"/assets/{asset.id}"), missing=True)
+        await self.ask("DELETE", self._at(f"/assets/{asset.id}"), missing=True)
 
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:
         """https://docs.github.com/en/rest/releases/releases#update-a-release"""
         content = {"draft": False, "make_latest": "true" if latest else "false"}
-        response = await self._ask("PATCH", self._at(f"/{release.id}"), content=_json(content))
-        published = _parse_release(_parse(response))
+        response = await self.ask("PATCH", self._at(f"/{release.id}"), content=write_json(content))
+        published = _parse_release(parse_answer(response))
         if published.draft:
             raise LookAgain(f"GitHub has left the release {release.tag} a draft")
         return published
 
     def _at(self, path: str) -> httpx.URL:
-        return self.github.at(f"{self.repository}/releases{path}")
-
-    async def _ask(
-        self,
-        method: str,
-        url: httpx.URL,
-        *,
-        content: bytes | Artifact = b"",
-        headers: Mapping[str, str] | None = None,
-        missing: bool = False,
-    ) -> httpx.Response:
-        """Retries what may be asked twice; a POST only where it cannot have taken effect."""
-        lost: list[Transient] = []
-
-        async def attempt() -> httpx.Response | None:
-            body = content if isinstance(content, bytes) else _read_pieces(content)
-            try:
-                return await self.github.ask(
-                    method, url, content=body, headers=headers, missing=missing
-                )
-            except Transient as error:
-                if method != "POST" or not error.ambiguous:
-                    raise
-                lost.append(error)
-                return None
-
-        try:
-            response = await retry(attempt, self.policy)
-        except Rejected as error:
-            # Something is there, or is not a draft any more, as far as GitHub knows.
-            # https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
-            if error.status in {409, 422}:
-                raise LookAgain(str(error), hint=error.hint) from error
-            error.hint = _CURES.get(error.status, error.hint)
-            raise
-        if response is None:
-            raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
-        return response
+        return self.at(f"/releases{path}")
 
 
 async def _read_pieces(artifact: Artifact) -> AsyncIterator[bytes]:
@@ -191,12 +207,12 @@ async def _read_pieces(artifact: Artifact) -> AsyncIterator[bytes]:
         raise Rejected(f"{artifact.filename} has changed since it was published") from error
 
 
-def _json(document: Mapping[str, object]) -> bytes:
+def write_json(document: Mapping[str, object]) -> bytes:
     return json.dumps(document).encode()
 
 
-def _parse(response: httpx.Response) -> Any:
-    """Of one release, whose body and assets may be long."""
+def parse_answer(response: httpx.Response) -> Any:
+    """The body and the assets of a release may be long. Raises Rejected."""
     try:
         return parse_json(response.content, max_bytes=4 * 1024 * 1024)
     except ValueError as error:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from releasekit.announce.tags import Tagging
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
+    from releasekit.git.remote import Remote
     from releasekit.host.ci import CI
     from releasekit.http.credentials import Credentials, Secret
     from releasekit.model import Plan, Result
@@ -146,28 +147,37 @@ def _refuse_pull_request(plan: Plan, asked: Sequence[str], ci: CI, *, uploading:
 
 async def _choose_forge(tagging: Tagging, services: Services) -> Forge | None:
     """GitHub, if the job runs there or the remote is there; None for a plan without a token."""
-    ci = services.ci
-    # The remote counts first: the job may have checked out another repository.
-    repository = find_repository(await tagging.remote.find_url(), ci.server) or ci.repository
-    if not repository:
-        name = tagging.config.tagging.remote
-        raise ConfigError(
-            f"`announce` is true, and the git remote {name} is not a repository of {ci.server}",
-            hint=f"Releases are announced on GitHub: {HOW_TO_NAME_REPOSITORY}",
-        )
+    name = tagging.config.tagging.remote
+    repository = await find_forge_repository(tagging.remote, name, services.ci, asked="announce")
     if tagging.config.mode == "plan" and services.credentials.get(FORGE_TOKEN.variable) is None:
         return None
-    token = require_token(services.credentials)
-    github = GitHub(http=services.http, api=ci.api, token=token, redact=services.credentials.redact)
-    return GitHubReleases(github, repository, services.retries)
+    token = require_token(services.credentials, asked="announce")
+    return GitHubReleases(open_github(services, token), repository, services.retries)
 
 
-def require_token(credentials: Credentials) -> Secret:
-    """The one that `announce` takes. Raises MissingCredentials."""
+async def find_forge_repository(remote: Remote, name: str, ci: CI, *, asked: str) -> str:
+    """OWNER/NAME. Raises ConfigError where neither the remote nor the job tells."""
+    # The remote counts first: the job may have checked out another repository.
+    repository = find_repository(await remote.find_url(), ci.server) or ci.repository
+    if not repository:
+        raise ConfigError(
+            f"`{asked}` needs a repository of {ci.server}, and the git remote {name} is none",
+            hint=HOW_TO_NAME_REPOSITORY,
+        )
+    return repository
+
+
+def open_github(services: Services, token: Secret) -> GitHub:
+    redact = services.credentials.redact
+    return GitHub(http=services.http, api=services.ci.api, token=token, redact=redact)
+
+
+def require_token(credentials: Credentials, *, asked: str) -> Secret:
+    """Raises MissingCredentials."""
     token = credentials.get(FORGE_TOKEN.variable)
     if token is None:
         raise MissingCredentials(
-            "`announce` is true, and there is no token for GitHub",
+            f"`{asked}` needs a token for GitHub, and there is none",
             hint=f"Set {FORGE_TOKEN.variable}; its permission is `contents: write`.",
         )
     return token

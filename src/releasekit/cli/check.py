@@ -251,7 +251,7 @@ def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
         rows.append(Row(said="tag: pushed with git's own login, which the first push tries"))
     if config.announce:
         with _collecting(rows):
-            require_token(services.credentials)
+            require_token(services.credentials, asked="announce")
             rows.append(Row(said="announce: there is a token for GitHub"))
     obstacle = obstacle_here(
         services.ci,

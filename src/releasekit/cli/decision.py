@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.version_options import VersionOptions
     from releasekit.decided import Edge, Standing
-    from releasekit.ecosystems.interface import Discovery, Target
+    from releasekit.ecosystems.interface import Discovery, Services, Target
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
     from releasekit.versioning.intents import Addition, Collected
@@ -70,7 +70,7 @@ class Workspace:
     targets: Mapping[str, Target]
     packages: Mapping[PackageId, Package]
     commits: Commits
-    processes: Processes
+    services: Services
     public: Sequence[Package]
     versioned: Sequence[Package]
     packs: Packs
@@ -106,7 +106,7 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         targets,
         {each.id: each for each in packages},
         Commits(top, services.processes),
-        services.processes,
+        services,
         public,
         versioned,
         await _find_packs(targets, versioned, config.root, services.processes),

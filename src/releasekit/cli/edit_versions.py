@@ -28,13 +28,13 @@ from releasekit.versioning.edits import Edits, refuse_edit
 from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.cli.decision import Decided
     from releasekit.config.config import Config
     from releasekit.config.version_options import FurtherFile
-    from releasekit.decided import Bump
+    from releasekit.decided import Bump, Intent
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package
     from releasekit.state.seals import Seal
@@ -103,6 +103,7 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
         (it.source.time_s for bump in bumps for it in bump.reasons if it.source), default=0
     )
     paths = {it: _find_changelog(workspace.packages[it], workspace.config) for it in versions}
+    late = _list_late(decided)
     # Headings of a file with several versions name their packages.
     told = Counter(path for path, _ in {(paths[it], versions[it]) for it in versions})
     units = decided.collected.units
@@ -111,10 +112,6 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
     for unit in units[::-1]:
         changed.update(dict.fromkeys(unit.change.files, unit.index))
     writing = {bump.package for bump in view.to_write}
-    late = defaultdict(list)
-    for intent in decided.collected.intents:
-        if intent.late:
-            late[intent.package].append(intent)
 
     def edit_changelog(bump: Bump) -> None:
         package, path = workspace.packages[bump.package], paths[bump.package]
@@ -141,7 +138,7 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
                 path=path.relative_to(edits.root).as_posix(),
                 version=version,
                 date=write_date(bump, newest_s),
-                body=write_section_body(bump, versions, late[bump.package]),
+                body=write_section_body(bump, versions, late.get(bump.package, ())),
                 names=names,
                 name=name if is_shared or told[path] > 1 else "",
                 replaces="" if stays else written,
@@ -149,6 +146,25 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
         )
 
     map_all(edit_changelog, bumps[::-1])  # each goes on top of the file
+
+
+def _list_late(decided: Decided) -> Mapping[PackageId, Sequence[Intent]]:
+    late = defaultdict(list)
+    for intent in decided.collected.intents:
+        if intent.late:
+            late[intent.package].append(intent)
+    return late
+
+
+def write_notes(decided: Decided) -> dict[PackageId, str]:
+    """What the section of each new version says, as Markdown, in publish order."""
+    view, late = decided.view, _list_late(decided)
+    bumps = view.decision.bumps
+    versions = {bump.package: view.spell(bump.package, bump.new) for bump in bumps}
+    return {
+        bump.package: write_section_body(bump, versions, late.get(bump.package, ()))
+        for bump in bumps
+    }
 
 
 def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: Edits) -> None:
@@ -186,15 +202,16 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
     )
 
 
-async def write(decided: Decided, edited: Edited, seal: Seal) -> None:
-    """All of it or nothing: what is killed half way is given back by the next run.
+async def write(decided: Decided, edited: Edited, seal: Seal, *, keeps: bool = True) -> None:
+    """All of it or nothing: what is killed half way is given back by the next run. Unless it
+    `keeps` what was written, that is given back once it has been read again.
 
     Raises PlanError, with everything as it was, where a file has changes that no commit has, and
     where what was written does not read as it was decided.
     """
     workspace, view = decided.workspace, decided.view
     config = workspace.config
-    checkout = await read_checkout(config.root, workspace.processes)
+    checkout = await read_checkout(config.root, workspace.services.processes)
     _refuse_uncommitted(edited.changes, checkout.uncommitted, config.root)
     pin = EphemeralPin(
         config.state_directory, edited.changes, ecosystem=VERSIONS, root=config.root, seal=seal
@@ -217,7 +234,8 @@ async def write(decided: Decided, edited: Edited, seal: Seal) -> None:
         if again.changes:
             place = min(again.changes).relative_to(config.root).as_posix()
             raise _tell_defect(f"{place} would be edited once more")
-        pin.keep()
+        if keeps:
+            pin.keep()
 
 
 def _read_again(config: Config, changes: Changes) -> Config:

@@ -38,9 +38,10 @@ from releasekit.report.marks import symbols_for
 from releasekit.report.redacted import Redacted
 from releasekit.report.screen import has_screen
 from releasekit.scheduler.retries import WaitBudget
-from releasekit.state import pins, run_logs
+from releasekit.state import locks, pins, run_logs
+from releasekit.state.directory import refuse_links
 from releasekit.state.run_logs import Logs
-from releasekit.state.seals import seal_for
+from releasekit.state.seals import Seal, seal_for
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, log_line
 
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Credentials
     from releasekit.model import Package, Plan, Report
     from releasekit.state.history import History
-    from releasekit.state.seals import Seal
 
 MAX_PATH_CHARS: Final = 1_000
 
@@ -270,6 +270,18 @@ def restore_manifests(config: Config, seal: Seal, session: Session) -> None:
     ecosystems = config.package_filter.ecosystems
     for path in pins.recover(config.state_directory, ecosystems, root=config.root, seal=seal):
         say(f"restored {path}, which a killed run had left changed", session)
+
+
+async def take_turn(group: Group, config: Config, session: Session) -> Seal:
+    """The locks of this checkout, with what a killed run left given back. Raises LockHeld while
+    another run works here.
+    """
+    await asyncio.to_thread(refuse_links, config.state_directory)
+    ecosystems = config.package_filter.ecosystems
+    await group.enter(locks.acquire(config.state_directory, ecosystems))
+    seal = find_seal(session, make=True) or Seal.for_one_run()
+    restore_manifests(config, seal, session)
+    return seal
 
 
 async def refuse_tracked(path: Path | None, label: str, config: Config, session: Session) -> None:

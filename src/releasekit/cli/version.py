@@ -9,13 +9,10 @@ from releasekit.aio import Group
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.session import find_seal, refuse_elsewhere, restore_manifests
+from releasekit.cli.session import refuse_elsewhere, take_turn
 from releasekit.plan.warnings import refuse_warned
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.versions import versions_outputs, versions_summary, versions_table
-from releasekit.state import locks
-from releasekit.state.directory import refuse_links
-from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
     from releasekit.cli.session import Session
@@ -29,7 +26,7 @@ async def run(config: Config, session: Session) -> int:
     session.actions.watch_files()  # build backends may have to tell versions
     with Interruption("cancelled"):
         async with Group() as group:
-            seal = await _take_turn(group, config, session) if writes else None
+            seal = await take_turn(group, config, session) if writes else None
             decided = await decide_versions(await open_versions(group, config, session))
             view = decided.view
             edited = await asyncio.to_thread(edit, decided, decided.workspace.targets)
@@ -47,13 +44,3 @@ async def run(config: Config, session: Session) -> int:
     print(table, file=session.out, flush=True)
     refuse_warned(view.warned)
     return 1 if config.check and changes else 0
-
-
-async def _take_turn(group: Group, config: Config, session: Session) -> Seal:
-    """Raises LockHeld while another run works in this checkout."""
-    await asyncio.to_thread(refuse_links, config.state_directory)
-    ecosystems = config.package_filter.ecosystems
-    await group.enter(locks.acquire(config.state_directory, ecosystems))
-    seal = find_seal(session, make=True) or Seal.for_one_run()
-    restore_manifests(config, seal, session)
-    return seal

@@ -13,6 +13,7 @@ Command = Literal[
     "check",
     "version",
     "preview",
+    "release-pr",
     "plan",
     "publish",
     "approve",
@@ -70,6 +71,15 @@ exit codes:
   0    it is shown
   2    the configuration or an input is wrong
   3    a version cannot be decided, or a warning counts as an error
+  130  cancelled
+"""
+_RELEASE_PR_CODES: Final = """\
+exit codes:
+  0    the pull request is up to date, or there is none to open
+  1    GitHub refuses, or does not answer
+  2    the configuration or an input is wrong
+  3    a version cannot be decided or written, or a warning counts as an error
+  4    another run holds the lock
   130  cancelled
 """
 _CHANGE_CODES: Final = """\
@@ -156,6 +166,12 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         exit_codes=_PREVIEW_CODES,
         summarizes_errors=True,
     ),
+    "release-pr": CommandRow(
+        about="Open the pull request with the next versions, bring it up to date, or close it.",
+        module="releasekit.cli.release_pr",
+        exit_codes=_RELEASE_PR_CODES,
+        summarizes_errors=True,
+    ),
     "plan": CommandRow(
         about="Show what would be published, and in which order. Changes nothing.",
         module="releasekit.cli.plan",
@@ -225,6 +241,7 @@ CHANGE: Final = frozenset[Command]({"change"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
 VERSION: Final = frozenset[Command]({"version"})
 PREVIEW: Final = frozenset[Command]({"preview"})
+RELEASE_PR: Final = frozenset[Command]({"release-pr"})
 PUBLISH: Final = frozenset[Command]({"publish"})
 CHECK: Final = frozenset[Command]({"check", "doctor"})
 # What a person does with what a run has left, on a machine of theirs.

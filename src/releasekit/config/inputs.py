@@ -20,6 +20,7 @@ from releasekit.config.commands import (
     NOTES,
     PREVIEW,
     PUBLISH,
+    RELEASE_PR,
     REPORTS,
     RUNS,
     VERIFY,
@@ -54,8 +55,9 @@ STATE_KEY = Declaration.secret(
 )
 FORGE_TOKEN = Declaration.secret(
     "forge-token",
-    "The token that sends releases to GitHub (`contents: write`) and the release statement "
-    "(`attestations: write`). Default: the job's own token.",
+    "The token that sends releases to GitHub (`contents: write`), the release statement "
+    "(`attestations: write`) and the release pull request (`pull-requests: write`). Default: the "
+    "job's own token.",
     default="${{ github.token }}",
 )
 
@@ -119,8 +121,9 @@ class Inputs:
             "`plan` shows what would be published, `publish` publishes what is missing, "
             "`check` says what a release would need, `version` writes the versions that changes "
             "since the last release ask for, `preview` shows what merging a pull request would "
-            "release, `report` joins the results of several jobs into one summary.",
-            choices=("plan", "publish", "check", "version", "preview", "report"),
+            "release, `release-pr` keeps one pull request with the next versions, `report` joins "
+            "the results of several jobs into one summary.",
+            choices=("plan", "publish", "check", "version", "preview", "release-pr", "report"),
             commands=frozenset(),
             places=frozenset({"action"}),
         ),
@@ -403,10 +406,11 @@ class Inputs:
         ),
     ] = None
     summary: Annotated[
-        bool, Declaration("Write the job summary.", commands=REPORTS | VERSION | PREVIEW)
+        bool,
+        Declaration("Write the job summary.", commands=REPORTS | VERSION | PREVIEW | RELEASE_PR),
     ] = True
     annotations: Annotated[
-        bool, Declaration("Annotate failures.", commands=REPORTS | VERSION | PREVIEW)
+        bool, Declaration("Annotate failures.", commands=REPORTS | VERSION | PREVIEW | RELEASE_PR)
     ] = True
     verbose: Annotated[
         bool,
@@ -414,7 +418,7 @@ class Inputs:
             "Log everything: phases, requests, and why packages wait; a job re-run with debug "
             "logging does so too. With `check`: print all locks in their order. With `version`: "
             "say what was left alone, and why.",
-            commands=RUNS | CHECK | VERSION,
+            commands=RUNS | CHECK | VERSION | RELEASE_PR,
             places=NOT_IN_FILE,
         ),
     ] = False

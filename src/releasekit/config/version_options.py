@@ -10,6 +10,8 @@ from releasekit.config.tables import Option, OptionTable
 from releasekit.decided import Level, Propagate, Zero
 
 Kind = Literal["fixed", "linked"]
+# In a title, the packages that are released.
+PACKAGES: Final = "{packages}"
 _LEVELS: Final[Mapping[str, Level]] = {str(level): level for level in Level}
 # https://www.conventionalcommits.org/en/v1.0.0/
 # In lower case, as those of commits are compared.
@@ -46,6 +48,15 @@ def _directory(key: str, value: object) -> str:
     if not name or "\\" in name or name.startswith("/") or not {"", ".", ".."}.isdisjoint(parts):
         raise ValueError('Write a path relative to the root, without "..": ".changeset".')
     return name
+
+
+def _title(key: str, value: object) -> str:
+    title = tables.string(key, value)
+    if not title.isprintable() or not title.strip() or set("{}") & set(title.replace(PACKAGES, "")):
+        raise ValueError(
+            f'Write one line, with {PACKAGES} for names: {key} = "Release {PACKAGES}".'
+        )
+    return title
 
 
 def _types(key: str, value: object) -> Mapping[str, Level]:
@@ -179,6 +190,14 @@ class VersionOptions(OptionTable):
             "one at the root, or nowhere."
         ),
     ] = "package"
+    title: Annotated[
+        str,
+        Option(
+            "The title of the release pull request, and the subject of its commit. `{packages}` is "
+            "the first of them, and how many more there are.",
+            _title,
+        ),
+    ] = "chore: release {packages}"
     groups: Annotated[
         Mapping[str, Group],
         Option(

@@ -42,12 +42,25 @@ class Commit:
     author: str
 
 
-class Commits:
-    """Of the repository at `top`. Raises CommandFailed where git does not answer."""
+@dataclass(frozen=True, slots=True)
+class File:
+    """What a commit has under a path: its mode, as `100755`, and the id of its blob."""
 
-    def __init__(self, top: Path, processes: Processes) -> None:
+    mode: str
+    blob: str
+
+
+class Commits:
+    """Of the repository at `top`, and of a directory of `objects` besides, where that is given.
+    Raises CommandFailed where git does not answer.
+    """
+
+    def __init__(self, top: Path, processes: Processes, objects: Path | None = None) -> None:
         self.top = top
         self._processes = processes
+        self._environment = _ENVIRONMENT | (
+            {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)} if objects else {}
+        )
         self._committers: dict[str, Signature] = {}
 
     async def find_existing(self, ids: Iterable[str]) -> frozenset[str]:
@@ -209,6 +222,31 @@ class Commits:
             stdin="".join(f"{each}\n" for each in ids),
         )
 
+    async def list_files(self, commit: str, paths: Iterable[str]) -> dict[str, File]:
+        """Those of these paths, relative to `top`, that the commit has."""
+        asked, found = list(paths), {}
+        for start in range(0, len(asked), _AT_ONCE):
+            some = asked[start : start + _AT_ONCE]
+            told = await self.run_git("ls-tree", "-z", "--full-tree", commit, "--", *some)
+            rows = (row.partition("\t") for row in told.split("\0") if row)
+            found.update({path: File(*about.split()[::2]) for about, _, path in rows})
+        return found
+
+    async def list_changed(self, before: str, after: str) -> dict[str, str]:
+        """The files that differ, each with the id of its blob; empty for one that is gone."""
+        told = await self.run_git(
+            *("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", before, after)
+        )
+        fields = told.split("\0")
+        return {
+            path: "" if about.endswith("D") else about.split()[3]
+            for about, path in zip(fields[::2], fields[1::2], strict=False)
+        }
+
+    async def has(self, commit: str, ancestor: str) -> bool:
+        """Whether `ancestor` is in the history of `commit`, or is the same one."""
+        return not (await self.run_git("rev-list", "--max-count=1", ancestor, f"^{commit}")).strip()
+
     async def list_parents(self, *wanted: str, stdin: str | None = None) -> dict[str, list[str]]:
         """Of the commits that `git rev-list` lists for these arguments, in its order."""
         told = await self.run_git("rev-list", "--parents", *wanted, stdin=stdin)
@@ -219,7 +257,7 @@ class Commits:
         done = await self._processes.run(
             ["git", "--no-replace-objects", *arguments],
             cwd=self.top,
-            env=_ENVIRONMENT,
+            env=self._environment,
             timeout_s=TIMEOUT_S,
             stdin=stdin,
         )

@@ -65,6 +65,12 @@ class GitHub:
         """
         return require_safe(f"{self.api.rstrip('/')}/repos/{path}", name=API_URL)
 
+    @property
+    def graphql(self) -> httpx.URL:
+        """https://docs.github.com/en/enterprise-server@latest/graphql/guides/forming-calls-with-graphql"""
+        top = self.api.rstrip("/")
+        return require_safe(f"{top.removesuffix('/v3')}/graphql", name=API_URL)
+
     def uploads_at(self, template: str) -> httpx.URL:
         """What an `upload_url` leads to, if the token may go there: the API's own origin, as of
         GitHub Enterprise Server, or the host beside it, `uploads.` for `api.`, as of github.com and

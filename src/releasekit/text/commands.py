@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 # What the action does by its input of that name.
-_MODES: Final = frozenset({"plan", "publish", "check", "version", "preview", "report"})
+_MODES: Final = frozenset(
+    {"plan", "publish", "check", "version", "preview", "release-pr", "report"}
+)
 
 
 def spell(command: str) -> str:

@@ -109,8 +109,12 @@ def subject(text: str) -> str:
     """
     escaped = _MARKUP.sub(r"\\\g<0>", visible(text).replace("&", "&amp;"))
     escaped = _AUTOLINK.sub(lambda match: f"&#{ord(match[0])};", escaped)
-    escaped = _CLOSING.sub("\\g<0>\u200b", _NUMBER.sub(r"\1\\", escaped))
-    return _MENTION.sub("@\u200b", escaped)
+    return notify_nobody(_NUMBER.sub(r"\1\\", escaped))
+
+
+def notify_nobody(text: str) -> str:
+    """Markdown that mentions no user and closes no issue, whatever it says."""
+    return _MENTION.sub("@\u200b", _CLOSING.sub("\\g<0>\u200b", text))
 
 
 def code(text: str) -> str:

@@ -27,6 +27,7 @@ _REVERTED_PULL_REQUEST: Final = re.compile(
 # Where a squash merge keeps the title alone.
 _REVERTED_TITLE: Final = re.compile(r'Revert ".*\(#([1-9][0-9]{0,9})\)"')
 _BASE: Final = re.compile(r"^ReleaseKit-Base: ([0-9a-f]{40})[ \t\r]*$", re.MULTILINE)
+_EDITS: Final = re.compile(r"^ReleaseKit-Edits: ([0-9a-f]{64})[ \t\r]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +129,21 @@ def find_base(message: str) -> str:
     wherever it stands; empty where there is none.
     """
     return next(reversed(_BASE.findall(message)), "")
+
+
+def find_edits(message: str) -> str:
+    """What names the edits of a commit of ours, as `name_edits` does; empty where it is none."""
+    return next(reversed(_EDITS.findall(message)), "")
+
+
+def write_base(commit: str) -> str:
+    """The line that `find_base` finds."""
+    return f"ReleaseKit-Base: {commit}"
+
+
+def write_trailers(base: str, edits: str) -> str:
+    """What the message of a commit of ours ends with."""
+    return f"{write_base(base)}\nReleaseKit-Edits: {edits}"
 
 
 def _split(message: str) -> tuple[str, str]:

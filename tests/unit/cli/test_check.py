@@ -124,7 +124,7 @@ IDENTITY = {
             3,
             [
                 f"note   job: nothing is attested: {NO_PERMISSION}",
-                "to do  `announce` is true, and there is no token for GitHub [RK-303]",
+                "to do  `announce` needs a token for GitHub, and there is none [RK-303]",
                 "2 things to do",
             ],
         ),

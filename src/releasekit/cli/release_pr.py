@@ -1,0 +1,285 @@
+"""The command release-pr: one pull request with the versions of the next release, kept up to date.
+
+It is a function of the commit at hand. What is read of it is its branch: neither title, body,
+labels nor comments. A branch that somebody has edited is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import Group
+from releasekit.announce.forge import LookAgain
+from releasekit.announce.post_release import find_forge_repository, open_github, require_token
+from releasekit.announce.pull_requests import BOT, FileEdit, GitHubPullRequests
+from releasekit.cli.decision import decide_versions, open_versions
+from releasekit.cli.edit_versions import edit, write, write_notes
+from releasekit.cli.interruption import Interruption
+from releasekit.cli.session import refuse_elsewhere, take_turn
+from releasekit.decided import Level
+from releasekit.ecosystems.shared.artifacts import scratch
+from releasekit.errors import CommandFailed, ConfigError
+from releasekit.git.commits import Commits
+from releasekit.git.objects import FILE_MODE, Object
+from releasekit.git.remote import Remote, log_in
+from releasekit.host.files import read_file
+from releasekit.host.github import page_of_new_file
+from releasekit.model import MAX_MANIFEST_BYTES
+from releasekit.plan.warnings import refuse_warned
+from releasekit.report.release_pr import (
+    DONE,
+    Kept,
+    release_pr_line,
+    release_pr_outputs,
+    release_pr_summary,
+    write_body,
+    write_title,
+)
+from releasekit.report.remarks import warning_annotations
+from releasekit.report.text import packages
+from releasekit.report.versions import versions_outputs, versions_summary, versions_table
+from releasekit.text.escape import visible
+from releasekit.versioning.change_files import Entry, format_change_file
+from releasekit.versioning.edits import refuse_edit
+from releasekit.versioning.messages import write_trailers
+from releasekit.versioning.release_branch import name_branch, name_edits, read_release_branch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from releasekit.announce.pull_requests import ForgePullRequest
+    from releasekit.cli.decision import Decided, Workspace
+    from releasekit.cli.edit_versions import Changes
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.http.credentials import Secret
+    from releasekit.versioning.release_branch import ReleaseBranch
+
+# Something else may be faster.
+_LOOKS: Final = 3
+_SHORT: Final = 7
+
+
+async def run(config: Config, session: Session) -> int:
+    """Open it, bring it up to date, or close it."""
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
+    token = require_token(session.credentials, asked="release-pr")
+    session.actions.watch_files()  # build backends may have to tell versions
+    with Interruption("cancelled"):
+        async with Group() as group:
+            seal = await take_turn(group, config, session)
+            workspace = await open_versions(group, config, session)
+            into = await _find_branch(workspace, session)
+            decided = await decide_versions(workspace)
+            refuse_warned(decided.view.warned)
+            edited = await asyncio.to_thread(edit, decided, workspace.targets)
+            edits = await _list_edits(workspace, edited.changes)
+            if edits:
+                await write(decided, edited, seal, keeps=False)
+            objects = await group.enter(scratch(session.credentials.environment))
+            kept = await (await _open_keeper(decided, edits, session, token, objects, into)).keep()
+    session.actions.restore_files(for_good=True)
+    view, changes = decided.view, edited.names(config.root)
+    outputs = versions_outputs(view, changes, config.root) | release_pr_outputs(kept)
+    for name, value in outputs.items():
+        session.actions.output(name, value)
+    if config.summary:
+        session.actions.summary(f"{release_pr_summary(kept)}\n{versions_summary(view)}")
+    if config.annotations:
+        session.actions.annotate("warning", warning_annotations(view.warned))
+        if kept.operation == "edited":
+            session.actions.annotate("warning", [("release pull request", kept.words)])
+    print(versions_table(view, changes, verbose=config.verbose), file=session.out)
+    print(release_pr_line(kept), file=session.out, flush=True)
+    return 0
+
+
+async def _find_branch(workspace: Workspace, session: Session) -> str:
+    """The branch that is released from: of the job, or that HEAD is on."""
+    ref = session.ci.ref
+    if not ref:
+        try:
+            ref = (await workspace.commits.run_git("symbolic-ref", "--quiet", "HEAD")).strip()
+        except CommandFailed:
+            ref = "a detached HEAD"
+    branch = ref.removeprefix("refs/heads/")
+    if branch == ref or branch.startswith(name_branch("")):
+        raise ConfigError(
+            f"a release pull request is made for a branch, and not for {visible(ref)}",
+            hint="Run it on pushes to the branch that is released from: `on: push: branches: "
+            "[main]`.",
+        )
+    return branch
+
+
+async def _list_edits(workspace: Workspace, changes: Changes) -> list[FileEdit]:
+    """With their paths in the repository and the modes that HEAD has. Raises PlanError for what a
+    commit would not hold as it is here.
+    """
+    top = workspace.commits.top
+    there = await workspace.commits.list_files(
+        "HEAD", [path.relative_to(top).as_posix() for path in changes]
+    )
+    edits = []
+    for path, data in changes.items():
+        name = path.relative_to(top).as_posix()
+        file = there.get(name)
+        if file is not None:
+            held = await asyncio.to_thread(read_file, path, max_bytes=MAX_MANIFEST_BYTES)
+            if Object("blob", held).id != file.blob:
+                raise refuse_edit(
+                    f"{name} is not what HEAD has: it was edited, or .gitattributes changes it",
+                    "Commit it; `text`, `eol` and `filter` in .gitattributes cannot be for it.",
+                )
+        elif data is None:
+            raise refuse_edit(f"{name} is not committed", "Commit it, and run it again.")
+        edits.append(FileEdit(path=name, mode=file.mode if file else FILE_MODE, data=data))
+    return edits
+
+
+@dataclass(frozen=True, slots=True)
+class _Keeper:
+    """Keeps the pull request from `branch` into the branch `into`. What the clone lacks is fetched
+    into `objects`.
+    """
+
+    decided: Decided
+    edits: Sequence[FileEdit]
+    commits: Commits
+    remote: Remote
+    objects: Path
+    forge: GitHubPullRequests
+    into: str
+    branch: str
+    page: str
+
+    async def keep(self) -> Kept:
+        """Raises PackageError where GitHub refuses, and ConfigError for a commit of another
+        branch.
+        """
+        for _ in range(_LOOKS - 1):
+            try:
+                return await self._look_and_act()
+            except LookAgain:
+                continue
+        return await self._look_and_act()
+
+    async def _look_and_act(self) -> Kept:
+        seen = await self.remote.list_branches(self.into, self.branch)
+        here = await self.commits.find_existing(seen.values())
+        if lacking := set(seen.values()) - here:
+            await self.remote.fetch(sorted(lacking), self.objects)
+        head, tip = await self.commits.read_head(), seen.get(self.into, "")
+        if not tip or not await self.commits.has(tip, head):
+            raise ConfigError(
+                f"HEAD is not on the branch {visible(self.into)} of the remote",
+                hint="A pull request is made of what is pushed: push it, or check out that branch.",
+            )
+        there = await read_release_branch(self.commits, seen.get(self.branch, ""), tip)
+        pull = await self.forge.find(self.branch, self.into)
+        if there.is_edited:
+            words = (
+                f"{self.branch} has commits of somebody else, and stays as it is: merge it as it "
+                "is, or delete it"
+            )
+            return Kept("edited", words, pull)
+        if newer := await self._find_newer(there.base, head, tip):
+            return Kept("newer", f"a run on {newer[:_SHORT]} brings it up to date", pull)
+        if not self.edits:
+            return await self._close(there, pull)
+        names = {
+            each.path: Object("blob", each.data).id if each.data is not None else ""
+            for each in self.edits
+        }
+        edits, base = name_edits(names), there.base
+        moves = edits != there.edits or (pull is not None and pull.is_behind)
+        title = write_title(self.decided.view, self.decided.workspace.config.versioning.title)
+        if moves:
+            base = head
+            tree = (await self.commits.run_git("rev-parse", f"{head}^{{tree}}")).strip()
+            message = f"{title}\n\n{write_trailers(base, edits)}\n"
+            made = await self.forge.commit(head, tree, self.edits, message)
+            await self.forge.move(self.branch, there.head, made)
+        return await self._write(pull, title, base, moved=moves)
+
+    async def _find_newer(self, base: str, head: str, tip: str) -> str:
+        """The commit that another run has decided on, or is going to; empty where HEAD is to be
+        decided on.
+        """
+        known = base in await self.commits.find_existing([base])
+        if known and base != head and await self.commits.has(base, head):
+            return base
+        changed = await self.commits.list_changed(head, tip)
+        return tip if any(each.path in changed for each in self.edits) else ""
+
+    async def _close(self, there: ReleaseBranch, pull: ForgePullRequest | None) -> Kept:
+        if there.edits:
+            await self.forge.move(self.branch, there.head, "")
+        if pull is None:
+            return Kept("none", "there is nothing to release")
+        await self.forge.comment(pull.number, DONE)
+        await self.forge.edit(pull.number, state="closed")
+        return Kept("closed", "there is nothing to release any more", pull)
+
+    async def _write(
+        self, pull: ForgePullRequest | None, title: str, base: str, *, moved: bool
+    ) -> Kept:
+        view, notes = self.decided.view, write_notes(self.decided)
+
+        def write(author: str) -> str:
+            is_of_bot = author == BOT
+            return write_body(
+                view, notes, into=self.into, base=base, page=self.page, is_of_bot=is_of_bot
+            )
+
+        words = f"{packages(len(view.decision.bumps))}, base {base[:_SHORT]}"
+        opened = pull or await self.forge.open(self.branch, self.into, title, write(""))
+        body = write(opened.author)
+        differs = (opened.title, opened.body.replace("\r\n", "\n")) != (title, body)
+        if differs:
+            await self.forge.edit(opened.number, title=title, body=body)
+        if pull is None:
+            return Kept("created", words, opened)
+        if moved or differs:
+            return Kept("updated", words, pull)
+        return Kept("current", f"nothing differs, base {base[:_SHORT]}", pull)
+
+
+async def _open_keeper(
+    decided: Decided,
+    edits: Sequence[FileEdit],
+    session: Session,
+    token: Secret,
+    objects: Path,
+    into: str,
+) -> _Keeper:
+    workspace, ci = decided.workspace, session.ci
+    config, services, top = workspace.config, workspace.services, workspace.commits.top
+    name, environment = config.tagging.remote, services.environment
+    login = log_in(ci.server, token)
+    remote = Remote(name, top, services.processes, environment, login)
+    repository = await find_forge_repository(remote, name, ci, asked="release-pr")
+    bumps = decided.view.decision.bumps
+    return _Keeper(
+        decided=decided,
+        edits=edits,
+        commits=Commits(top, services.processes, objects),
+        remote=remote,
+        objects=objects,
+        forge=GitHubPullRequests(open_github(services, token), repository, services.retries),
+        into=into,
+        branch=name_branch(into),
+        page=page_of_new_file(
+            f"{ci.server}/{repository}",
+            into,
+            f"{config.versioning.directory}/change.md",
+            format_change_file(
+                [Entry(name=str(bumps[0].package), level=Level.PATCH)], "What this brings to users."
+            ),
+        )
+        if bumps
+        else "",
+    )
