@@ -8,8 +8,10 @@ import base64
 import contextlib
 import hashlib
 import json
+import os
 import re
 import subprocess
+import tempfile
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,12 @@ while read old new ref; do
 done
 """
 
+_WHO = ("AUTHOR", "COMMITTER")
+_WHAT = ("NAME", "EMAIL")
+NO_COMMIT = "0" * 40
+# Of a body: https://github.com/orgs/community/discussions/27190
+MAX_PULL_BODY = 65_536
+
 Answer = tuple[int, Any]
 
 
@@ -47,7 +55,10 @@ Answer = tuple[int, Any]
 class GitHubDouble:
     """`around` is told "before" and "after" of each request and what it was, and may raise HangUp:
     before it, nothing has happened; after it, the answer is lost. `failing` are answers to the next
-    requests that write, with headers; `strange` is the content of every answer of the API.
+    requests that write, with headers; `strange` is the content of every answer of the API. A job
+    that may not open pull requests has a setting that says so; where rules are `strict`, those that
+    lack commits of their base are behind. `signed` are commits that GitHub has made and signed, and
+    `states` each branch that the API has moved, with the commit that it was moved to.
     """
 
     bare: Path
@@ -66,6 +77,11 @@ class GitHubDouble:
     attestations: list[dict[str, Any]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     defects: list[str] = field(default_factory=list)
+    pulls: list[dict[str, Any]] = field(default_factory=list)
+    may_open: bool = True
+    strict: bool = False
+    signed: set[str] = field(default_factory=set)
+    states: list[tuple[str, str]] = field(default_factory=list)
     latest: int = 0
     turn: threading.RLock = field(default_factory=threading.RLock)
     _numbers: int = 1000
@@ -106,11 +122,16 @@ class GitHubDouble:
         hook.write_text(PROTECTED)
         hook.chmod(0o755)
 
-    def git(self, *arguments: str) -> str:
+    def git(self, *arguments: str, stdin: bytes = b"", index: str = "") -> str:
+        names = {f"GIT_{who}_{what}": f"{BOT}@example.invalid" for who in _WHO for what in _WHAT}
         done = subprocess.run(
-            ["git", "-C", self.bare, *arguments], capture_output=True, text=True, check=True
+            ["git", "-C", self.bare, *arguments],
+            capture_output=True,
+            check=True,
+            input=stdin,
+            env={**os.environ, **names, **({"GIT_INDEX_FILE": index} if index else {})},
         )
-        return done.stdout
+        return done.stdout.decode(errors="replace")
 
     def number(self) -> int:
         self._numbers += 1
@@ -164,6 +185,15 @@ class GitHubDouble:
             rf"/api/uploads/repos/{self.repository}/releases/(\d+)/assets", url.path
         ):
             return self._upload(int(found[1]), query["name"], body)
+        if url.path == "/api/graphql" and method == "POST":
+            return 200, self._update_refs(json.loads(body))
+        if method == "GET" and url.path == repository:
+            return 200, {"node_id": "R_1", "full_name": self.repository, "default_branch": "main"}
+        if method == "POST" and url.path.startswith(f"{repository}/git/"):
+            return self._make(url.path.removeprefix(f"{repository}/git/"), json.loads(body))
+        if url.path.startswith(f"{repository}/pulls"):
+            rest = url.path.removeprefix(f"{repository}/pulls")
+            return self._pull(method, rest, query, json.loads(body or b"{}"))
         if url.path.startswith(f"{repository}/issues/"):
             rest = url.path.removeprefix(f"{repository}/issues/")
             return self._comment(method, rest, query, body)
@@ -200,13 +230,166 @@ class GitHubDouble:
     def _comment(self, method: str, rest: str, query: dict[str, str], body: bytes) -> Answer:
         if method == "GET" and rest == f"{PULL_REQUEST}/comments":
             return 200, _page(self.comments, query)
-        if method == "POST" and rest == f"{PULL_REQUEST}/comments":
+        if method == "POST" and rest.endswith("/comments"):
             return 201, self.add_comment(json.loads(body)["body"])
         for comment in self.comments:
             if method == "PATCH" and rest == f"comments/{comment['id']}":
                 comment["body"] = json.loads(body)["body"]
                 return 200, comment
         return 404, {"message": "Not Found"}
+
+    def _make(self, kind: str, wanted: dict[str, Any]) -> Answer:
+        """Blobs, trees and commits. https://docs.github.com/en/rest/git"""
+        if kind == "blobs":
+            data = base64.b64decode(wanted["content"])
+            return 201, {"sha": self.git("hash-object", "-w", "--stdin", stdin=data).strip()}
+        if kind == "commits":
+            parents = [each for parent in wanted["parents"] for each in ("-p", parent)]
+            message = wanted["message"].encode()
+            oid = self.git("commit-tree", wanted["tree"], *parents, stdin=message).strip()
+            if not wanted.keys() & {"author", "committer"}:
+                # https://docs.github.com/en/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
+                self.signed.add(oid)
+            return 201, {"sha": oid}
+        if kind != "trees":
+            return 404, {"message": "Not Found"}
+        with tempfile.TemporaryDirectory() as directory:
+            index = f"{directory}/index"
+            self.git("read-tree", wanted["base_tree"], index=index)
+            for entry in wanted["tree"]:
+                path, oid = entry["path"], entry.get("sha")
+                there = self.git("ls-files", "--stage", "--", path, index=index)
+                if "content" in entry:
+                    data = entry["content"].encode()
+                    oid = self.git("hash-object", "-w", "--stdin", stdin=data).strip()
+                elif oid is None and not there:
+                    return 422, {"message": "GitRPC::BadObjectState"}
+                mode = entry["mode"] if oid else "0"
+                info = f"{mode} {oid or NO_COMMIT}\t{path}\0".encode()
+                self.git("update-index", "-z", "--index-info", stdin=info, index=index)
+            return 201, {"sha": self.git("write-tree", index=index).strip()}
+
+    def _update_refs(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """https://docs.github.com/en/graphql/reference/git#updaterefs"""
+        given = asked["variables"]["input"]
+        assert "updateRefs" in asked["query"]
+        assert given["repositoryId"] == "R_1"
+        for update in given["refUpdates"]:
+            branch = update["name"].removeprefix("refs/heads/")
+            now = self.branches.get(branch, NO_COMMIT)
+            if update["beforeOid"] != now:
+                said = f"{update['name']} is at {now} but expected {update['beforeOid']}"
+                return {"data": {"updateRefs": None}, "errors": [{"message": said}]}
+        for update in given["refUpdates"]:
+            self.set_branch(update["name"].removeprefix("refs/heads/"), update["afterOid"])
+        return {"data": {"updateRefs": {"clientMutationId": None}}}
+
+    @property
+    def branches(self) -> dict[str, str]:
+        said = self.git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", "refs/heads")
+        return dict(line.split(" ") for line in said.split("\n") if line)
+
+    def set_branch(self, branch: str, commit: str) -> None:
+        self.states.append((branch, commit))
+        if commit == NO_COMMIT:
+            self.git("update-ref", "-d", f"refs/heads/{branch}")
+        else:
+            self.git("update-ref", f"refs/heads/{branch}", commit)
+
+    def _pull(
+        self, method: str, rest: str, query: dict[str, str], wanted: dict[str, Any]
+    ) -> Answer:
+        """https://docs.github.com/en/rest/pulls/pulls"""
+        owner = self.repository.partition("/")[0]
+        for pull in self.pulls:
+            # One is closed when its branch goes.
+            if pull["head"]["ref"] not in self.branches:
+                pull["state"] = "closed"
+        if method == "GET" and not rest:
+            found = [
+                each
+                for each in self.pulls
+                if each["state"] == query["state"]
+                and f"{owner}:{each['head']['ref']}" == query["head"]
+                and each["base"]["ref"] == query["base"]
+            ]
+            return 200, _page(found, query)
+        if len(wanted.get("body", "")) > MAX_PULL_BODY:
+            return _invalid("body", "custom", "body is too long (maximum is 65536 characters)")
+        if method == "POST" and not rest:
+            if not self.may_open:
+                said = "GitHub Actions is not permitted to create or approve pull requests."
+                return 403, {"message": said}
+            if wanted["head"] not in self.branches:
+                return _invalid("head", "invalid")
+            if any(
+                each["head"]["ref"] == wanted["head"] and each["state"] == "open"
+                for each in self.pulls
+            ):
+                said = f"A pull request already exists for {owner}:{wanted['head']}."
+                return _invalid("", "custom", said)
+            number = 57 + len(self.pulls)
+            pull = {
+                "number": number,
+                "html_url": f"{self.origin}/{self.repository}/pull/{number}",
+                "state": "open",
+                "title": wanted["title"],
+                "body": wanted["body"],
+                "user": {"login": BOT},
+                "head": {"ref": wanted["head"]},
+                "base": {"ref": wanted["base"]},
+            }
+            self.pulls.append(pull)
+            return 201, pull | {"mergeable_state": "unknown"}
+        for pull in self.pulls:
+            if rest == f"/{pull['number']}":
+                if method == "PATCH":
+                    pull.update(wanted)
+                return 200, pull | {"mergeable_state": self._find_state(pull)}
+        return 404, {"message": "Not Found"}
+
+    def _find_state(self, pull: dict[str, Any]) -> str:
+        head, base = pull["head"]["ref"], pull["base"]["ref"]
+        if pull["state"] != "open":
+            return "unknown"
+        lacking = self.git("rev-list", "--count", base, f"^{head}").strip() != "0"
+        return "behind" if self.strict and lacking else "clean"
+
+    def merge(self, number: int, how: str) -> None:
+        """As the button does, with GitHub's own messages; the branch goes.
+
+        https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/incorporating-changes-from-a-pull-request/about-pull-request-merges
+        """
+        pull = next(each for each in self.pulls if each["number"] == number)
+        head, base = pull["head"]["ref"], pull["base"]["ref"]
+        named = f"{pull['title']} (#{number})"
+        whole = self.git("log", "-1", "--format=%b", head)
+        message = {
+            "merge": f"Merge pull request #{number} from acme/{head}\n\n{pull['title']}",
+            "squash": f"{named}\n\n{whole}",
+            "rebase": self.git("log", "-1", "--format=%B", head),
+        }[how]
+        tree = self.git("merge-tree", "--write-tree", base, head).strip()
+        parents = [base, head] if how == "merge" else [base]
+        flags = [each for parent in parents for each in ("-p", parent)]
+        commit = self.git("commit-tree", tree, *flags, stdin=message.encode()).strip()
+        self.git("update-ref", f"refs/heads/{base}", commit)
+        pull["state"] = "closed"
+        self.git("update-ref", "-d", f"refs/heads/{head}")
+
+    def update_branch(self, number: int, how: str) -> None:
+        """As the button `Update branch` does."""
+        pull = next(each for each in self.pulls if each["number"] == number)
+        head, base = pull["head"]["ref"], pull["base"]["ref"]
+        tree = self.git("merge-tree", "--write-tree", head, base).strip()
+        said = {
+            "merge": f"Merge branch '{base}' into {head}",
+            "rebase": self.git("log", "-1", "--format=%B", head),
+        }[how]
+        parents = [head, base] if how == "merge" else [base]
+        flags = [each for parent in parents for each in ("-p", parent)]
+        commit = self.git("commit-tree", tree, *flags, stdin=said.encode()).strip()
+        self.git("update-ref", f"refs/heads/{head}", commit)
 
     def _attest(self, method: str, rest: str, body: bytes) -> Answer:
         """https://docs.github.com/en/rest/repos/attestations"""

@@ -155,7 +155,7 @@ class Remote:
         try:
             listed = await self._git("ls-remote", self._name, *refs)
         except CommandFailed as error:
-            raise explain(error, f"git remote {self._name}", writing=False) from error
+            raise self._explain(error) from error
         rows = (line.partition("\t") for line in listed.splitlines())
         return {refs[ref]: oid for oid, _, ref in rows if ref in refs}
 
@@ -173,7 +173,14 @@ class Remote:
                 GIT_ALTERNATE_OBJECT_DIRECTORIES=str((self._top / own).resolve()),
             )
         except CommandFailed as error:
-            raise explain(error, f"git remote {self._name}", writing=False) from error
+            raise self._explain(error) from error
+
+    def _explain(self, error: CommandFailed) -> PackageError:
+        """Of reading."""
+        found = explain(error, f"git remote {self._name}", writing=False)
+        if isinstance(found, Denied):
+            found.hint = "Give the job a token that may read the repository: `contents: read`."
+        return found
 
     async def _check_where(self) -> None:
         """Raises Rejected where the remote leads elsewhere than at the first look, which is taken
@@ -270,7 +277,7 @@ def log_in(server: str, token: Secret) -> dict[str, str]:
         "GIT_CONFIG_KEY_0": key,
         "GIT_CONFIG_VALUE_0": "",
         "GIT_CONFIG_KEY_1": key,
-        "GIT_CONFIG_VALUE_1": f"AUTHORIZATION: basic {account}",
+        "GIT_CONFIG_VALUE_1": f"Authorization: Basic {account}",
     }
 
 
