@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from effort import SEARCHING
 from harness.github import BOT, TOKEN, serving_github
 from harness.http_server import HangUp
+from harness.killing import Killing
+from integration.tools import require_tool
 from releasekit.__main__ import main
-from versioning.test_version_command import PYTHON, PYTHON_TAGS, write
-from workspaces import git
+from releasekit.report.release_pr import DONE
+from versioning.test_version_command import PYTHON, PYTHON_TAGS, member, write
+from workspaces import Program, git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from harness.github import GitHubDouble
 
@@ -265,9 +269,7 @@ def test_it_is_closed_once_there_is_nothing_to_release(place: Place) -> None:
     assert job.operation == "closed"
     assert place.open == []
     assert "releasekit" not in place.world.git("for-each-ref")
-    assert [each["body"] for each in place.world.comments] == [
-        "There is nothing to release any more, so this is closed."
-    ]
+    assert place.world.pulls[0]["body"] == DONE
     assert place.run().operation == "none"
 
 
@@ -430,3 +432,55 @@ def test_it_needs_a_token(place: Place) -> None:
     job = place.run(RELEASEKIT_FORGE_TOKEN="")
     assert job.code == 3
     assert "`release-pr` needs a token for GitHub" in job.err
+
+
+def test_killed_at_every_request_the_next_run_goes_on(place: Place, tmp_path: Path) -> None:
+    """R14: with what a file over 1 MiB takes, when it opens, updates and closes it."""
+    write(place.root, {"packages/core/CHANGELOG.md": f"# Changelog\n\n{'x' * 1_100_000}\n"})
+    place.push("feat: read parquet files (#41)", FEATURE)
+    home = tmp_path / "home"
+    home.mkdir()
+    path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
+    program = Program(home, {**place.world.environment, "PATH": path})
+    killing = Killing(
+        lambda: program.start("release-pr", place.root, "--max-retries=0"),
+        place.root,
+        program.log.read_text,
+    )
+
+    def may_die(moment: str, what: str) -> None:
+        if SEARCHING or not what.startswith("GET"):
+            killing.die_once(moment, what.partition("?")[0])
+
+    place.world.around = may_die
+    killing.finish(most=60)
+    made = {what.rpartition("/")[2] for moment, what in killing.killed if moment == "after"}
+    assert made >= {"blobs", "trees", "commits", "graphql", "pulls"}
+    (pull,) = place.open
+    assert len(place.world.states) == 1
+    assert git(place.root, "status", "--porcelain") == ""
+    commit = git(place.root, "rev-parse", "HEAD").strip()
+    place.world.around = lambda moment, what: None
+    git(place.root, "revert", "--no-edit", commit)
+    place.push("chore: nothing", {})
+    place.world.around = may_die
+    killing.killed.clear()
+    killing.finish(most=killing.runs + 60)
+    assert {what for _, what in killing.killed} >= {"POST /api/graphql"}
+    assert pull["state"] == "closed"
+    assert BRANCH not in place.world.branches
+
+
+def test_it_asks_little_however_many_packages_there_are(place: Place) -> None:
+    """Git tells all that it can."""
+    for number in range(60):
+        files = {
+            f"packages/p{number}/pyproject.toml": member(f"acme-p{number}", "1.0.0"),
+            f"packages/p{number}/src/p.py": "1\n",
+        }
+        write(place.root, files)
+    place.push("feat: read parquet files (#41)", FEATURE)
+    place.world.asked.clear()
+    assert place.run().operation == "created"
+    assert len([each for each in place.world.asked if "/api/" in each]) <= 7
+    assert len(place.open[0]["body"]) < 65_536

@@ -230,7 +230,7 @@ class GitHubDouble:
     def _comment(self, method: str, rest: str, query: dict[str, str], body: bytes) -> Answer:
         if method == "GET" and rest == f"{PULL_REQUEST}/comments":
             return 200, _page(self.comments, query)
-        if method == "POST" and rest.endswith("/comments"):
+        if method == "POST" and rest == f"{PULL_REQUEST}/comments":
             return 201, self.add_comment(json.loads(body)["body"])
         for comment in self.comments:
             if method == "PATCH" and rest == f"comments/{comment['id']}":

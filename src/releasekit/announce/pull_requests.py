@@ -145,11 +145,6 @@ class GitHubPullRequests(GitHubRepository):
         """https://docs.github.com/en/rest/pulls/pulls#update-a-pull-request"""
         await self.ask("PATCH", self.at(f"/pulls/{number}"), content=write_json(changes))
 
-    async def comment(self, number: int, text: str) -> None:
-        """https://docs.github.com/en/rest/issues/comments#create-an-issue-comment"""
-        content = write_json({"body": text})
-        await self.ask("POST", self.at(f"/issues/{number}/comments"), content=content)
-
     async def _write_entry(self, edit: FileEdit) -> dict[str, str | None]:
         entry: dict[str, str | None] = {"path": edit.path, "mode": edit.mode, "type": "blob"}
         if edit.data is None:

@@ -220,8 +220,7 @@ class _Keeper:
             await self.forge.move(self.branch, there.head, "")
         if pull is None:
             return Kept("none", "there is nothing to release")
-        await self.forge.comment(pull.number, DONE)
-        await self.forge.edit(pull.number, state="closed")
+        await self.forge.edit(pull.number, body=DONE, state="closed")
         return Kept("closed", "there is nothing to release any more", pull)
 
     async def _write(

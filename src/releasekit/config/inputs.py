@@ -210,7 +210,7 @@ class Inputs:
             "How often to retry a request that failed for a temporary reason.",
             minimum=0,
             maximum=20,
-            commands=RUNS,
+            commands=RUNS | RELEASE_PR,
         ),
     ] = 3
     retry_base_delay: Annotated[
@@ -219,7 +219,7 @@ class Inputs:
             "The longest pause before the first retry; it doubles with each retry, up to 60s.",
             minimum=0,
             maximum=60,
-            commands=RUNS,
+            commands=RUNS | RELEASE_PR,
         ),
     ] = 1.0
     max_wait: Annotated[
@@ -229,7 +229,7 @@ class Inputs:
             "the package fails at once, and the message says when to run again.",
             minimum=0,
             maximum=7 * 86_400,
-            commands=RUNS,
+            commands=RUNS | RELEASE_PR,
         ),
     ] = 3600.0
     task_timeout: Annotated[
@@ -239,7 +239,7 @@ class Inputs:
             "45m to show a package).",
             minimum=1,
             maximum=86_400,
-            commands=RUNS,
+            commands=RUNS | RELEASE_PR,
         ),
     ] = 600.0
     deadline: Annotated[
