@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal
+from typing import Final, Literal
 
 from releasekit.model import DependencyKind, PackageId
 from releasekit.problems import Problem
@@ -21,6 +21,8 @@ class Level(IntEnum):
         return self.name.lower()
 
 
+# What stands in the title of a release pull request for the packages.
+TITLE_FIELD: Final = "{packages}"
 Zero = Literal["shift", "minor", "literal"]
 Propagate = Literal["needed", "always", "never"]
 Carry = Literal["", "patch", "same", "none"]

@@ -22,6 +22,7 @@ from releasekit.decided import Decision
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.report import outputs, plan_outputs
 from releasekit.report.preview import Preview, preview_outputs
+from releasekit.report.release_pr import Kept, release_pr_outputs
 from releasekit.report.versions import VersionsView, versions_outputs
 from sample_runs import mixed_plan, partial_report
 
@@ -139,6 +140,7 @@ def test_outputs_of_the_action_are_the_ones_that_are_set() -> None:
     said = {*outputs(partial_report()), *plan_outputs(mixed_plan()), "plan-file", "results-file"}
     view = VersionsView(Decision(), {})
     said |= versions_outputs(view, {}, PROJECT).keys()
+    said |= release_pr_outputs(Kept("none", "")).keys()
     said |= {"preview-file", *preview_outputs(Preview(view, view, ()))}
     assert set(ACTION["outputs"]) == said
     for name, entry in ACTION["outputs"].items():

@@ -297,7 +297,7 @@ def test_a_setting_that_forbids_it_is_named_and_the_next_run_goes_on(place: Plac
     place.push("feat: read parquet files (#41)", FEATURE)
     place.world.may_open = False
     job = place.run()
-    assert job.code == 1
+    assert job.code == 3
     assert "does not let this job open pull requests in acme/mono [RK-336]" in job.err
     assert "Allow GitHub Actions to create and approve pull requests" in job.err
     place.world.may_open = True

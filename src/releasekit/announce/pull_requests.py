@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.github import GitHubRepository, parse_answer, write_json
-from releasekit.errors import Denied, Rejected
+from releasekit.errors import Denied, PlanError, Rejected
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
@@ -124,14 +124,14 @@ class GitHubPullRequests(GitHubRepository):
             case _:
                 raise _make_strange_error("an update of branches")
 
-    async def open(self, branch: str, base: str, title: str, body: str) -> ForgePullRequest:
+    async def create(self, branch: str, base: str, title: str, body: str) -> ForgePullRequest:
         """https://docs.github.com/en/rest/pulls/pulls#create-a-pull-request"""
         content = {"title": title, "head": branch, "base": base, "body": body}
         try:
             response = await self.ask("POST", self.at("/pulls"), content=write_json(content))
         except Denied as error:
             if _NOT_PERMITTED in str(error):
-                raise Rejected(
+                raise PlanError(
                     f"GitHub does not let this job open pull requests in {self.repository}",
                     hint="Allow it: Settings, Actions, General, Workflow permissions, `Allow "
                     "GitHub Actions to create and approve pull requests`; an organization has the "

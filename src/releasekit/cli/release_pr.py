@@ -43,7 +43,7 @@ from releasekit.report.versions import versions_outputs, versions_summary, versi
 from releasekit.text.escape import visible
 from releasekit.versioning.change_files import Entry, format_change_file
 from releasekit.versioning.edits import refuse_edit
-from releasekit.versioning.messages import write_trailers
+from releasekit.versioning.messages import write_base, write_trailers
 from releasekit.versioning.release_branch import name_branch, name_edits, read_release_branch
 
 if TYPE_CHECKING:
@@ -229,13 +229,13 @@ class _Keeper:
         view, notes = self.decided.view, write_notes(self.decided)
 
         def write(author: str) -> str:
-            is_of_bot = author == BOT
+            last, is_of_bot = write_base(base), author == BOT
             return write_body(
-                view, notes, into=self.into, base=base, page=self.page, is_of_bot=is_of_bot
+                view, notes, into=self.into, page=self.page, last=last, is_of_bot=is_of_bot
             )
 
         words = f"{packages(len(view.decision.bumps))}, base {base[:_SHORT]}"
-        opened = pull or await self.forge.open(self.branch, self.into, title, write(""))
+        opened = pull or await self.forge.create(self.branch, self.into, title, write(""))
         body = write(opened.author)
         differs = (opened.title, opened.body.replace("\r\n", "\n")) != (title, body)
         if differs:

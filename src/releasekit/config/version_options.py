@@ -7,11 +7,9 @@ from typing import Annotated, ClassVar, Final, Literal, get_args
 
 from releasekit.config import tables
 from releasekit.config.tables import Option, OptionTable
-from releasekit.decided import Level, Propagate, Zero
+from releasekit.decided import TITLE_FIELD, Level, Propagate, Zero
 
 Kind = Literal["fixed", "linked"]
-# In a title, the packages that are released.
-PACKAGES: Final = "{packages}"
 _LEVELS: Final[Mapping[str, Level]] = {str(level): level for level in Level}
 # https://www.conventionalcommits.org/en/v1.0.0/
 # In lower case, as those of commits are compared.
@@ -52,9 +50,13 @@ def _directory(key: str, value: object) -> str:
 
 def _title(key: str, value: object) -> str:
     title = tables.string(key, value)
-    if not title.isprintable() or not title.strip() or set("{}") & set(title.replace(PACKAGES, "")):
+    if (
+        not title.isprintable()
+        or not title.strip()
+        or set("{}") & set(title.replace(TITLE_FIELD, ""))
+    ):
         raise ValueError(
-            f'Write one line, with {PACKAGES} for names: {key} = "Release {PACKAGES}".'
+            f'Write one line, with {TITLE_FIELD} for names: {key} = "Release {TITLE_FIELD}".'
         )
     return title
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from releasekit.config.version_options import PACKAGES
+from releasekit.decided import TITLE_FIELD
 from releasekit.report.summary.markdown import (
     details,
     first_fitting,
@@ -23,7 +23,6 @@ from releasekit.text.escape import (
     subject,
     visible,
 )
-from releasekit.versioning.messages import write_base
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +82,7 @@ def write_title(view: VersionsView, template: str) -> str:
     first = f"{view.name(bumps[0].package)} {view.spell(bumps[0].package, bumps[0].new)}"
     more = f" and {len(bumps) - 1} more" if len(bumps) > 1 else ""
     named = f"{clip(visible(first), _TITLE_CHARS)}{more}"
-    return template.replace(PACKAGES, named)
+    return template.replace(TITLE_FIELD, named)
 
 
 def write_body(
@@ -91,12 +90,12 @@ def write_body(
     notes: Mapping[PackageId, str],
     *,
     into: str,
-    base: str,
     page: str,
+    last: str,
     is_of_bot: bool,
 ) -> str:
-    """`base` is the commit that it was decided on, and `page` where a person writes a change file,
-    empty where that is unknown. `is_of_bot` where a job's own token has opened it.
+    """`page` is where a person writes a change file, empty where that is unknown, and `last` the
+    line that ends it. `is_of_bot` where a job's own token has opened it.
     """
     bumps = view.decision.bumps
     head = (
@@ -113,7 +112,7 @@ def write_body(
         more,
         "",
         *([_WAITING, ""] if is_of_bot else []),
-        write_base(base),
+        last,
     ]
     folded = ["\n".join(_fold_notes(view, bump, notes[bump.package])) for bump in bumps]
     return first_fitting(
