@@ -1,11 +1,11 @@
-"""Publish, tag and announce through the real action, from a repository without tags, and again."""
+"""Publish, tag and announce through the real action, and the release pull request beside it."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from harness.act import Repository
+from harness.act import PROJECT, Repository
 from harness.github import TOKEN, serving_github
 from workspaces import git, uv_workspace
 
@@ -69,3 +69,45 @@ jobs:
         assert world.writes == []
         assert TOKEN not in first.shown
         assert TOKEN not in second.shown
+
+
+def test_the_example_releases_by_merging_one_pull_request(tmp_path: Path) -> None:
+    """docs/examples/release.yml as it is: from the first release to the second one."""
+    repository = Repository(uv_workspace(tmp_path / "user repo", PACKAGES), tmp_path)
+    root = repository.root
+    git(root, "branch", "--move", "main")
+    with serving_github(tmp_path) as world:
+        git(root, "remote", "add", "origin", world.url)
+        repository.workflow((PROJECT / "docs/examples/release.yml").read_text())
+        (root / "releasekit.toml").write_text(f'pypi-registry = "dir:{tmp_path / "registry"}"\n')
+        environment = {**world.environment}
+        del environment["RELEASEKIT_FORGE_TOKEN"]
+
+        def push(message: str) -> dict[str, str]:
+            git(root, "add", "--all")
+            git(root, "commit", "--quiet", "--allow-empty", "--message", message)
+            git(root, "push", "--quiet", "origin", "HEAD:main")
+            return run()
+
+        def run() -> dict[str, str]:
+            done = repository.run(
+                *("push", "-s", f"GITHUB_TOKEN={TOKEN}"), commit=False, environment=environment
+            )
+            for job in ("publish", "pull-request"):
+                assert done.job(job) == "success", done.log(job)
+            assert TOKEN not in done.shown
+            git(root, "fetch", "--quiet", "--tags", "origin")
+            return done.outputs("pull-request", "1")
+
+        assert push("chore: start")["operation"] == "none"
+        assert sorted(world.tags) == sorted(TAGS)
+        (root / "packages/acme-core/src/acme_core/more.py").write_text("MORE = 1\n")
+        told = push("feat: more (#41)")
+        assert told["operation"] == "created"
+        (pull,) = world.pulls
+        assert pull["title"] == "chore: release acme-core 1.1.0 and 1 more"
+        world.merge(pull["number"], "squash")
+        git(root, "pull", "--quiet", "--ff-only", "origin", "main")
+        assert run()["operation"] == "none"
+        assert set(world.tags) == {*TAGS, "acme-core-v1.1.0", "acme-cli-v1.0.1"}
+        assert world.defects == []
