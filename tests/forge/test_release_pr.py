@@ -427,6 +427,22 @@ def test_what_is_not_pushed_is_not_proposed(place: Place) -> None:
     assert "HEAD is not on the branch main of the remote" in job.err
 
 
+def test_settings_of_the_clone_do_not_say_where_the_token_goes(place: Place) -> None:
+    """Builds can write them."""
+    place.push("feat: read parquet files (#41)", FEATURE)
+    place.run()
+    place.push("fix: exit 1 (#44)", FIX)
+    # What is on the branch by now is fetched.
+    git(place.root, "gc", "--quiet", "--prune=now")
+    for name, value in {
+        "http.proxy": "http://127.0.0.1:9",
+        "url.http://127.0.0.1:9/.insteadOf": place.world.origin,
+        "core.alternateRefsCommand": "false",
+    }.items():
+        git(place.root, "config", name, value)
+    assert place.run().operation == "updated"
+
+
 def test_it_needs_a_token(place: Place) -> None:
     place.push("feat: read parquet files (#41)", FEATURE)
     job = place.run(RELEASEKIT_FORGE_TOKEN="")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.aio import Group
 from releasekit.announce.forge import LookAgain
@@ -17,14 +17,15 @@ from releasekit.announce.pull_requests import BOT, FileEdit, GitHubPullRequests
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write, write_notes
 from releasekit.cli.interruption import Interruption
-from releasekit.cli.session import refuse_elsewhere, take_turn
+from releasekit.cli.session import refuse_elsewhere, start_processes, take_turn
 from releasekit.decided import Level
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.git.commits import Commits
+from releasekit.git.forge_repository import ForgeRepository
 from releasekit.git.objects import FILE_MODE, Object
-from releasekit.git.remote import Remote, log_in
-from releasekit.host.files import read_file
+from releasekit.git.remote import Remote
+from releasekit.host.files import read_file, repository_of
 from releasekit.host.github import page_of_new_file
 from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.warnings import refuse_warned
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
 # Something else may be faster.
 _LOOKS: Final = 3
 _SHORT: Final = 7
+# Of a change file to begin with.
+_ENTRY: Final = "What this brings to users."
 
 
 async def run(config: Config, session: Session) -> int:
@@ -71,6 +74,7 @@ async def run(config: Config, session: Session) -> int:
     with Interruption("cancelled"):
         async with Group() as group:
             seal = await take_turn(group, config, session)
+            repository = await _find_repository(group, config, session)
             workspace = await open_versions(group, config, session)
             into = await _find_branch(workspace, session)
             decided = await decide_versions(workspace)
@@ -79,8 +83,10 @@ async def run(config: Config, session: Session) -> int:
             edits = await _list_edits(workspace, edited.changes)
             if edits:
                 await write(decided, edited, seal, keeps=False)
-            objects = await group.enter(scratch(session.credentials.environment))
-            kept = await (await _open_keeper(decided, edits, session, token, objects, into)).keep()
+            place = await group.enter(scratch(session.credentials.environment))
+            keeper = _Keeper.of(decided, edits, repository, token, place, into)
+            await keeper.clone.begin(workspace.commits)
+            kept = await keeper.keep()
     session.actions.restore_files(for_good=True)
     view, changes = decided.view, edited.names(config.root)
     outputs = versions_outputs(view, changes, config.root) | release_pr_outputs(kept)
@@ -95,6 +101,14 @@ async def run(config: Config, session: Session) -> int:
     print(versions_table(view, changes, verbose=config.verbose), file=session.out)
     print(release_pr_line(kept), file=session.out, flush=True)
     return 0
+
+
+async def _find_repository(group: Group, config: Config, session: Session) -> str:
+    """OWNER/NAME; asked before a build could change remotes."""
+    processes = await start_processes(group, config, session, ())
+    top, name = repository_of(config.root) or config.root, config.tagging.remote
+    remote = Remote(name, top, processes, session.credentials.environment)
+    return await find_forge_repository(remote, name, session.ci, asked="release-pr")
 
 
 async def _find_branch(workspace: Workspace, session: Session) -> str:
@@ -142,19 +156,46 @@ async def _list_edits(workspace: Workspace, changes: Changes) -> list[FileEdit]:
 
 @dataclass(frozen=True, slots=True)
 class _Keeper:
-    """Keeps the pull request from `branch` into the branch `into`. What the clone lacks is fetched
-    into `objects`.
+    """Keeps the pull request from `branch` into the branch `into`. `page` is where a person writes
+    a change file.
     """
 
     decided: Decided
     edits: Sequence[FileEdit]
     commits: Commits
-    remote: Remote
-    objects: Path
+    clone: ForgeRepository
     forge: GitHubPullRequests
     into: str
     branch: str
     page: str
+
+    @classmethod
+    def of(
+        cls,
+        decided: Decided,
+        edits: Sequence[FileEdit],
+        repository: str,
+        token: Secret,
+        place: Path,
+        into: str,
+    ) -> Self:
+        """`place` is an empty directory that no build can write."""
+        workspace = decided.workspace
+        services, ci = workspace.services, workspace.services.ci
+        url, bumps = f"{ci.server}/{repository}", decided.view.decision.bumps
+        clone = ForgeRepository(f"{url}.git", token, place, services.processes)
+        path = f"{workspace.config.versioning.directory}/change.md"
+        entries = [Entry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
+        return cls(
+            decided=decided,
+            edits=edits,
+            commits=Commits(workspace.commits.top, services.processes, clone.objects),
+            clone=clone,
+            forge=GitHubPullRequests(open_github(services, token), repository, services.retries),
+            into=into,
+            branch=name_branch(into),
+            page=page_of_new_file(url, into, path, format_change_file(entries, _ENTRY)),
+        )
 
     async def keep(self) -> Kept:
         """Raises PackageError where GitHub refuses, and ConfigError for a commit of another
@@ -168,10 +209,10 @@ class _Keeper:
         return await self._look_and_act()
 
     async def _look_and_act(self) -> Kept:
-        seen = await self.remote.list_branches(self.into, self.branch)
+        seen = await self.clone.list_branches(self.into, self.branch)
         here = await self.commits.find_existing(seen.values())
         if lacking := set(seen.values()) - here:
-            await self.remote.fetch(sorted(lacking), self.objects)
+            await self.clone.fetch(sorted(lacking))
         head, tip = await self.commits.read_head(), seen.get(self.into, "")
         if not tip or not await self.commits.has(tip, head):
             raise ConfigError(
@@ -245,40 +286,3 @@ class _Keeper:
         if moved or differs:
             return Kept("updated", words, pull)
         return Kept("current", f"nothing differs, base {base[:_SHORT]}", pull)
-
-
-async def _open_keeper(
-    decided: Decided,
-    edits: Sequence[FileEdit],
-    session: Session,
-    token: Secret,
-    objects: Path,
-    into: str,
-) -> _Keeper:
-    workspace, ci = decided.workspace, session.ci
-    config, services, top = workspace.config, workspace.services, workspace.commits.top
-    name, environment = config.tagging.remote, services.environment
-    login = log_in(ci.server, token)
-    remote = Remote(name, top, services.processes, environment, login)
-    repository = await find_forge_repository(remote, name, ci, asked="release-pr")
-    bumps = decided.view.decision.bumps
-    return _Keeper(
-        decided=decided,
-        edits=edits,
-        commits=Commits(top, services.processes, objects),
-        remote=remote,
-        objects=objects,
-        forge=GitHubPullRequests(open_github(services, token), repository, services.retries),
-        into=into,
-        branch=name_branch(into),
-        page=page_of_new_file(
-            f"{ci.server}/{repository}",
-            into,
-            f"{config.versioning.directory}/change.md",
-            format_change_file(
-                [Entry(name=str(bumps[0].package), level=Level.PATCH)], "What this brings to users."
-            ),
-        )
-        if bumps
-        else "",
-    )

@@ -1,9 +1,8 @@
-"""A git remote, spoken to by git: with git's own credentials, or with a token of the job."""
+"""The git remote that tags are pushed to, spoken to by git with git's own credentials."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import re
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from releasekit.host.process import Processes
-    from releasekit.http.credentials import Secret
 
 
 TIMEOUT_S: Final = 300.0
@@ -94,17 +92,10 @@ class RemoteTag:
 
 
 class Remote:
-    """One remote of the repository at `top`; `environment` is the snapshot taken at the start, and
-    `login` what `log_in` gives.
-    """
+    """One remote of the repository at `top`; `environment` is the snapshot taken at the start."""
 
     def __init__(
-        self,
-        name: str,
-        top: Path,
-        processes: Processes,
-        environment: Mapping[str, str],
-        login: Mapping[str, str] | None = None,
+        self, name: str, top: Path, processes: Processes, environment: Mapping[str, str]
     ) -> None:
         self._name = name
         self._top = top
@@ -117,7 +108,6 @@ class Remote:
             # Messages are told apart by their words.
             "LC_ALL": "C",
             "LANGUAGE": "C",
-            **(login or {}),
         }
         self._clock = itertools.count()
         self._turn = asyncio.Lock()
@@ -148,39 +138,6 @@ class Remote:
             if isinstance(self._seen, PackageError):
                 raise self._seen
             return self._seen
-
-    async def list_branches(self, *names: str) -> dict[str, str]:
-        """Those of these that it has, each with its commit. Raises Transient, Denied, Rejected."""
-        refs = {f"refs/heads/{name}": name for name in names}
-        try:
-            listed = await self._git("ls-remote", self._name, *refs)
-        except CommandFailed as error:
-            raise self._explain(error) from error
-        rows = (line.partition("\t") for line in listed.splitlines())
-        return {refs[ref]: oid for oid, _, ref in rows if ref in refs}
-
-    async def fetch(self, commits: Iterable[str], into: Path) -> None:
-        """Into a directory of objects; the repository stays as it is. Raises Transient, Denied,
-        Rejected.
-        """
-        try:
-            own = (await self._git("rev-parse", "--git-path", "objects")).removesuffix("\n")
-            await self._git(
-                *("-c", "maintenance.auto=false", "-c", "gc.auto=0", "fetch", "--quiet"),
-                *("--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
-                *(self._name, *commits),
-                GIT_OBJECT_DIRECTORY=str(into),
-                GIT_ALTERNATE_OBJECT_DIRECTORIES=str((self._top / own).resolve()),
-            )
-        except CommandFailed as error:
-            raise self._explain(error) from error
-
-    def _explain(self, error: CommandFailed) -> PackageError:
-        """Of reading."""
-        found = explain(error, f"git remote {self._name}", writing=False)
-        if isinstance(found, Denied):
-            found.hint = "Give the job a token that may read the repository: `contents: read`."
-        return found
 
     async def _check_where(self) -> None:
         """Raises Rejected where the remote leads elsewhere than at the first look, which is taken
@@ -223,7 +180,7 @@ class Remote:
             await self._git(
                 *("push", "--atomic", "--no-verify", "--no-follow-tags", "--porcelain"),
                 *("--recurse-submodules=no", self._name, *specs),
-                GIT_ALTERNATE_OBJECT_DIRECTORIES=str(objects),
+                objects=objects,
             )
         except CommandFailed as error:
             what = f"{what}: git remote {self._name}"
@@ -254,31 +211,14 @@ class Remote:
             return ""
         return visible(clip(str(place.resolve()), _MAX_PLACE))
 
-    async def _git(self, *arguments: str, **variables: str) -> str:
+    async def _git(self, *arguments: str, objects: Path | None = None) -> str:
+        env = dict(self._environment)
+        if objects is not None:
+            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
         done = await self._processes.run(
-            ["git", *arguments],
-            cwd=self._top,
-            env=self._environment | variables,
-            timeout_s=TIMEOUT_S,
+            ["git", *arguments], cwd=self._top, env=env, timeout_s=TIMEOUT_S
         )
         return done.stdout
-
-
-def log_in(server: str, token: Secret) -> dict[str, str]:
-    """The variables with which git sends a token of the job to its server, in the place of what
-    actions/checkout has left in the settings of the repository: GitHub refuses two.
-
-    https://git-scm.com/docs/git-config#Documentation/git-config.txt-httpextraHeader
-    """
-    key = f"http.{server}/.extraheader"
-    account = base64.b64encode(f"x-access-token:{token.reveal()}".encode()).decode()
-    return {
-        "GIT_CONFIG_COUNT": "2",
-        "GIT_CONFIG_KEY_0": key,
-        "GIT_CONFIG_VALUE_0": "",
-        "GIT_CONFIG_KEY_1": key,
-        "GIT_CONFIG_VALUE_1": f"Authorization: Basic {account}",
-    }
 
 
 def parse_tags(listed: str) -> dict[str, RemoteTag]:

@@ -1,0 +1,94 @@
+"""A repository at a forge, read by git with a token of the job."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import CommandFailed, Denied
+from releasekit.git.remote import TIMEOUT_S, explain
+from releasekit.host import durable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from releasekit.git.commits import Commits
+    from releasekit.host.process import Processes
+    from releasekit.http.credentials import Secret
+
+# How git reaches a server from here.
+_PASSED: Final = re.compile(r"(?:https?|all|no)_proxy|SSL_CERT_(?:FILE|DIR)", re.IGNORECASE)
+# No person can answer a prompt, and messages are told apart by their words.
+_UNATTENDED: Final = {"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "LC_ALL": "C"}
+
+
+@dataclass(frozen=True, slots=True)
+class ForgeRepository:
+    """The one at `url`. What it has and the clone lacks comes into a repository of our own at
+    `place`: a build can write settings of the clone, and those would say where the token goes.
+    """
+
+    url: str
+    token: Secret
+    place: Path
+    processes: Processes
+
+    @property
+    def objects(self) -> Path:
+        return self.place / ".git" / "objects"
+
+    async def begin(self, commits: Commits) -> None:
+        """With what the clone has. Raises CommandFailed."""
+        own = (await commits.run_git("rev-parse", "--git-path", "objects")).removesuffix("\n")
+        await self._git("init", "--quiet", "--template=")
+        text = f"{(commits.top / own).resolve()}\n"
+        durable.make_directory(self.objects / "info")
+        durable.replace(self.objects / "info" / "alternates", text.encode())
+        await self._git("update-ref", "refs/heads/here", await commits.read_head())
+
+    async def list_branches(self, *names: str) -> dict[str, str]:
+        """Those of these that it has, each with its commit. Raises Transient, Denied, Rejected."""
+        refs = {f"refs/heads/{name}": name for name in names}
+        listed = await self._ask("ls-remote", self.url, *refs)
+        rows = (line.partition("\t") for line in listed.splitlines())
+        return {refs[ref]: oid for oid, _, ref in rows if ref in refs}
+
+    async def fetch(self, commits: Iterable[str]) -> None:
+        """Raises Transient, Denied, Rejected."""
+        await self._ask(
+            # Otherwise it starts git where the clone is, to list what that has.
+            *("-c", "core.alternateRefsCommand=:", "-c", "maintenance.auto=false", "fetch"),
+            *("--quiet", "--no-tags", "--no-write-fetch-head", self.url, *commits),
+        )
+
+    async def _ask(self, *arguments: str) -> str:
+        try:
+            return await self._git(*arguments, env=self._log_in())
+        except CommandFailed as error:
+            found = explain(error, self.url, writing=False)
+            if isinstance(found, Denied):
+                found.hint = "Give the job a token that may read the repository: `contents: read`."
+            raise found from error
+
+    def _log_in(self) -> dict[str, str]:
+        """https://git-scm.com/docs/git-config#Documentation/git-config.txt-httpextraHeader"""
+        account = base64.b64encode(f"x-access-token:{self.token.reveal()}".encode()).decode()
+        environment = self.processes.environment.items()
+        return {name: value for name, value in environment if _PASSED.fullmatch(name)} | {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"http.{self.url}.extraHeader",
+            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {account}",
+        }
+
+    async def _git(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
+        done = await self.processes.run(
+            ["git", *arguments],
+            cwd=self.place,
+            env={**_UNATTENDED, **(env or {})},
+            timeout_s=TIMEOUT_S,
+            outside=True,
+        )
+        return done.stdout
