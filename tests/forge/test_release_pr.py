@@ -432,8 +432,6 @@ def test_settings_of_the_clone_do_not_say_where_the_token_goes(place: Place) -> 
     place.push("feat: read parquet files (#41)", FEATURE)
     place.run()
     place.push("fix: exit 1 (#44)", FIX)
-    # What is on the branch by now is fetched.
-    git(place.root, "gc", "--quiet", "--prune=now")
     for name, value in {
         "http.proxy": "http://127.0.0.1:9",
         "url.http://127.0.0.1:9/.insteadOf": place.world.origin,

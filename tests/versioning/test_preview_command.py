@@ -17,6 +17,7 @@ from versioning.test_version_command import (
     bare_environment,
     commit,
     lines,
+    member,
     repository,
     write,
 )
@@ -93,6 +94,18 @@ def rows(summary: str) -> list[list[str]]:
         for line in summary.splitlines()
         if line.startswith("| <code>")
     ]
+
+
+def test_a_release_pull_request_changes_nothing_whatever_its_title(
+    root: Path, preview: Job
+) -> None:
+    base = git(root, "rev-parse", "main").strip()
+    versions = {"packages/core/pyproject.toml": member("acme-core", "1.2.1")}
+    commit(root, f"Release\n\nReleaseKit-Base: {base}", versions)
+    code, outputs, summary = preview("feat!: release acme-core 1.2.1")
+    assert code == 0
+    assert "Merging this changes no version" in summary
+    assert json.loads(outputs["missing"]) == []
 
 
 def test_a_pull_request_shows_what_its_title_adds(root: Path, preview: Job) -> None:

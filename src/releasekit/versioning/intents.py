@@ -139,7 +139,8 @@ async def collect_intents(
     line = await read_line(commits)
     releases = await find_releases(versions, commits, root, line, templates, find_published)
     units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))
-    if units and (read_message(title) or find_reverted(title)):
+    is_titled = read_message(title) or find_reverted(title)
+    if units and is_titled and not _is_ours(units[0], line):
         change = units[0].change
         units[0] = Unit(index=0, change=replace(change, message=title, parents=change.parents[:1]))
     place = f"{(root.relative_to(commits.top) / options.directory).as_posix()}/"
