@@ -38,6 +38,16 @@ def test_a_shared_tag_of_before_a_package_began_again_lower_was_not_its_last(
     assert standing(two.collect(), "acme-core").released == "0.1.0"
 
 
+def test_a_shared_tag_counts_where_the_manifest_has_what_stands_for_a_version(
+    repository: Repository,
+) -> None:
+    """As semantic-release leaves it."""
+    repository.commit("feat: start", repository.write("a", "acme-a", "0.0.0-development"))
+    repository.git("tag", "v1.2.3")
+    repository.commit("feat: more", {"a/a.py": "1"})
+    assert standing(repository.collect(), "acme-a").released == "1.2.3"
+
+
 def test_a_tag_that_two_packages_of_one_directory_may_mean_is_compared_with_them(
     repository: Repository,
 ) -> None:

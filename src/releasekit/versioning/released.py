@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 _MOST_COMPARED: Final = 32
 _MAJOR: Final = re.compile(r"v[0-9]+")
 _COMPLETED: Final = frozenset({"go.mod", "go.sum"})
-# In place of a version: the manifest is there and says none, as where the version is the tag's.
+# In place of a version: the manifest is there and says none, as where the version is the tag's. So
+# does 0.0.0-development, https://semantic-release.gitbook.io/semantic-release/support/faq
 _UNSAID: Final = "unsaid"
+_NEVER_RELEASED: Final = re.compile(r"v?0\.0\.0[-.+]?[A-Za-z].*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +315,9 @@ def _began_again(
 def _name_unsaid(version_at: VersionAt) -> VersionAt:
     def read_version(package: Package, read: Read) -> str:
         said = version_at(package, read)
-        return said or ("" if read(package.manifest) is None else _UNSAID)
+        if said and not _NEVER_RELEASED.fullmatch(said):
+            return said
+        return "" if read(package.manifest) is None else _UNSAID
 
     return read_version
 
