@@ -54,7 +54,7 @@ class Intent:
     """What one source asks for one package since its last stable release.
 
     `exact` is a version in place of a level. A `late` one was in the released version already,
-    which was decided without it.
+    which was decided without it. One that is not `fresh` was in a prerelease already.
     """
 
     package: PackageId
@@ -62,6 +62,7 @@ class Intent:
     source: Source
     exact: str = ""
     late: bool = False
+    fresh: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +71,15 @@ class Standing:
 
     `written` is what its manifest says, `released` the highest stable version of this line, empty
     where there was none; the ecosystem's own spelling, without Go's `v`. `taken` are versions that
-    have a tag anywhere, among them all higher ones, each with its commit.
+    have a tag anywhere, among them all higher ones, each with its commit. `label` is what its next
+    version is a prerelease by, empty for a stable one.
     """
 
     package: PackageId
     written: str
     released: str
     taken: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

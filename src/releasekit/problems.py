@@ -138,6 +138,7 @@ class Problem(StrEnum):
     STATE = "RK-322", "The state directory cannot be used"
     PINNED_MANIFEST = "RK-323", "A manifest was changed while it was pinned"
     TAGGED_ELSEWHERE = "RK-330", "The version decided has a tag already"
+    STABLE_NEEDS_PRERELEASE = "RK-331", "A stable package would require a prerelease"
     NO_NEXT_VERSION = "RK-332", "The next version cannot be decided"
     CHANGE_FILE = "RK-333", "A change file cannot be used"
     SHALLOW_HISTORY = "RK-334", "The history does not reach back"

@@ -71,6 +71,7 @@ class Repository:
         private: Sequence[str] = (),
         published: Collection[str] = (),
         templates: Mapping[PackageId, str] | None = None,
+        label: str = "",
         count: Counter[str] | None = None,
     ) -> Collected:
         class Counted(Commits):
@@ -97,6 +98,7 @@ class Repository:
                     packs=lambda _, path: not path.startswith("scripts/"),
                     templates=templates or {},
                     find_published=find_published,
+                    labels={each.id: label for each in self.packages.values() if label},
                 )
 
         return asyncio.run(main())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from releasekit.config.version_options import VersionOptions
     from releasekit.decided import Edge, Standing
     from releasekit.ecosystems.interface import Discovery, Services, Target
+    from releasekit.host.ci import CI
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
     from releasekit.versioning.intents import Addition, Collected
@@ -74,6 +77,7 @@ class Workspace:
     public: Sequence[Package]
     versioned: Sequence[Package]
     packs: Packs
+    branch: str
     published: dict[PackageId, bool | None] = field(default_factory=dict)
 
 
@@ -100,17 +104,30 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     with_extra(packages, config.extra_edges, targets)  # refuses names that nobody has
     public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
+    commits = Commits(top, services.processes)
     return Workspace(
         config,
         lambda config: open_ecosystems(group, config, session, services),
         targets,
         {each.id: each for each in packages},
-        Commits(top, services.processes),
+        commits,
         services,
         public,
         versioned,
         await _find_packs(targets, versioned, config.root, services.processes),
+        config.branch or await _find_branch(commits, session.ci),
     )
+
+
+async def _find_branch(commits: Commits, ci: CI) -> str:
+    """The branch that is released from: of the job, or that HEAD is on; empty where none is."""
+    if request := ci.read_pull_request():
+        return request.target
+    ref = ci.ref
+    if not ref:
+        with suppress(CommandFailed):  # a detached HEAD
+            ref = (await commits.run_git("symbolic-ref", "--quiet", "HEAD")).strip()
+    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else ""
 
 
 async def decide_versions(
@@ -136,6 +153,7 @@ async def decide_versions(
             packs=workspace.packs,
             templates=templates,
             find_published=partial(find_published, workspace),
+            labels=_label(workspace),
             title=title,
             without=without,
         )
@@ -168,6 +186,35 @@ async def decide_versions(
     ]
     view = VersionsView(replace(decision, left_alone=left_alone), found, warned)
     return Decided(workspace, collected, view)
+
+
+def _label(workspace: Workspace) -> dict[PackageId, str]:
+    """Of the packages whose next version is a prerelease. Raises ConfigError for a label that the
+    ecosystem of one has not.
+    """
+    options, found = workspace.config.versioning, {}
+    names = {name: label for name, label in options.branches.items() if name == workspace.branch}
+    of_branch = next(
+        (
+            label
+            for name, label in (*names.items(), *options.branches.items())
+            if fnmatchcase(workspace.branch, name)
+        ),
+        "",
+    )
+    for package in workspace.versioned:
+        own = (text for glob, text in options.prerelease.items() if matches(package.id, [glob]))
+        label = next(own, of_branch)
+        try:
+            if label:
+                numbering_of(package.id.ecosystem).prerelease("1.0.0", label, 1)
+                found[package.id] = label
+        except ValueError as error:
+            raise ConfigError(
+                f"{options.where()} gives {package.id} the label {label!r}: {error}",
+                hint="Write one of these for it below `prerelease`.",
+            ) from error
+    return found
 
 
 async def _find_packs(

@@ -80,7 +80,13 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     _edit_further_files(decided, targets, edits)
     if config.versioning.changelog != "none":
         _edit_changelogs(decided, edits)
-    waiting = {each.id for each in decided.workspace.public} - {bump.package for bump in bumps}
+    # A prerelease uses none up.
+    used = {
+        bump.package
+        for bump in bumps
+        if not numbering_of(bump.package.ecosystem).read(bump.new).is_prerelease
+    }
+    waiting = {each.id for each in decided.workspace.public} - used
     for path, packages in decided.collected.files.items() if bumps else ():
         if waiting.isdisjoint(packages):
             edits.remove(config.root / path)

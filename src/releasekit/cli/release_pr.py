@@ -20,7 +20,7 @@ from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import refuse_elsewhere, start_processes, take_turn
 from releasekit.decided import Level
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import CommandFailed, ConfigError
+from releasekit.errors import ConfigError
 from releasekit.git.commits import Commits
 from releasekit.git.forge_repository import ForgeRepository
 from releasekit.git.objects import FILE_MODE, Object
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from releasekit.cli.edit_versions import Changes
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
+    from releasekit.host.ci import CI
     from releasekit.http.credentials import Secret
     from releasekit.versioning.release_branch import ReleaseBranch
 
@@ -76,7 +77,7 @@ async def run(config: Config, session: Session) -> int:
             seal = await take_turn(group, config, session)
             repository = await _find_repository(group, config, session)
             workspace = await open_versions(group, config, session)
-            into = await _find_branch(workspace, session)
+            into = _require_branch(workspace, session.ci)
             decided = await decide_versions(workspace)
             refuse_warned(decided.view.warned)
             edited = await asyncio.to_thread(edit, decided, workspace.targets)
@@ -111,18 +112,13 @@ async def _find_repository(group: Group, config: Config, session: Session) -> st
     return await find_forge_repository(remote, name, session.ci, asked="release-pr")
 
 
-async def _find_branch(workspace: Workspace, session: Session) -> str:
-    """The branch that is released from: of the job, or that HEAD is on."""
-    ref = session.ci.ref
-    if not ref:
-        try:
-            ref = (await workspace.commits.run_git("symbolic-ref", "--quiet", "HEAD")).strip()
-        except CommandFailed:
-            ref = "a detached HEAD"
-    branch = ref.removeprefix("refs/heads/")
-    if branch == ref or branch.startswith(name_branch("")):
+def _require_branch(workspace: Workspace, ci: CI) -> str:
+    """The branch that is released from. Raises ConfigError where there is none."""
+    branch = workspace.branch
+    if not branch or ci.pull_request or branch.startswith(name_branch("")):
+        ref = visible(ci.ref or branch or "a detached HEAD")
         raise ConfigError(
-            f"a release pull request is made for a branch, and not for {visible(ref)}",
+            f"a release pull request is made for a branch, and not for {ref}",
             hint="Run it on pushes to the branch that is released from: `on: push: branches: "
             "[main]`.",
         )

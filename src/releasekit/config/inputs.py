@@ -483,6 +483,15 @@ class Inputs:
             places=NOT_IN_FILE,
         ),
     ] = ()
+    branch: Annotated[
+        str,
+        Declaration(
+            "The branch that is released from, by which `branches` in [version] knows prereleases. "
+            "Default: that of the job, or of the pull request, else the one that is checked out.",
+            commands=VERSION | PREVIEW,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
     since: Annotated[
         str,
         Declaration(

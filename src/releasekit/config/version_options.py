@@ -14,6 +14,8 @@ _LEVELS: Final[Mapping[str, Level]] = {str(level): level for level in Level}
 # https://www.conventionalcommits.org/en/v1.0.0/
 # In lower case, as those of commits are compared.
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:\([^()]+\))?")
+# https://semver.org/#spec-item-9
+_LABEL: Final = re.compile(r"(?:[a-z][a-z0-9-]{0,29})?")
 TYPES: Final[Mapping[str, Level]] = {
     "feat": Level.MINOR,
     "fix": Level.PATCH,
@@ -110,6 +112,14 @@ def _read_file(place: object, example: str) -> FurtherFile:
     return FurtherFile(path, pattern)
 
 
+def _labels(key: str, value: object) -> Mapping[str, str]:
+    given = tables.mapping(key, value)
+    for glob, label in given.items():
+        if not _LABEL.fullmatch(label):
+            raise ValueError(f'{glob} is {label!r}; write a word such as rc, or "" for none.')
+    return given
+
+
 def _groups(key: str, value: object) -> Mapping[str, Group]:
     example = f'{key} = {{ ui = {{ packages = ["@acme/ui*"], kind = "fixed" }} }}'
     if not isinstance(value, dict):
@@ -192,6 +202,22 @@ class VersionOptions(OptionTable):
             "one at the root, or nowhere."
         ),
     ] = "package"
+    branches: Annotated[
+        Mapping[str, str],
+        Option(
+            "Branches whose versions are prereleases, by their names or globs of them, each with "
+            'its label: `{ next = "rc", "beta/*" = "beta" }`. All others are stable.',
+            _labels,
+        ),
+    ] = field(default_factory=dict)
+    prerelease: Annotated[
+        Mapping[str, str],
+        Option(
+            "Packages whose versions are prereleases on every branch, by globs of their names: "
+            '`{ "@acme/lab*" = "alpha" }`.',
+            _labels,
+        ),
+    ] = field(default_factory=dict)
     title: Annotated[
         str,
         Option(

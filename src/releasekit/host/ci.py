@@ -71,8 +71,8 @@ class Origin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequest:
     """`commit` is the newest of its `branch`, in a `repository` that may be another than the one it
-    is to be merged `into`, on top of the commit `base`; both are OWNER/NAME. All of it may be
-    somebody else's text.
+    is to be merged `into`, on top of the commit `base`, the newest of the branch `target`; both are
+    OWNER/NAME. All of it may be somebody else's text.
     """
 
     number: int
@@ -82,6 +82,7 @@ class PullRequest:
     repository: str
     into: str
     base: str
+    target: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +164,7 @@ class CI:
                 repository=str(told["head"]["repo"]["full_name"]),
                 into=str(told["base"]["repo"]["full_name"]),
                 base=str(told["base"].get("sha", "")),
+                target=str(told["base"].get("ref", "")),
             )
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None

@@ -9,7 +9,7 @@ one, in whichever order; only a hole in a range, as `!=` makes it, may add a rel
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -72,33 +72,44 @@ def decide(
     published = [each for each in inside if known[each.dependent].released]
     levels, asked = _raise_levels(steps, published, groups, sharing, rules.propagate)
     reached = [Counter(levels.get(member) for member in group.packages) for group in groups]
+    further = _find_further(steps, levels, asked, groups, sharing)
     bumps = {}
     for package in _put_in_order(known, inside):
-        level = levels.get(package)
-        if level is None or level not in steps[package].versions:
+        level, own = levels.get(package), steps[package]
+        if level is None or level not in own.versions:
             continue
+        there = own.there.get(level, "")
+        is_further = there and package in further
+        if there in known[package].taken and not is_further:
+            continue
+        edges_asking = sorted(asked[package], key=_EDGE_ORDER)
+        if is_further:
+            edges_asking = [each for each in edges_asking if each.on in further]
         reasons = [
-            *steps[package].reasons,
+            *(own.fresh if is_further else own.reasons),
             *(
                 Reason(package=package, level=asked[package][edge], edge=edge)
-                for edge in sorted(asked[package], key=_EDGE_ORDER)
+                for edge in edges_asking
             ),
         ]
         # A group is a reason where nothing else asks for as much as another member has.
-        if not any(each.level >= level for each in reasons):
+        if not any(each.level >= level or is_further for each in reasons):
             raising = [groups[number] for number in sharing[package] if reached[number][level] > 1]
             reasons += [Reason(package=package, level=level, group=group) for group in raising]
         bumps[package] = Bump(
             package=package,
             old=known[package].released,
-            new=steps[package].versions[level],
+            new=there if there and not is_further else own.versions[level],
             level=level,
             reasons=tuple(reasons),
         )
     return Decision(
         bumps=tuple(bumps.values()),
         left_alone=(*_list_idle_intents(known, stated), *_list_idle_edges(published, bumps)),
-        troubles=tuple(_find_troubles(known, steps, levels)),
+        troubles=(
+            *_find_troubles(known, steps, levels),
+            *_find_unstable(known, bumps, published),
+        ),
     )
 
 
@@ -112,12 +123,16 @@ def _order_intents(intent: Intent) -> tuple[int, int, str, str, str, str]:
 class _Steps:
     """The version of a package at each level, where that is higher than the released one; `trouble`
     says why others are missing. `reasons` are its own, whatever others ask of it: without any, it
-    rests. One of level NONE releases what is written.
+    rests. One of level NONE releases what is written. A level leads to a prerelease that is `there`
+    already, written or tagged, unless one of the `fresh` reasons or another package asks for a
+    further one.
     """
 
     versions: Mapping[Level, str]
     reasons: Sequence[Reason]
     trouble: Trouble | None = None
+    there: Mapping[Level, str] = field(default_factory=dict)
+    fresh: Sequence[Reason] = ()
 
 
 class _Refused(Exception):
@@ -158,14 +173,19 @@ def _count_steps(
             for package, intents in asking.items()
         }
     return {
-        each.package: _count_own_steps(each, line, asking[each.package], exact) for each in members
+        each.package: _count_own_steps(each, line, members, asking[each.package], exact)
+        for each in members
     }
 
 
 def _count_own_steps(
-    standing: Standing, line: _Line, intents: Sequence[Intent], exact: _Spelled | None
+    standing: Standing,
+    line: _Line,
+    members: Sequence[Standing],
+    intents: Sequence[Intent],
+    exact: _Spelled | None,
 ) -> _Steps:
-    """`exact` is what somebody chose for all packages that share the version."""
+    """`exact` is what somebody chose for all `members`, which share the version."""
     package = standing.package
     numbering = numbering_of(package.ecosystem)
     above = numbering.order(standing.released) if standing.released else None
@@ -177,14 +197,43 @@ def _count_own_steps(
         reasons.append(Reason(package=package, level=line.find_level(written), rule=rule))
     own = next((each.exact for each in intents if each.exact), exact.version if exact else "")
     versions: dict[Level, str] = {}
+    there: dict[Level, str] = {}
     for level in Level:
         try:
             version = numbering.check(own) if own else line.spell_next(package, level)
+            if above is not None and numbering.order(version) <= above:
+                continue
+            if standing.label and not numbering.read(version).is_prerelease:
+                there[level], version = _spell_prerelease(standing, members, version)
         except ValueError as error:
             return _Steps(versions, reasons, _cannot_count(package, str(error)))
-        if above is None or numbering.order(version) > above:
-            versions[level] = version
-    return _Steps(versions, reasons)
+        versions[level] = version
+    fresh = _explain(each for each in intents if each.fresh)
+    return _Steps(versions, reasons, there=there, fresh=fresh)
+
+
+def _spell_prerelease(
+    standing: Standing, members: Sequence[Standing], target: str
+) -> tuple[str, str]:
+    """The last prerelease of a stable version, empty without one, and the next one. Raises
+    ValueError for a label that its ecosystem has not, and for a version lower than is written.
+    """
+    numbering, label = numbering_of(standing.package.ecosystem), standing.label
+    numbers = numbering.read(target).numbers
+    last = max(_count_prereleases(each, label, numbers) for each in members)
+    is_own = _count_prereleases(standing, label, numbers) == last > 0
+    further = numbering.prerelease(target, label, last + 1)
+    if numbering.order(further) < numbering.order(standing.written):
+        raise ValueError(f"{further} is lower than {standing.written}, which is written")
+    return numbering.prerelease(target, label, last) if is_own else "", further
+
+
+def _count_prereleases(standing: Standing, label: str, target: Sequence[int]) -> int:
+    """The highest number among those of a stable version with these numbers."""
+    numbering = numbering_of(standing.package.ecosystem)
+    wanted = numbering.respell(standing.written, target)
+    known = (standing.written, *standing.taken)
+    return max(numbering.find_number(each, label, wanted) for each in known)
 
 
 def _explain(intents: Iterable[Intent], *, exact: Level = Level.NONE) -> list[Reason]:
@@ -378,6 +427,38 @@ def _raise_levels(
     return levels, asked
 
 
+def _find_further(
+    steps: Mapping[PackageId, _Steps],
+    levels: Mapping[PackageId, Level],
+    asked: Mapping[PackageId, Iterable[Edge]],
+    groups: Sequence[VersionGroup],
+    sharing: Mapping[PackageId, Sequence[int]],
+) -> set[PackageId]:
+    """The packages whose version is a new one, and not the prerelease that is there: something is
+    new in them, in what they need, or in what shares their version.
+    """
+    dependents: defaultdict[PackageId, set[PackageId]] = defaultdict(set)
+    for package, edges in asked.items():
+        for edge in edges:
+            dependents[edge.on].add(package)
+    found: set[PackageId] = set()
+    spread: set[int] = set()
+    pending = [
+        package
+        for package, level in levels.items()
+        if steps[package].fresh or not steps[package].there.get(level)
+    ]
+    while pending:
+        package = pending.pop()
+        if package not in found:
+            found.add(package)
+            pending += dependents[package]
+            for number in {*sharing[package]} - spread:
+                spread.add(number)
+                pending += [each for each in groups[number].packages if each in levels]
+    return found
+
+
 def _ask(edge: Edge, level: Level, version: str, propagate: Propagate) -> Level:
     """What a dependent is asked for by the release of what it needs, as this version."""
     if propagate == "never" or edge.carry == "none":
@@ -432,6 +513,27 @@ def _list_idle_edges(edges: Iterable[Edge], bumps: Mapping[PackageId, Bump]) -> 
             why = "[dependencies] says so" if edge.carry == "none" else "propagate is never"
             rule = f"does not follow {edge.on} {new}: {why}"
             yield Reason(package=edge.dependent, rule=rule)
+
+
+def _find_unstable(
+    known: Mapping[PackageId, Standing], bumps: Mapping[PackageId, Bump], edges: Iterable[Edge]
+) -> Iterator[Trouble]:
+    """Those of stable packages that would have to require a prerelease."""
+    for edge in edges:
+        if edge.dependent not in bumps or known[edge.dependent].label or edge.on not in bumps:
+            continue
+        new = bumps[edge.on].new
+        is_stable = not numbering_of(edge.on.ecosystem).read(new).is_prerelease
+        if is_stable or edge.carry or edge.admits(new):
+            continue
+        label = known[edge.on].label
+        yield Trouble(
+            package=edge.dependent,
+            problem=Problem.STABLE_NEEDS_PRERELEASE,
+            message=f"it is stable, and would have to require {edge.on} {new}",
+            hint=f'Make it a prerelease as well: prerelease = {{ "{edge.dependent.name}" = '
+            f'"{label}" }} in [version]. Or take the label from {edge.on}.',
+        )
 
 
 def _find_troubles(

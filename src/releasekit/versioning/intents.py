@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.decided import Intent, Level, Reason, Source, Standing
 from releasekit.errors import PlanError, describe_os_error, join_errors
+from releasekit.git.versions import find_versions_at
 from releasekit.host import durable
 from releasekit.problems import Problem
 from releasekit.versioning.change_files import MAX_CHARS, is_change_file, read_change_file, resolve
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commits
     from releasekit.git.versions import VersionAt
     from releasekit.model import Package, PackageId
-    from releasekit.versioning.change_files import ChangeFile
-    from releasekit.versioning.history import Line
+    from releasekit.versioning.change_files import ChangeFile, Entry
+    from releasekit.versioning.history import Change, Line
     from releasekit.versioning.owners import Packs
     from releasekit.versioning.released import FindPublished, Release
 
@@ -75,15 +76,18 @@ class Addition:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Statement:
-    """What one message says, and whom it is about. `level` is None where that is unknown. It came
-    in with this unit, and its pull request.
+    """What the message of a commit says, and whom it is about; of some, the commit changes the
+    manifest alone. `level` is None where that is unknown. It came in with this unit, and its pull
+    request.
     """
 
     unit: Unit
+    change: Change
     pull_request: int
     level: Level | None
     source: Source
     packages: frozenset[PackageId]
+    by_manifest: frozenset[PackageId]
     reverts: Reverted | None
 
 
@@ -116,13 +120,15 @@ async def collect_intents(
     packs: Packs,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
+    labels: Mapping[PackageId, str],
     title: str = "",
     without: Addition | None = None,
 ) -> Collected:
     """`versions` are the packages that get versions, each with how its manifests are read at
     another commit, `everything` those and the private ones, `packs` as `Owners` has it, and
-    `templates` the names of their tags, with NUL in the place of the version. `title` is what HEAD
-    is going to be called once it is squashed. What HEAD adds is left out if it is given as
+    `templates` the names of their tags, with NUL in the place of the version. `labels` are those of
+    packages whose next version is a prerelease. `title` is what HEAD is going to be called once it
+    is squashed. What HEAD adds is left out if it is given as
     `without`.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
@@ -137,13 +143,20 @@ async def collect_intents(
         paths=options.paths,
     )
     line = await read_line(commits)
-    releases = await find_releases(versions, commits, root, line, templates, find_published)
+    releases = await find_releases(
+        versions, commits, root, line, templates, find_published, labels.keys()
+    )
     units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))
     is_titled = read_message(title) or find_reverted(title)
     if units and is_titled and not _is_ours(units[0], line):
         change = units[0].change
         units[0] = Unit(index=0, change=replace(change, message=title, parents=change.parents[:1]))
     place = f"{(root.relative_to(commits.top) / options.directory).as_posix()}/"
+    manifests = {
+        each.manifest.relative_to(commits.top).as_posix(): each.id
+        for each in everything
+        if each.manifest.is_relative_to(commits.top)
+    }
     statements: list[_Statement] = []
     adding: dict[str, Unit] = {}
     for unit in units:
@@ -153,9 +166,10 @@ async def collect_intents(
             adding.setdefault(name, unit)
         speaks = options.changes == "commits" or (options.changes == "both" and not added)
         if speaks and not _is_ours(unit, line):
-            statements += _read_unit(unit, owners, options)
+            statements += _read_unit(unit, owners, manifests, options)
     if without:
         statements = [each for each in statements if each.source.commit not in without.commits]
+    statements = await _without_written(statements, versions, commits)
     known = _Known(statements)
     intents: list[Intent] = []
     replaced: set[_Statement] = set()
@@ -167,13 +181,8 @@ async def collect_intents(
         named = resolve(files, [each.id for each in everything])
         stated = [each for each in named if each[2] in releases]
         # A file that was there when the last version of a package was decided is used.
-        names = {
-            (package, file.path): commits.name_object(line.commits[base], root / file.path)
-            for file, _, package in stated
-            if (base := releases[package].base) < len(line.commits)
-        }
-        there = await commits.read_blobs(names.values())
-        used = {pair for pair, name in names.items() if there.get(name) is not None}
+        used = await _find_used(stated, "base", releases, commits, line, root)
+        told = await _find_used(stated, "fresh", releases, commits, line, root)
         for file, entry, package in named:
             replaces = file.replaces_commit or file.replaces_pull_request
             asks = bool(entry.level or entry.exact or replaces)
@@ -192,6 +201,7 @@ async def collect_intents(
                     source=_describe_file(file, added_by, spoken),
                     exact=entry.exact,
                     late=added_by is not None and added_by.index >= releases[package].tagged,
+                    fresh=(package, file.path) not in told,
                 )
             )
     statements = [each for each in statements if each not in replaced]
@@ -201,8 +211,15 @@ async def collect_intents(
         for each in _cancel_reverts(found, known, tagged):
             late = each.unit.index >= tagged
             if each.level is not None:
+                fresh = each.unit.index < releases[package].fresh
                 intents.append(
-                    Intent(package=package, level=each.level, source=each.source, late=late)
+                    Intent(
+                        package=package,
+                        level=each.level,
+                        source=each.source,
+                        late=late,
+                        fresh=fresh,
+                    )
                 )
             elif not late:
                 unread[package].append(each.source)
@@ -221,6 +238,7 @@ async def collect_intents(
             written=each.version.removeprefix("v" if each.id.ecosystem == "go" else ""),
             released=releases[each.id].version,
             taken=releases[each.id].taken,
+            label=labels.get(each.id, ""),
         )
         for each in versions
     ]
@@ -232,6 +250,26 @@ async def collect_intents(
         files={path: frozenset(packages) for path, packages in waiting.items()},
         units=units,
     )
+
+
+async def _find_used(
+    stated: Iterable[tuple[ChangeFile, Entry, PackageId]],
+    since: Literal["base", "fresh"],
+    releases: Mapping[PackageId, Release],
+    commits: Commits,
+    line: Line,
+    root: Path,
+) -> set[tuple[PackageId, str]]:
+    """The change files of packages that were there when a version of theirs was decided: the last
+    stable one, or the last one.
+    """
+    names = {
+        (package, file.path): commits.name_object(line.commits[index], root / file.path)
+        for file, _, package in stated
+        if (index := getattr(releases[package], since)) < len(line.commits)
+    }
+    there = await commits.read_blobs(names.values())
+    return {pair for pair, name in names.items() if there.get(name) is not None}
 
 
 async def _find_there(
@@ -274,7 +312,39 @@ def _sort_by_package(
     return found
 
 
-def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[_Statement]:
+async def _without_written(
+    statements: Sequence[_Statement], versions: Mapping[Package, VersionAt], commits: Commits
+) -> list[_Statement]:
+    """Without the packages of which a commit changes the manifest alone, and there the version, as
+    a squash merge of prereleases does: that states itself.
+    """
+    packages = {each.id: (each, at) for each, at in versions.items()}
+    asked = [
+        (*packages[package], commit)
+        for each in statements
+        if each.level is not Level.NONE
+        for package in each.by_manifest & packages.keys()
+        for commit in (each.change.commit, *each.change.parents[:1])
+    ]
+    had = await find_versions_at(asked, commits) if asked else {}
+
+    def is_written(package: PackageId, change: Change) -> bool:
+        now, *before = (
+            had.get((package, each), "") for each in (change.commit, *change.parents[:1])
+        )
+        return bool(now and before and before[0]) and now != before[0]
+
+    return [
+        replace(each, packages=each.packages - written)
+        if (written := {it for it in each.by_manifest if is_written(it, each.change)})
+        else each
+        for each in statements
+    ]
+
+
+def _read_unit(
+    unit: Unit, owners: Owners, manifests: Mapping[str, PackageId], options: VersionOptions
+) -> Iterator[_Statement]:
     change = unit.change
     is_merge = len(change.parents) > 1
     message = read_message(change.message) or (read_merged(change.message) if is_merge else None)
@@ -286,7 +356,16 @@ def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[
         said = [(each, [found] if found else []) for each, found in own.items()]
     pull_request = find_pull_request(change.message)
     for each, messages in said:
-        packages = frozenset(name for path in each.files for name in owners.find_touched(path))
+        touched: defaultdict[PackageId, set[str]] = defaultdict(set)
+        for path in each.files:
+            for name in owners.find_touched(path):
+                touched[name].add(path)
+        packages = frozenset(touched)
+        by_manifest = {
+            name
+            for name, paths in touched.items()
+            if len(paths) == 1 and manifests.get(*paths) == name
+        }
         reverts = find_reverted(each.message)
         unread = describe_unread(each.message, "revert" if reverts else "")
         for found in messages or [unread] if packages else ():
@@ -304,10 +383,12 @@ def _read_unit(unit: Unit, owners: Owners, options: VersionOptions) -> Iterator[
             )
             yield _Statement(
                 unit=unit,
+                change=each,
                 pull_request=pull_request,
                 level=Level.MAJOR if found.breaking else level,
                 source=source,
                 packages=packages,
+                by_manifest=frozenset(by_manifest),
                 reverts=reverts,
             )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from packaging.version import InvalidVersion, Version
@@ -13,7 +13,7 @@ from releasekit.versioning.order import version_key
 from releasekit.versioning.semver import MAX_CHARS, VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from releasekit.decided import Zero
     from releasekit.versioning.order import VersionKey
@@ -51,10 +51,12 @@ class Parts:
 @dataclass(frozen=True, slots=True)
 class Numbering:
     """The versions of an ecosystem; `take_apart` gives None for what is none. Each method raises
-    ValueError for that.
+    ValueError for that. `labels` are those that a prerelease may have, with what stands for each
+    before its number; empty where any may.
     """
 
     take_apart: Callable[[str], Parts | None]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, version: str) -> Parts:
         parts = self.take_apart(version) if len(version) <= MAX_CHARS else None
@@ -86,6 +88,24 @@ class Numbering:
         kept = [*numbers, 0, 0][:position]
         behind = [0] * (len(numbers) - position - 1)
         return parts.spell([*kept, [*numbers, 0, 0][position] + 1, *behind])
+
+    def prerelease(self, version: str, label: str, number: int) -> str:
+        """Of a stable version."""
+        parts = self.read(version)
+        return f"{self._spell_label(parts, label)}{number}{parts.tail}"
+
+    def find_number(self, version: str, label: str, target: str) -> int:
+        """Which prerelease of a stable version it is, from 1; 0 for any other version."""
+        parts = self.read(target)
+        before, after = map(re.escape, (self._spell_label(parts, label), parts.tail))
+        found = re.fullmatch(f"{before}([0-9]{{1,9}}){after}", self.check(version))
+        return int(found[1]) if found else 0
+
+    def _spell_label(self, parts: Parts, label: str) -> str:
+        if self.labels and label not in self.labels:
+            raise ValueError(f"a prerelease is called one of {', '.join(self.labels)}")
+        joint = self.labels.get(label, f"-{label}.")
+        return f"{parts.head}{'.'.join(map(str, parts.numbers))}{joint}"
 
     def respell(self, version: str, numbers: Sequence[int]) -> str:
         """Other numbers, spelled like `version`."""
@@ -159,10 +179,13 @@ def _take_maven(version: str) -> Parts | None:
 
 
 _SEMVER: Final = Numbering(_take_semver)
+# https://packaging.python.org/en/latest/specifications/version-specifiers/#pre-releases
+_OF_PYTHON: Final = {"rc": "rc", "beta": "b", "b": "b", "alpha": "a", "a": "a", "dev": ".dev"}
+_OF_MAVEN: Final = {each: f"-{each}." for each in ("rc", "beta", "alpha", "milestone")}
 _OTHERS: Final = {
-    "pypi": Numbering(_take_python),
+    "pypi": Numbering(_take_python, _OF_PYTHON),
     "go": Numbering(_take_go),
-    "maven": Numbering(_take_maven),
+    "maven": Numbering(_take_maven, _OF_MAVEN),
 }
 
 

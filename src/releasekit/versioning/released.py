@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import islice, product, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -46,7 +46,7 @@ class Release:
     first `base` commits of the line; those from `tagged` on were in the released version already,
     and so was what `beside` has, the commit of a tag on a branch that was merged since. `taken` are
     versions that have a tag, among them all higher ones, each with its commit. A `guessed` one has
-    no tag.
+    no tag. What the first `fresh` commits of the line have is in no prerelease yet.
     """
 
     version: str
@@ -55,6 +55,7 @@ class Release:
     beside: str = ""
     taken: Mapping[str, str] = field(default_factory=dict)
     guessed: bool = False
+    fresh: int = 0
 
 
 class _Tag(NamedTuple):
@@ -97,9 +98,11 @@ async def find_releases(
     line: Line,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
+    labelled: Collection[PackageId] = (),
 ) -> dict[PackageId, Release]:
     """Of each package; `versions` says how its manifests are read at another commit, `templates`
-    what its tags are called, with NUL in the place of the version.
+    what its tags are called, with NUL in the place of the version. `labelled` are those whose next
+    version is a prerelease.
 
     Raises CommandFailed, and PlanError where the history that is here does not reach back.
     """
@@ -130,11 +133,12 @@ async def find_releases(
         )
     # Of others, what is published was not tagged: a run died, or tags are not made any more.
     pending = [each for each in versions if each.id in last and _is_pending(each, last[each.id])]
-    if not untagged and not pending:
-        return releases
-    first = await find_first_commits({it: versions[it] for it in (*untagged, *pending)}, commits)
+    first: Mapping[PackageId, str] = {}
+    if untagged or pending:
+        asked = {it: versions[it] for it in (*untagged, *pending)}
+        first = await find_first_commits(asked, commits)
     unsure = [*untagged, *(each for each in pending if first[each.id])]
-    published = await find_published(unsure)
+    published = await find_published(unsure) if unsure else {}
     for each in unsure:
         index = line.indexes.get(first[each.id], 0)
         own = releases.get(each.id)
@@ -151,7 +155,41 @@ async def find_releases(
             taken=own.taken if own else {},
             guessed=True,
         )
+    releases = {package: replace(each, fresh=each.base) for package, each in releases.items()}
+    if wanted := {each: at for each, at in versions.items() if each.id in labelled}:
+        await _add_prereleases(releases, wanted, tags, places, commits, line)
     return releases
+
+
+async def _add_prereleases(
+    releases: dict[PackageId, Release],
+    versions: Mapping[Package, VersionAt],
+    tags: _Tags,
+    places: Mapping[str, _Place],
+    commits: Commits,
+    line: Line,
+) -> None:
+    """What of each of these packages is in no prerelease yet: what came after the highest one that
+    has a tag, or is written.
+    """
+    last = await _find_last(versions, tags, places, commits, is_stable=False)
+    first = await find_first_commits(versions, commits)
+    found = dict(places)
+    for package in versions:
+        written, commit = canonical(package.id.ecosystem, package.version), first[package.id]
+        numbering, tag = numbering_of(package.id.ecosystem), last.get(package.id)
+        if not written or not numbering.read(written).is_prerelease or commit not in line.indexes:
+            continue
+        order = numbering.order(written)
+        if tag is None or tag.order < order:
+            last[package.id] = _Tag(order, True, written, "", commit, False)
+            found[commit] = _Place(line.indexes[commit])
+    bases = await _find_bases(last, tags, found, commits, line)
+    for name, tag in last.items():
+        release = releases[name]
+        if not release.version or tag.order > numbering_of(name.ecosystem).order(release.version):
+            fresh = bases.get(name, found[tag.commit].younger)
+            releases[name] = replace(release, fresh=min(release.base, fresh))
 
 
 def _is_pending(package: Package, last: _Tag) -> bool:
@@ -257,22 +295,24 @@ async def _find_last(
     tags: _Tags,
     places: Mapping[str, _Place],
     commits: Commits,
+    *,
+    is_stable: bool = True,
 ) -> dict[PackageId, _Tag]:
-    """The highest stable tag of each package in the history of HEAD. Of those that may be of
-    others, one at whose commit its manifests had that version.
+    """The highest tag of each package in the history of HEAD that is stable, or is not. Of those
+    that may be of others, one at whose commit its manifests had that version.
     """
     own: dict[PackageId, _Tag] = {}
     unsure: dict[Package, list[_Tag]] = {}
     for package in versions:
         for tag in tags.named[package.id]:
-            if tag.is_own and tag.is_stable and tag.commit in places:
+            if tag.is_own and tag.is_stable is is_stable and tag.commit in places:
                 own[package.id] = tag
                 break
         higher = tags.list_above(package.id, own.get(package.id))
         reached = (
             tag
             for tag in higher
-            if tag.is_stable
+            if tag.is_stable is is_stable
             and tag.commit in places
             and not _began_again(package, own.get(package.id), tag, places)
         )

@@ -1,0 +1,248 @@
+"""Prereleases by the name of a branch: entering, counting on, and leaving them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from releasekit.__main__ import main
+from versioning.test_version_command import bare_environment, commit, lines, repository
+from workspaces import git
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+__all__ = ["bare_environment"]
+
+# Example C: a wheel around a crate, on the branch next.
+CRATE = '[package]\nname = "acme-measure"\nversion = "0.5.0"\nedition = "2021"\n'
+BENCH = (
+    '[package]\nname = "acme-bench"\nversion = "0.1.0"\nedition = "2021"\npublish = false\n'
+    '[dependencies]\nacme-measure = { path = "../measure", version = "0.5" }\n'
+)
+WHEEL = (
+    '[project]\nname = "acme-measure"\nversion = "0.5.0"\n'
+    '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+)
+CONFIG = """
+[dependencies]
+"pypi:acme-measure" = [{ on = "cargo:acme-measure", bump = "same" }]
+[version]
+branches = { next = "rc", "beta/*" = "beta", "beta/stable" = "" }
+"""
+FILES = {
+    "Cargo.toml": '[workspace]\nmembers = ["crates/*"]\nresolver = "2"\n',
+    "crates/measure/Cargo.toml": CRATE,
+    "crates/measure/src/lib.rs": "",
+    "crates/bench/Cargo.toml": BENCH,
+    "crates/bench/src/lib.rs": "",
+    "pyproject.toml": '[tool.uv.workspace]\nmembers = ["python/*"]\n',
+    "python/measure/pyproject.toml": WHEEL,
+    "releasekit.toml": CONFIG,
+}
+
+
+class Place:
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.root, self._capsys = root, capsys
+
+    def decide(self, *flags: str) -> dict[str, str]:
+        """The next version of each package."""
+        lines(self._capsys)
+        code = main(["version", str(self.root), "--dry-run", *flags])
+        said = lines(self._capsys)
+        assert code == 0
+        rows = [line.split() for line in said if " → " in line]
+        return {row[0]: row[row.index("→") + 1] for row in rows}
+
+    def write(self) -> None:
+        """And commit it."""
+        assert main(["version", str(self.root)]) == 0
+        self.commit("chore: release", {})
+        assert main(["version", str(self.root), "--check"]) == 0
+
+    def release(self, **tags: str) -> None:
+        self.write()
+        for name, version in tags.items():
+            git(self.root, "tag", f"{name.replace('_', '-')}-v{version}")
+
+    def commit(self, message: str, files: Mapping[str, str]) -> None:
+        commit(self.root, message, files)
+
+    def switch(self, branch: str, *flags: str) -> None:
+        git(self.root, "switch", "--quiet", *flags, branch)
+
+
+@pytest.fixture
+def place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
+    root = repository(tmp_path / "w", FILES)
+    git(root, "tag", "v0.5.0")
+    return Place(root, capsys)
+
+
+def test_a_branch_says_whether_versions_are_prereleases(place: Place) -> None:
+    place.commit("feat!: return errors (#88)", {"crates/measure/src/lib.rs": "// 1\n"})
+    stable = {"cargo:acme-measure": "0.6.0", "pypi:acme-measure": "0.6.0"}
+    assert place.decide() == stable
+    place.switch("next", "--create")
+    candidate = {"cargo:acme-measure": "0.6.0-rc.1", "pypi:acme-measure": "0.6.0rc1"}
+    assert place.decide() == candidate
+    assert place.decide("--branch", "main") == place.decide("--branch", "beta/stable") == stable
+    beta = {"cargo:acme-measure": "0.6.0-beta.1", "pypi:acme-measure": "0.6.0b1"}
+    assert place.decide("--branch", "beta/2") == beta
+    place.write()
+    assert 'version = "0.6.0-rc.1"' in (place.root / "crates/measure/Cargo.toml").read_text()
+    bench = (place.root / "crates/bench/Cargo.toml").read_text()
+    assert 'path = "../measure", version = "0.6.0-rc.1"' in bench
+    assert 'version = "0.6.0rc1"' in (place.root / "python/measure/pyproject.toml").read_text()
+
+
+UI = {
+    "package.json": '{"private": true, "workspaces": ["packages/*"]}',
+    "packages/core/package.json": '{"name": "core", "version": "1.2.0"}',
+    "packages/ui/package.json": '{"name": "ui", "version": "2.0.0", "dependencies": '
+    '{"core": "^1.2.0"}}',
+    "packages/far/package.json": '{"name": "far", "version": "3.0.0"}',
+    "releasekit.toml": '[version]\nbranches = { next = "rc" }\n',
+}
+UI_TAGS = ("core-v1.2.0", "ui-v2.0.0", "far-v3.0.0")
+
+
+@pytest.fixture
+def ui(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Place:
+    place = Place(repository(tmp_path / "w", UI, *UI_TAGS), capsys)
+    place.switch("next", "--create")
+    place.commit("feat: one (#1)", {"packages/core/one.js": "1\n"})
+    place.release(core="1.3.0-rc.1", ui="2.0.1-rc.1")
+    return place
+
+
+def read(place: Place, name: str) -> dict[str, object]:
+    text = (place.root / f"packages/{name}/package.json").read_text()
+    return dict(json.loads(text))
+
+
+def test_a_number_needs_something_new(ui: Place) -> None:
+    """What needs it comes along where its published range takes no prerelease, as ^1.2.0 does."""
+    assert read(ui, "ui")["dependencies"] == {"core": "^1.3.0-rc.1"}
+    assert ui.decide() == {}
+    ui.commit("docs: more", {"README.md": "1\n"})
+    assert ui.decide() == {}
+    ui.commit("fix: two (#2)", {"packages/core/two.js": "1\n"})
+    assert ui.decide() == {"core": "1.3.0-rc.2"}
+    ui.commit("fix: three (#3)", {"packages/far/three.js": "1\n"})
+    assert ui.decide() == {"core": "1.3.0-rc.2", "far": "3.0.1-rc.1"}
+    ui.write()
+    text = (ui.root / "packages/core/CHANGELOG.md").read_text()
+    newest, _, older = text.partition("## 1.3.0-rc.1")
+    assert ("two" in newest, "one" in newest, "one" in older) == (True, False, True)
+
+
+def test_one_that_is_written_and_not_tagged_keeps_its_number(ui: Place) -> None:
+    ui.commit("fix: two (#2)", {"packages/core/two.js": "1\n"})
+    ui.write()
+    assert ui.decide() == {"core": "1.3.0-rc.2"}
+    assert main(["version", str(ui.root), "--check"]) == 0
+    ui.commit("fix: three (#3)", {"packages/core/three.js": "1\n"})
+    assert ui.decide() == {"core": "1.3.0-rc.3"}
+
+
+def test_numbers_begin_again_where_more_is_asked_for(ui: Place) -> None:
+    ui.commit("feat!: two (#2)", {"packages/core/two.js": "1\n"})
+    assert ui.decide() == {"core": "2.0.0-rc.1", "ui": "2.0.1-rc.2"}
+
+
+def test_a_number_that_another_branch_has_tagged_is_passed_over(ui: Place) -> None:
+    git(ui.root, "tag", "core-v1.3.0-rc.7", "main")
+    ui.commit("fix: two (#2)", {"packages/core/two.js": "1\n"})
+    assert ui.decide()["core"] == "1.3.0-rc.8"
+
+
+@pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
+def test_merged_into_a_stable_branch_it_is_as_if_there_had_been_none(ui: Place, how: str) -> None:
+    ui.commit("fix: two (#2)", {"packages/core/two.js": "1\n"})
+    ui.release(core="1.3.0-rc.2", ui="2.0.1-rc.2")
+    ui.switch("main")
+    if how == "squash":
+        git(ui.root, "merge", "--quiet", "--squash", "next")
+        git(ui.root, "commit", "--quiet", "--message", "feat: one and two (#9)")
+    else:
+        flag = "--no-ff" if how == "merge" else "--ff-only"
+        git(ui.root, "merge", "--quiet", "--no-edit", flag, "next")
+    assert ui.decide() == {"core": "1.3.0", "ui": "2.0.1"}
+    ui.release(core="1.3.0", ui="2.0.1")
+    assert read(ui, "ui")["dependencies"] == {"core": "^1.3.0"}
+    text = (ui.root / "packages/core/CHANGELOG.md").read_text()
+    assert text.index("## 1.3.0 ") < text.index("## 1.3.0-rc.2") < text.index("## 1.3.0-rc.1")
+    assert ui.decide() == {}
+    if how == "squash":
+        git(ui.root, "switch", "--quiet", "--force-create", "next", "main")
+    else:
+        ui.switch("next")
+        git(ui.root, "merge", "--quiet", "--no-edit", "main")
+    assert ui.decide() == {}
+    ui.commit("fix: four (#4)", {"packages/core/four.js": "1\n"})
+    assert ui.decide()["core"] == "1.3.1-rc.1"
+
+
+def test_change_files_stay_until_a_stable_version_has_them(ui: Place) -> None:
+    file = ".changeset/a.md"
+    ui.commit("chore: change", {file: '---\n"far": minor\n---\nFurther.\n'})
+    assert ui.decide() == {"far": "3.1.0-rc.1"}
+    ui.release(far="3.1.0-rc.1")
+    assert (ui.root / file).exists()
+    assert ui.decide() == {}
+    ui.switch("main")
+    git(ui.root, "merge", "--quiet", "--no-edit", "next")
+    assert ui.decide()["far"] == "3.1.0"
+    ui.write()
+    assert not (ui.root / file).exists()
+    assert "Further." in (ui.root / "packages/far/CHANGELOG.md").read_text()
+
+
+def test_some_packages_may_be_prereleases_on_every_branch(ui: Place) -> None:
+    ui.switch("main")
+    ui.commit(
+        "feat: lab (#5)",
+        {"releasekit.toml": '[version.prerelease]\n"f*" = "alpha"\n', "packages/far/a.js": "1\n"},
+    )
+    assert ui.decide() == {"far": "3.1.0-alpha.1"}
+
+
+def test_a_stable_package_requires_no_prerelease(
+    ui: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ui.switch("main")
+    config = '[version.prerelease]\ncore = "alpha"\n'
+    ui.commit("feat: lab (#5)", {"releasekit.toml": config, "packages/core/a.js": "1\n"})
+    assert main(["version", str(ui.root)]) == 3
+    said = capsys.readouterr().err
+    assert "npm:ui: it is stable, and would have to require npm:core 1.3.0-alpha.1 [RK-331]" in said
+    assert 'prerelease = { "ui" = "alpha" }' in said
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ('branches = { next = "rc!" }', "next is 'rc!'; write a word such as rc, or \"\" for none"),
+        ('branches = ["next"]', "Write a table of strings"),
+    ],
+)
+def test_a_label_is_a_word(
+    ui: Place, config: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ui.commit("chore: config", {"releasekit.toml": f"[version]\n{config}\n"})
+    assert main(["version", str(ui.root)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_python_has_labels_of_its_own(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    config = CONFIG.replace('"rc"', '"canary"')
+    place.commit("feat!: more", {"releasekit.toml": config, "crates/measure/src/lib.rs": "// 1\n"})
+    assert main(["version", str(place.root), "--branch", "next"]) == 2
+    said = capsys.readouterr().err
+    assert "pypi:acme-measure the label 'canary'" in said
+    assert "a prerelease is called one of rc, beta, b, alpha, a, dev" in said
