@@ -178,6 +178,7 @@ class WarningName(StrEnum):
     EMPTY_PACKAGE = "empty-package"
     EXCLUDED_SIBLING = "excluded-sibling"
     INVALID_METADATA = "invalid-metadata"
+    LATE_CHANGE = "late-change"
     MISSING_FILES = "missing-files"
     MISSING_INTENT = "missing-intent"
     MISSING_README = "missing-readme"

@@ -160,6 +160,7 @@ class Problem(StrEnum):
     UNSANDBOXED = "RK-510", "It is built without the sandbox"
     REFUSED_BUT_THERE = "RK-511", "The registry refused it, but shows it"
     UNCOMMITTED = "RK-512", "It holds changes that no commit has"
+    LATE_CHANGE = "RK-513", "Changes came after its version was decided"
     MISSING_INTENT = "RK-514", "Nothing says what its changes ask for"
     UNREAD_COMMIT = "RK-515", "A commit does not say what it asks for"
 

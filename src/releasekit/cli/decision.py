@@ -43,14 +43,14 @@ from releasekit.versioning.intents import collect_intents
 from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.version_options import VersionOptions
     from releasekit.decided import Edge, Standing
-    from releasekit.ecosystems.interface import Discovery, Services, Target
+    from releasekit.ecosystems.interface import Services, Target
     from releasekit.host.ci import CI
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
@@ -63,13 +63,11 @@ _TITLE_CHARS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """What versions are decided for, as it was found, and what finds it again. `public` packages
-    get versions, in this run those that are `versioned`; `published` is what registries have said
-    so far.
+    """What versions are decided for, as it was found. `public` packages get versions, in this run
+    those that are `versioned`; `published` is what registries have said so far.
     """
 
     config: Config
-    open_ecosystems: Callable[[Config], Awaitable[Mapping[str, Discovery]]]
     targets: Mapping[str, Target]
     packages: Mapping[PackageId, Package]
     commits: Commits
@@ -100,14 +98,19 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     discoveries = await open_ecosystems(group, config, session, services)
     with name_bad_paths(config.root):
         targets = await discover(config.root, discoveries)
+    return await make_workspace(config, targets, services, Commits(top, services.processes))
+
+
+async def make_workspace(
+    config: Config, targets: Mapping[str, Target], services: Services, commits: Commits
+) -> Workspace:
+    """Of what was discovered."""
     packages = collect_packages(targets, config.root, config.package_filter)
     with_extra(packages, config.extra_edges, targets)  # refuses names that nobody has
     public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
-    commits = Commits(top, services.processes)
     return Workspace(
         config,
-        lambda config: open_ecosystems(group, config, session, services),
         targets,
         {each.id: each for each in packages},
         commits,
@@ -115,7 +118,7 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         public,
         versioned,
         await _find_packs(targets, versioned, config.root, services.processes),
-        config.branch or await _find_branch(commits, session.ci),
+        config.branch or await _find_branch(commits, services.ci),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.notes import find_package
+from releasekit.cli.session import open_ecosystems
 from releasekit.config.locations import FILENAME
 from releasekit.errors import PlanError, map_all
 from releasekit.host import durable
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.aio import Group
     from releasekit.cli.decision import Decided
+    from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.version_options import FurtherFile
     from releasekit.decided import Bump, Intent
@@ -208,7 +211,15 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
     )
 
 
-async def write(decided: Decided, edited: Edited, seal: Seal, *, keeps: bool = True) -> None:
+async def write(
+    decided: Decided,
+    edited: Edited,
+    seal: Seal,
+    group: Group,
+    session: Session,
+    *,
+    keeps: bool = True,
+) -> None:
     """All of it or nothing: what is killed half way is given back by the next run. Unless it
     `keeps` what was written, that is given back once it has been read again.
 
@@ -224,7 +235,8 @@ async def write(decided: Decided, edited: Edited, seal: Seal, *, keeps: bool = T
     )
     async with pin:
         config = await asyncio.to_thread(_read_again, config, edited.changes)
-        targets = await discover(config.root, await workspace.open_ecosystems(config))
+        discoveries = await open_ecosystems(group, config, session, workspace.services)
+        targets = await discover(config.root, discoveries)
         found = collect_packages(targets, config.root, config.package_filter)
         wanted = {
             bump.package: view.spell(bump.package, bump.new)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, assert_never
 from releasekit import report
 from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
+from releasekit.cli.prepare import prepare
 from releasekit.cli.request_log import request_logger
 from releasekit.cli.result_files import write
-from releasekit.cli.session import find_seal, prepare, refuse_elsewhere, refuse_tracked
+from releasekit.cli.session import find_seal, refuse_elsewhere, refuse_tracked
 from releasekit.host.output_path import require_free
 from releasekit.http.traffic import collect
 from releasekit.plan.shards import with_shards

@@ -13,6 +13,7 @@ from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
 from releasekit.announce.releases import Assets
 from releasekit.cli.interruption import Interruption
+from releasekit.cli.prepare import prepare
 from releasekit.cli.request_log import is_verbose, request_logger
 from releasekit.cli.result_files import (
     RESULTS,
@@ -23,7 +24,6 @@ from releasekit.cli.result_files import (
 )
 from releasekit.cli.session import (
     find_seal,
-    prepare,
     refuse_elsewhere,
     restore_manifests,
     say,
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.attested import ReleaseStatement
-    from releasekit.cli.session import Prepared, Session
+    from releasekit.cli.prepare import Prepared
+    from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.http.traffic import Metrics
     from releasekit.model import Result

@@ -83,7 +83,7 @@ async def run(config: Config, session: Session) -> int:
             edited = await asyncio.to_thread(edit, decided, workspace.targets)
             edits = await _list_edits(workspace, edited.changes)
             if edits:
-                await write(decided, edited, seal, keeps=False)
+                await write(decided, edited, seal, group, session, keeps=False)
             place = await group.enter(scratch(session.credentials.environment))
             keeper = _Keeper.of(decided, edits, repository, token, place, into)
             await keeper.clone.begin(workspace.commits)

@@ -31,7 +31,7 @@ async def run(config: Config, session: Session) -> int:
             view = decided.view
             edited = await asyncio.to_thread(edit, decided, decided.workspace.targets)
             if seal and edited.changes and not view.is_refused:
-                await write(decided, edited, seal)
+                await write(decided, edited, seal, group, session)
     session.actions.restore_files(for_good=True)
     changes = edited.names(config.root)
     for name, value in versions_outputs(view, changes, config.root).items():

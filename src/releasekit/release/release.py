@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
-from releasekit.model import Action, Event, Node, Outcome
+from releasekit.model import Action, Event, Node, Outcome, WarningName
 from releasekit.problems import Problem
 from releasekit.release.attesting import Attestations
 from releasekit.release.events import Events, Waits
@@ -310,7 +310,9 @@ class ReleaseRun:
         edges = self._graph.edges
         for run in runs:
             if run.planned.action is Action.REFUSE:
-                run.error = PackageError(run.planned.reason, problem=Problem.OTHER_BYTES)
+                is_late = any(it.name is WarningName.LATE_CHANGE for it in run.planned.warnings)
+                problem = Problem.LATE_CHANGE if is_late else Problem.OTHER_BYTES
+                run.error = PackageError(run.planned.reason, problem=problem)
             elif not (run.attempts or run.planned.begun):
                 run.error = run.error or loss(run, self._runs.values())
         needs = [self._runs[on] for run in runs for on in edges[run.id]]

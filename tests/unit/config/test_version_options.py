@@ -104,7 +104,7 @@ def test_what_cannot_be_used_says_what_to_write(tmp_path: Path, line: str, inste
 
 def test_options_that_do_nothing_yet_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\[version\] has an unknown key 'after'"):
-        loaded(tmp_path, '[version]\nafter = []\n')
+        loaded(tmp_path, "[version]\nafter = []\n")
 
 
 def test_an_entry_of_dependencies_says_what_it_carries_over(tmp_path: Path) -> None:

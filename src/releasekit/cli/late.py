@@ -1,0 +1,114 @@
+"""What a plan says of changes that came after the versions of a release were decided: merged beside
+a release pull request, they would go out with it unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.cli.decision import decide_versions, make_workspace
+from releasekit.errors import CommandFailed, ReleasekitError
+from releasekit.git.commits import Commits
+from releasekit.git.versions import find_first_commits
+from releasekit.host.files import repository_of
+from releasekit.model import Action, PackageWarning, WarningName
+from releasekit.report.text import few
+from releasekit.text.escape import clip
+from releasekit.versioning.history import read_changes
+from releasekit.versioning.messages import find_base
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from releasekit.cli.decision import Decided
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Services, Target
+    from releasekit.model import PackageId, Plan, PlannedPackage
+
+# What is released now was merged lately.
+_MOST_COMMITS: Final = 200
+_MOST_TITLES: Final = 3
+_TITLE_CHARS: Final = 100
+
+
+async def add_late_changes(
+    plan: Plan, config: Config, targets: Mapping[str, Target], services: Services
+) -> Plan:
+    """A package of which such a change would have raised the version is refused until the next
+    release pull request has done so; another one is warned about. Only versions count whose commit
+    says which commit they were decided on.
+    """
+    new = {
+        each.package.id: each.package
+        for each in plan.packages
+        if each.action is Action.PUBLISH and each.published is None
+    }
+    top = repository_of(config.root)
+    if not new or top is None:
+        return plan
+    commits = Commits(top, services.processes)
+    try:
+        told = await commits.run_git("log", f"--max-count={_MOST_COMMITS}", "--format=%B")
+        if not find_base(told):
+            return plan
+        versions = {each: targets[each.id.ecosystem].version_at for each in new.values()}
+        wrote = await find_first_commits(versions, commits)
+        bases = await _read_bases(wrote, commits)
+        if not bases:
+            return plan
+        workspace = await make_workspace(config, targets, services, commits)
+        workspace.published.update(dict.fromkeys((each.id for each in workspace.public), None))
+        for each in plan.packages:
+            workspace.published[each.package.id] = each.published is not None
+        decided = await decide_versions(workspace)
+    except (CommandFailed, ReleasekitError) as error:
+        note = f"it is unknown what came after these versions were decided: {error}"
+        return replace(plan, notes=(*plan.notes, note))
+    late = _find_late(decided, bases)
+    raised = {
+        bump.package: decided.view.spell(bump.package, bump.new) for bump in decided.view.to_write
+    }
+
+    def tell(planned: PlannedPackage) -> PlannedPackage:
+        package = planned.package
+        titles = few(late.get(package.id, []), _MOST_TITLES)
+        asked = raised.get(package.id, "")
+        what = f"asks for {asked}" if asked else "goes out with it"
+        message = f"{titles} came after {package.version} was decided, and {what}"
+        warning = PackageWarning(name=WarningName.LATE_CHANGE, message=message)
+        told = config.levels.apply([warning]) if titles else ()
+        if told and asked:
+            planned = replace(planned, action=Action.REFUSE, reason=message)
+        return replace(planned, warnings=(*planned.warnings, *told))
+
+    return replace(plan, packages=tuple(map(tell, plan.packages)))
+
+
+async def _read_bases(wrote: Mapping[PackageId, str], commits: Commits) -> dict[PackageId, str]:
+    """The commit that the version of each package was decided on, by the message of the commit that
+    wrote it, or of what that merged.
+    """
+    written = sorted({*wrote.values()} - {""})
+    changes = {each.commit: each for each in await read_changes(commits, written)}
+    merged = [each.parents[1] for each in changes.values() if each.parents[1:]]
+    changes |= {each.commit: each for each in await read_changes(commits, merged)}
+
+    def find(commit: str) -> str:
+        asked = [commit, *changes[commit].parents[1:2]] if commit in changes else []
+        return next(filter(None, (find_base(changes[each].message) for each in asked)), "")
+
+    return {package: base for package, commit in wrote.items() if (base := find(commit))}
+
+
+def _find_late(decided: Decided, bases: Mapping[PackageId, str]) -> dict[PackageId, list[str]]:
+    """The titles of what came after the base of each package."""
+    units = decided.collected.units
+    ages = {it.commit: unit.index for unit in units for it in (unit.change, *unit.merged)}
+    found: dict[PackageId, list[str]] = {}
+    for intent in decided.collected.intents:
+        base = ages.get(bases.get(intent.package, ""), len(units))
+        asks = intent.level or intent.exact
+        if intent.package in bases and asks and ages.get(intent.source.commit, base) < base:
+            found.setdefault(intent.package, []).append(clip(intent.source.title, _TITLE_CHARS))
+    return found

@@ -1,0 +1,169 @@
+"""A plan with all that is open for it: what `plan` shows, and `publish` carries out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from releasekit.aio import in_time
+from releasekit.announce.post_release import plan_post_release
+from releasekit.cli.late import add_late_changes
+from releasekit.cli.preload import load_everything
+from releasekit.cli.session import (
+    make_logs,
+    name_bad_paths,
+    open_ecosystems,
+    start_processes,
+    survey_root,
+)
+from releasekit.cli.signing import plan_signing
+from releasekit.config.values import Url
+from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.prebuilt import with_prebuilt
+from releasekit.errors import DeadlinePassed, Transient
+from releasekit.host.ci import IDENTITY_URL
+from releasekit.http.client import http_client
+from releasekit.http.pool import CONNECTIONS
+from releasekit.model import Action
+from releasekit.plan.make import discover, find_missing_tools, make_plan
+from releasekit.plan.source import read_checkout
+from releasekit.plan.warnings import with_warnings
+from releasekit.report.marks import symbols_for
+from releasekit.report.screen import has_screen
+from releasekit.scheduler.retries import WaitBudget
+from releasekit.text.commands import spell
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Collection, Mapping
+
+    from releasekit.aio import Group
+    from releasekit.announce.post_release import PostRelease
+    from releasekit.cli.session import Session
+    from releasekit.cli.signing import JobSigning
+    from releasekit.config.commands import Command
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Target
+    from releasekit.host.process import Processes
+    from releasekit.model import Plan
+    from releasekit.state.history import History
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan and what carries it out, with the config that it was made by."""
+
+    plan: Plan
+    config: Config
+    targets: Mapping[str, Target]
+    processes: Processes
+    patience: WaitBudget
+    signing: JobSigning | None
+    post_release: PostRelease | None
+
+
+async def prepare(
+    group: Group,
+    config: Config,
+    session: Session,
+    history: History,
+    *,
+    run_id: str,
+    inherit_fds: Collection[int] = (),
+) -> Prepared:
+    """Discover, plan and warn; what is open for that stays so for as long as `group` is.
+
+    Raises DeadlinePassed where that takes longer than the whole run may, and Transient where a
+    registry does not answer.
+    """
+    told = sys.stderr  # what a plan prints may be read by a program
+    if has_screen(told, session.credentials.environment):
+        print(f"planning{symbols_for(told.encoding).more}", file=told, flush=True)
+    patience = WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=config.deadline)
+    logs = make_logs(config.state_directory, session, run_id)
+    async with _explain_delays(config, session, patience):
+        processes = await start_processes(group, config, session, inherit_fds)
+        signs = session.credentials.get(IDENTITY_URL) is not None
+        loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
+        config, survey = await survey_root(config, session, processes)
+        dist = [place.path for place in config.dist]
+        looked_up = group.start(read_checkout(config.root, processes, beside=dist))
+        http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
+        services = Services.of(config, http, processes, session.credentials, logs, patience)
+        await loaded
+        discoveries = await open_ecosystems(group, config, session, services)
+        checkout = await looked_up  # before anybody's tools, which may write something there
+        with name_bad_paths(config.root):
+            targets = await discover(config.root, discoveries)
+            targets = await with_prebuilt(
+                targets, config.dist, config.package_filter, session.ecosystems
+            )
+            plan = await make_plan(config, targets, history, commit=checkout.commit, survey=survey)
+        plan = await with_warnings(
+            plan,
+            config.root,
+            config.levels,
+            targets,
+            history,
+            processes,
+            uncommitted=checkout.uncommitted,
+        )
+        plan = await add_late_changes(plan, config, targets, services)
+        plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
+        plan, post_release = await plan_post_release(
+            plan, config, targets, services, repository=session.ci.origin(config.root).repository
+        )
+        plan, signing = await plan_signing(plan, group, config, services, targets)
+        if any(planned.action is Action.PUBLISH for planned in plan.packages):
+            plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
+        plan = session.redacted.clean(plan)
+        return Prepared(plan, config, targets, processes, patience, signing, post_release)
+
+
+@contextlib.asynccontextmanager
+async def _explain_delays(
+    config: Config, session: Session, patience: WaitBudget
+) -> AsyncIterator[None]:
+    """Ends planning with the deadline, and says of a server that does not answer what to do."""
+    limit = asyncio.timeout_at(None if config.deadline is None else patience.until)
+    try:
+        async with in_time(limit):
+            yield
+    except Transient as error:
+        error.hint = error.hint or _nothing_done(str(error), config.registries, session)
+        raise
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise DeadlinePassed(
+            f"the deadline of {config.deadline:g} s passed while the plan was made; nothing was "
+            "published",
+            hint=f"Raise `deadline`; see what took so long with {spell('plan')}.",
+        ) from error
+
+
+def _nothing_done(message: str, registries: Mapping[str, object], session: Session) -> str:
+    """What to do where a server that `message` names does not answer while the plan is made."""
+    urls = {name: place for name, place in registries.items() if isinstance(place, Url)}
+    names = [
+        f"`{session.ecosystems[name].registry.name}`"
+        for name, url in urls.items()
+        if f"//{urlsplit(url.text).netloc.rpartition('@')[2]}/" in message
+    ]
+    given = f"The address is that of {' and '.join(names)}: correct it, or run" if names else "Run"
+    return f"Nothing was published. {given} the same command again when the server answers."
+
+
+def _with_tools(plan: Plan, mode: Command, targets: Mapping[str, Target]) -> Plan:
+    """Raises ConfigError where a tool is missing that has to build; a plan alone needs none, and
+    says so.
+    """
+    error = find_missing_tools(plan, targets)
+    if error is None:
+        return plan
+    if mode != "plan":
+        raise error
+    return replace(plan, notes=(*plan.notes, f"{error}, and nothing can be built. {error.hint}"))
