@@ -83,6 +83,7 @@ class Workspace:
 class Decided:
     workspace: Workspace
     collected: Collected
+    edges: Sequence[Edge]
     view: VersionsView
 
 
@@ -188,7 +189,7 @@ async def decide_versions(
         for package, warning in find_warnings(collected.unread)
     ]
     view = VersionsView(replace(decision, left_alone=left_alone), found, warned)
-    return Decided(workspace, collected, view)
+    return Decided(workspace, collected, edges, view)
 
 
 def _label(workspace: Workspace) -> dict[PackageId, str]:

@@ -81,6 +81,8 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
 
     by_tag = frozenset().union(*map_all(edit_target, targets))
     _edit_further_files(decided, targets, edits)
+    if config.snapshot:
+        return Edited(edits.list_changes(), by_tag)
     if config.versioning.changelog != "none":
         _edit_changelogs(decided, edits)
     # A prerelease uses none up.

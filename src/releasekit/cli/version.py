@@ -10,6 +10,7 @@ from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import refuse_elsewhere, take_turn
+from releasekit.cli.snapshot import make_snapshot
 from releasekit.plan.warnings import refuse_warned
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.versions import versions_outputs, versions_summary, versions_table
@@ -28,6 +29,8 @@ async def run(config: Config, session: Session) -> int:
         async with Group() as group:
             seal = await take_turn(group, config, session) if writes else None
             decided = await decide_versions(await open_versions(group, config, session))
+            if config.snapshot:
+                decided = await make_snapshot(decided, config.snapshot)
             view = decided.view
             edited = await asyncio.to_thread(edit, decided, decided.workspace.targets)
             if seal and edited.changes and not view.is_refused:
@@ -40,7 +43,7 @@ async def run(config: Config, session: Session) -> int:
         session.actions.summary(versions_summary(view))
     if config.annotations:
         session.actions.annotate("warning", warning_annotations(view.warned))
-    table = versions_table(view, changes, verbose=config.verbose)
+    table = versions_table(view, changes, verbose=config.verbose or bool(config.snapshot))
     print(table, file=session.out, flush=True)
     refuse_warned(view.warned)
     return 1 if config.check and changes else 0

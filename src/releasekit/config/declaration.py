@@ -138,9 +138,9 @@ class Declaration:
 
     def _value(self, text: str) -> object:
         match self.kind:
-            case "text" | "secret":
+            case "secret":
                 return values.text(text)
-            case "path":
+            case "text" | "path":
                 return self.into(values.text(text))
             case "choice":
                 return values.choice(text, self.choices)

@@ -483,6 +483,16 @@ class Inputs:
             places=NOT_IN_FILE,
         ),
     ] = ()
+    snapshot: Annotated[
+        str,
+        Declaration(
+            "With `version`: write versions of this commit alone, to be thrown away, under this "
+            "label (`pr-97`), for whatever would be released and all that needs it. No changelogs.",
+            commands=VERSION,
+            places=NOT_IN_FILE,
+            into=values.snapshot_label,
+        ),
+    ] = ""
     branch: Annotated[
         str,
         Declaration(

@@ -26,6 +26,7 @@ MAX_ITEMS: Final = 1000
 _SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)")
 _DIRECTORY: Final = "dir:"
+_LABEL: Final = re.compile(r"(?!latest$|x$|v[0-9])[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 # The index of a registry, as cargo's own configuration writes it.
 _SPARSE: Final = "sparse+"
 _URL: Final = re.compile(rf"(?:{re.escape(_SPARSE)})?https?://.")
@@ -137,6 +138,16 @@ def items(value: str, separator: str, choices: Sequence[str] = ()) -> tuple[str,
     for item in found if choices else ():
         choice(item, choices)
     return found
+
+
+def snapshot_label(value: str) -> str:
+    """A part of versions, and a dist-tag, which npm tells apart from ranges such as `v1` and `x`.
+
+    https://docs.npmjs.com/cli/v11/commands/npm-dist-tag#caveats
+    """
+    if not _LABEL.fullmatch(value):
+        raise InvalidValue("is no label; write a word such as pr-97, not latest and no range")
+    return value
 
 
 def path_or_url(value: str) -> Path | Url:
