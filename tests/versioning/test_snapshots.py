@@ -102,7 +102,7 @@ def test_it_is_published_under_its_label_and_found_again(
     assert document["dist-tags"] == {"latest": "3.0.0"}
     assert document["versions"][version]["dependencies"] == {"icons": version}
     assert main(["version", str(root), "--dry-run"]) == 0
-    assert "icons     2.4.1 → 2.5.0" in re.sub(" +icons", "icons", "\n".join(lines(capsys)))
+    assert re.search("icons +2.4.1 → 2.5.0", "\n".join(lines(capsys)))
 
 
 @pytest.mark.parametrize("label", ["97", "v1", "x", "latest", "pr_97", "PR", "a" * 300 + "!"])

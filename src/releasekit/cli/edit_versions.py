@@ -55,10 +55,13 @@ _CHANGELOGS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """`by_tag` are the packages whose version no file says, as their tag does."""
+    """`by_tag` are the packages whose version no file says, as their tag does, and `renamed` those
+    whose names change with their versions.
+    """
 
     changes: Changes
-    by_tag: frozenset[PackageId] = frozenset()
+    by_tag: frozenset[PackageId]
+    renamed: Mapping[PackageId, PackageId]
 
     def names(self, root: Path) -> dict[str, bool]:
         """The files relative to `root`, and whether they stay."""
@@ -82,7 +85,7 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     by_tag = frozenset().union(*map_all(edit_target, targets))
     _edit_further_files(decided, targets, edits)
     if config.snapshot:
-        return Edited(edits.list_changes(), by_tag)
+        return Edited(edits.list_changes(), by_tag, edits.renamed)
     if config.versioning.changelog != "none":
         _edit_changelogs(decided, edits)
     # A prerelease uses none up.
@@ -95,7 +98,7 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     for path, packages in decided.collected.files.items() if bumps else ():
         if waiting.isdisjoint(packages):
             edits.remove(config.root / path)
-    return Edited(edits.list_changes(), by_tag)
+    return Edited(edits.list_changes(), by_tag, edits.renamed)
 
 
 def _find_changelog(package: Package, config: Config) -> Path:
@@ -247,11 +250,15 @@ async def write(
         }
         # A private package may share a version.
         expected = {
-            package.id: wanted.get(package.id, package.version) for package in workspace.public
+            edited.renamed.get(each.id, each.id): wanted.get(each.id, each.version)
+            for each in workspace.public
         }
         _refuse_others(expected, {package.id: package.version for package in found})
-        again = await asyncio.to_thread(edit, decided, targets)
-        if again.changes:
+        # Once a package has another name, nothing is decided for it.
+        if (
+            not edited.renamed
+            and (again := await asyncio.to_thread(edit, decided, targets)).changes
+        ):
             place = min(again.changes).relative_to(config.root).as_posix()
             raise _tell_defect(f"{place} would be edited once more")
         if keeps:

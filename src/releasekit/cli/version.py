@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group
 from releasekit.cli.decision import decide_versions, open_versions
@@ -11,13 +12,24 @@ from releasekit.cli.edit_versions import edit, write
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import refuse_elsewhere, take_turn
 from releasekit.cli.snapshot import make_snapshot
+from releasekit.errors import CommandFailed
+from releasekit.host.files import read_file
+from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.warnings import refuse_warned
 from releasekit.report.remarks import warning_annotations
+from releasekit.report.text import few
 from releasekit.report.versions import versions_outputs, versions_summary, versions_table
+from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
+    from releasekit.cli.decision import Decided
+    from releasekit.cli.edit_versions import Edited
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
+
+_MOST_PLACES: Final = 20
+# What they say was so.
+_OLD_NAMES_STAY: Final = frozenset({"go.sum", "go.work.sum", "CHANGELOG.md"})
 
 
 async def run(config: Config, session: Session) -> int:
@@ -33,6 +45,7 @@ async def run(config: Config, session: Session) -> int:
                 decided = await make_snapshot(decided, config.snapshot)
             view = decided.view
             edited = await asyncio.to_thread(edit, decided, decided.workspace.targets)
+            look = await _find_mentions(decided, edited)
             if seal and edited.changes and not view.is_refused:
                 await write(decided, edited, seal, group, session)
     session.actions.restore_files(for_good=True)
@@ -44,6 +57,33 @@ async def run(config: Config, session: Session) -> int:
     if config.annotations:
         session.actions.annotate("warning", warning_annotations(view.warned))
     table = versions_table(view, changes, verbose=config.verbose or bool(config.snapshot))
-    print(table, file=session.out, flush=True)
+    print(table, file=session.out)
+    for old, new in edited.renamed.items():
+        print(log_line(f"{old.name} is now {new.name}"), file=session.out)
+    if look:
+        print(log_line(f"left alone, please look: {few(look, _MOST_PLACES)}"), file=session.out)
     refuse_warned(view.warned)
     return 1 if config.check and changes else 0
+
+
+async def _find_mentions(decided: Decided, edited: Edited) -> list[str]:
+    """Where else the sources have the old names of packages, as `README.md:12`."""
+    commits, root = decided.workspace.commits, decided.workspace.config.root
+    names = [option for old in edited.renamed for option in ("-e", old.name)]
+    try:
+        told = await commits.run_git("grep", "-z", "-l", "-I", "-F", *names) if names else ""
+    except CommandFailed:  # there are none
+        return []
+    old = "|".join(re.escape(each.name) for each in edited.renamed)
+    pattern = re.compile(rf"(?:{old})(?!/v[0-9]|[\w-]).*".encode())
+    found = []
+    for name in filter(None, told.split("\0")):
+        path = commits.top / name
+        data = edited.changes.get(path)
+        if data is None and not path.is_symlink():
+            data = await asyncio.to_thread(read_file, path, max_bytes=MAX_MANIFEST_BYTES)
+        if path.name in _OLD_NAMES_STAY or not data or not path.is_relative_to(root):
+            continue
+        rows = enumerate(data.split(b"\n"), 1)
+        found += [f"{name}:{number}" for number, line in rows if pattern.search(line)]
+    return found

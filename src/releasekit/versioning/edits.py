@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.model import PackageId
+
 
 class Edits:
     """Reads what was edited before, and writes nothing to the disk.
@@ -24,6 +26,8 @@ class Edits:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
+        # Packages whose names change with their versions.
+        self.renamed: dict[PackageId, PackageId] = {}
         self._before: dict[Path, bytes | None] = {}
         self._after: dict[Path, bytes | None] = {}
 

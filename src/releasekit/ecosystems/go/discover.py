@@ -133,21 +133,41 @@ def make_packages(by_path: Mapping[str, Module]) -> list[Package]:
     ]
 
 
-def list_published_edges(by_path: Mapping[str, Module]) -> Iterator[Edge]:
+def is_tied(module: Module, other: Module, root: Path) -> bool:
+    """Whether a module is built with another one as it is here, and not as it was published."""
+    return (
+        module is other
+        or (root / "go.work").is_file()
+        or any(
+            each.path == other.path
+            and gomod.is_directory(each.target)
+            and (module.directory / each.target).resolve() == other.directory
+            for each in module.mod.replaces
+        )
+    )
+
+
+def list_published_edges(by_path: Mapping[str, Module], root: Path) -> Iterator[Edge]:
     """As `interface.Target.published_edges`: a requirement is a minimum, so it excludes no version
-    that the module has under its path. https://go.dev/ref/mod#major-version-suffixes
+    that the module has under its path; and one that is not tied to it here stays with the path that
+    is published. https://go.dev/ref/mod#major-version-suffixes
     """
     for module in by_path.values():
         for require in module.mod.requires if not module.unpublishable else ():
             other = by_path.get(require.path)
             if other is None or other is module or other.unpublishable or require.indirect:
                 continue
+            admits = partial(_has_version, require.path)
             yield Edge(
                 dependent=PackageId(ECOSYSTEM, module.path),
                 on=PackageId(ECOSYSTEM, require.path),
                 requirement=require.version,
-                admits=partial(_has_version, require.path),
+                admits=admits if is_tied(module, other, root) else _has_any,
             )
+
+
+def _has_any(_version: str) -> bool:
+    return True
 
 
 def _has_version(path: str, version: str) -> bool:

@@ -26,6 +26,7 @@ def edit_versions(
     config_file: Path,
 ) -> None:
     """As `interface.Target.edit_versions`."""
+    renamed = {old.name: new.name for old, new in edits.renamed.items()}
     wanted: dict[Place, str] = {modules[path].version_place: versions[path] for path in versions}
     keys = [place for place in wanted if isinstance(place, tuple)]
     text = (edits.read(config_file) or "") if keys else ""
@@ -34,7 +35,8 @@ def edit_versions(
     for path, module in modules.items():
         where = module.manifest.relative_to(root)
         place, version = module.version_place, versions.get(path, "")
-        if version and (trouble := paths.trouble_with_version(path, f"v{version}")):
+        path_then = renamed.get(path, path)
+        if version and (trouble := paths.trouble_with_version(path_then, f"v{version}")):
             hint = "Change the module path by hand first: in go.mod, and in all imports."
             refused.append((f"{where}: {trouble}", hint))
         if not version and place in wanted:

@@ -12,6 +12,7 @@ from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.go import discover, gomod, release
 from releasekit.ecosystems.go.edit import edit_versions
+from releasekit.ecosystems.go.major import find_moved, move_modules
 from releasekit.ecosystems.go.module_zip import packs
 from releasekit.ecosystems.go.registry import OFFICIAL, ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
@@ -20,7 +21,7 @@ from releasekit.ecosystems.go.verify import Verifier
 from releasekit.ecosystems.interface import Discovery, Services, Target
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import BuildFailed, ConfigError
-from releasekit.model import Action
+from releasekit.model import Action, PackageId
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
     from releasekit.ecosystems.interface import Built, Into, Registry
-    from releasekit.model import Package, PackageId, PlannedPackage
+    from releasekit.model import Package, PlannedPackage
     from releasekit.versioning.edits import Edits
 
 # https://go.dev/ref/mod#environment-variables
@@ -100,7 +101,7 @@ class GoTarget(Target):
         return UNVERIFIED if is_building and not self._go.options.verify else ""
 
     def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
-        return discover.list_published_edges(self._modules)
+        return discover.list_published_edges(self._modules, self._found.root)
 
     def shared_versions(self) -> Iterable[VersionGroup]:
         return discover.list_shared_versions(self._modules, self._found.root)
@@ -109,8 +110,15 @@ class GoTarget(Target):
         self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
     ) -> Collection[str]:
         del raise_ranges  # a requirement is a minimum, and publishing raises it
-        root = self._found.root
-        edit_versions(self._modules, versions, edits, root, root / self._go.config_file)
+        root, modules = self._found.root, self._modules
+        if self._go.options.major == "rewrite":
+            moved = find_moved(modules, versions)
+            move_modules(moved, versions, modules, edits, root)
+            edits.renamed |= {
+                PackageId(discover.ECOSYSTEM, old): PackageId(discover.ECOSYSTEM, new)
+                for old, new in moved.items()
+            }
+        edit_versions(modules, versions, edits, root, root / self._go.config_file)
         return ()
 
     def own_tag(self, package: Package, /) -> str | None:
