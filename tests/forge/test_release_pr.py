@@ -427,6 +427,21 @@ def test_what_is_not_pushed_is_not_proposed(place: Place) -> None:
     assert "HEAD is not on the branch main of the remote" in job.err
 
 
+def test_a_shallow_clone_that_reaches_back_will_do(place: Place, tmp_path: Path) -> None:
+    for number in range(3):
+        place.push(f"docs: {number}", {"README.md": f"{number}\n"})
+    for tag in PYTHON_TAGS:
+        git(place.root, "push", "--quiet", "--force", "origin", f"HEAD:refs/tags/{tag}")
+    place.push("feat: read parquet files (#41)", FEATURE)
+    place.run()
+    place.push("fix: exit 1 (#44)", FIX)
+    git(tmp_path, "clone", "--quiet", "--depth=3", place.world.url, "shallow")
+    place.root = tmp_path / "shallow"
+    git(place.root, "fetch", "--quiet", "--depth=3", "--tags", "origin")
+    job = place.run()
+    assert job.operation == "updated", job.err
+
+
 def test_settings_of_the_clone_do_not_say_where_the_token_goes(place: Place) -> None:
     """Builds can write them."""
     place.push("feat: read parquet files (#41)", FEATURE)

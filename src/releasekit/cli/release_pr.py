@@ -25,8 +25,10 @@ from releasekit.git.commits import Commits
 from releasekit.git.forge_repository import ForgeRepository
 from releasekit.git.objects import FILE_MODE, Object
 from releasekit.git.remote import Remote
+from releasekit.host.ci import SERVER_URL
 from releasekit.host.files import read_file, repository_of
 from releasekit.host.github import page_of_new_file
+from releasekit.http.origins import require_safe
 from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.warnings import refuse_warned
 from releasekit.report.release_pr import (
@@ -179,7 +181,8 @@ class _Keeper:
         workspace = decided.workspace
         services, ci = workspace.services, workspace.services.ci
         url, bumps = f"{ci.server}/{repository}", decided.view.decision.bumps
-        clone = ForgeRepository(f"{url}.git", token, place, services.processes)
+        address = require_safe(f"{url}.git", name=SERVER_URL)
+        clone = ForgeRepository(str(address), token, place, services.processes)
         path = f"{workspace.config.versioning.directory}/change.md"
         entries = [Entry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
         return cls(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # How git reaches a server from here.
 _PASSED: Final = re.compile(r"(?:https?|all|no)_proxy|SSL_CERT_(?:FILE|DIR)", re.IGNORECASE)
+# Where a shallow clone ends: a commit a line.
+_MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
 # No person can answer a prompt, and messages are told apart by their words.
 _UNATTENDED: Final = {"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "LC_ALL": "C"}
 
@@ -42,11 +44,14 @@ class ForgeRepository:
 
     async def begin(self, commits: Commits) -> None:
         """With what the clone has. Raises CommandFailed."""
-        own = (await commits.run_git("rev-parse", "--git-path", "objects")).removesuffix("\n")
+        told = await commits.run_git("rev-parse", "--git-path", "objects", "--git-path", "shallow")
+        objects, shallow = (commits.top / line for line in told.splitlines())
         await self._git("init", "--quiet", "--template=")
-        text = f"{(commits.top / own).resolve()}\n"
         durable.make_directory(self.objects / "info")
-        durable.replace(self.objects / "info" / "alternates", text.encode())
+        durable.replace(self.objects / "info" / "alternates", f"{objects.resolve()}\n".encode())
+        if durable.is_file(shallow):
+            ends = durable.read_file(shallow, max_bytes=_MAX_SHALLOW_BYTES)
+            durable.replace(self.place / ".git" / "shallow", ends)
         await self._git("update-ref", "refs/heads/here", await commits.read_head())
 
     async def list_branches(self, *names: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 API_URL: Final = "GITHUB_API_URL"
+SERVER_URL: Final = "GITHUB_SERVER_URL"
 HOW_TO_NAME_REPOSITORY: Final = (
     f"set GITHUB_REPOSITORY=OWNER/NAME, and for GitHub Enterprise GITHUB_SERVER_URL and {API_URL}, "
     "as its runners do."
@@ -108,7 +109,7 @@ class CI:
         repository = environment.get("GITHUB_REPOSITORY", "")
         return cls(
             is_actions=environment.get("GITHUB_ACTIONS") == "true",
-            server=environment.get("GITHUB_SERVER_URL", SERVER).rstrip("/"),
+            server=environment.get(SERVER_URL, SERVER).rstrip("/"),
             api=environment.get(API_URL, API),
             repository=repository if REPOSITORY.fullmatch(repository) else "",
             event=environment.get("GITHUB_EVENT_NAME", ""),
