@@ -173,16 +173,20 @@ async def _add_prereleases(
     has a tag, or is written.
     """
     last = await _find_last(versions, tags, places, commits, is_stable=False)
-    first = await find_first_commits(versions, commits)
     found = dict(places)
+    pending: dict[Package, _Tag] = {}
     for package in versions:
-        written, commit = canonical(package.id.ecosystem, package.version), first[package.id]
-        numbering, tag = numbering_of(package.id.ecosystem), last.get(package.id)
-        if not written or not numbering.read(written).is_prerelease or commit not in line.indexes:
-            continue
-        order = numbering.order(written)
-        if tag is None or tag.order < order:
-            last[package.id] = _Tag(order, True, written, "", commit, False)
+        written, tag = canonical(package.id.ecosystem, package.version), last.get(package.id)
+        numbering = numbering_of(package.id.ecosystem)
+        if written and numbering.read(written).is_prerelease:
+            order = numbering.order(written)
+            if tag is None or tag.order < order:
+                pending[package] = _Tag(order, True, written, "", "", False)
+    first = await find_first_commits({it: versions[it] for it in pending}, commits)
+    for package, tag in pending.items():
+        commit = first[package.id]
+        if commit in line.indexes:
+            last[package.id] = tag._replace(commit=commit)
             found[commit] = _Place(line.indexes[commit])
     bases = await _find_bases(last, tags, found, commits, line)
     for name, tag in last.items():
