@@ -35,7 +35,7 @@ def test_it_is_named_for_both(command: str, words: str) -> None:
 
 def test_modes_are_those_of_the_action() -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-    said = set(re.findall(r"`(\w+)` [a-z]", action["inputs"]["mode"]["description"]))
+    said = set(re.findall(r"`([\w-]+)` [a-z]", action["inputs"]["mode"]["description"]))
     assert said == commands._MODES
     assert said < COMMANDS.keys()
 
