@@ -150,6 +150,19 @@ def test_one_that_is_written_and_not_tagged_keeps_its_number(ui: Place) -> None:
     assert ui.decide() == {"core": "1.3.0-rc.3"}
 
 
+def test_one_that_no_commit_has_keeps_its_number(ui: Place) -> None:
+    ui.commit("fix: two (#2)", {"packages/core/two.js": "1\n"})
+    file = ui.root / ".changeset/a.md"
+    file.parent.mkdir()
+    file.write_text('---\n"far": minor\n---\nFurther.\n')
+    for _ in range(2):
+        assert main(["version", str(ui.root)]) == 0
+        assert [read(ui, name)["version"] for name in ("core", "far")] == [
+            "1.3.0-rc.2",
+            "3.1.0-rc.1",
+        ]
+
+
 def test_numbers_begin_again_where_more_is_asked_for(ui: Place) -> None:
     ui.commit("feat!: two (#2)", {"packages/core/two.js": "1\n"})
     assert ui.decide() == {"core": "2.0.0-rc.1", "ui": "2.0.1-rc.2"}

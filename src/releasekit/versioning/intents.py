@@ -263,13 +263,15 @@ async def _find_used(
     """The change files of packages that were there when a version of theirs was decided: the last
     stable one, or the last one.
     """
+    asked = {(package, file.path): getattr(releases[package], since) for file, _, package in stated}
     names = {
-        (package, file.path): commits.name_object(line.commits[index], root / file.path)
-        for file, _, package in stated
-        if (index := getattr(releases[package], since)) < len(line.commits)
+        (package, path): commits.name_object(line.commits[index], root / path)
+        for (package, path), index in asked.items()
+        if 0 <= index < len(line.commits)
     }
     there = await commits.read_blobs(names.values())
-    return {pair for pair, name in names.items() if there.get(name) is not None}
+    used = {pair for pair, name in names.items() if there.get(name) is not None}
+    return used | {pair for pair, index in asked.items() if index < 0}
 
 
 async def _find_there(

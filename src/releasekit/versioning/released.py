@@ -46,7 +46,8 @@ class Release:
     first `base` commits of the line; those from `tagged` on were in the released version already,
     and so was what `beside` has, the commit of a tag on a branch that was merged since. `taken` are
     versions that have a tag, among them all higher ones, each with its commit. A `guessed` one has
-    no tag. What the first `fresh` commits of the line have is in no prerelease yet.
+    no tag. What the first `fresh` commits of the line have is in no prerelease yet; -1 where one is
+    written that no commit has.
     """
 
     version: str
@@ -188,6 +189,9 @@ async def _add_prereleases(
         if commit in line.indexes:
             last[package.id] = tag._replace(commit=commit)
             found[commit] = _Place(line.indexes[commit])
+        elif not commit:
+            last.pop(package.id, None)
+            releases[package.id] = replace(releases[package.id], fresh=-1)
     bases = await _find_bases(last, tags, found, commits, line)
     for name, tag in last.items():
         release = releases[name]
