@@ -460,7 +460,7 @@ def test_it_needs_a_token(place: Place) -> None:
     place.push("feat: read parquet files (#41)", FEATURE)
     job = place.run(RELEASEKIT_FORGE_TOKEN="")
     assert job.code == 3
-    assert "`release-pr` needs a token for GitHub" in job.err
+    assert "there is no token for GitHub, and `release-pr` needs one" in job.err
 
 
 def test_killed_at_every_request_the_next_run_goes_on(place: Place, tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def require_token(credentials: Credentials, *, asked: str) -> Secret:
     token = credentials.get(FORGE_TOKEN.variable)
     if token is None:
         raise MissingCredentials(
-            f"`{asked}` needs a token for GitHub, and there is none",
+            f"there is no token for GitHub, and `{asked}` needs one",
             hint=f"Set {FORGE_TOKEN.variable}; its permission is `contents: write`.",
         )
     return token

@@ -124,7 +124,7 @@ IDENTITY = {
             3,
             [
                 f"note   job: nothing is attested: {NO_PERMISSION}",
-                "to do  `announce` needs a token for GitHub, and there is none [RK-303]",
+                "to do  there is no token for GitHub, and `announce` needs one [RK-303]",
                 "2 things to do",
             ],
         ),
