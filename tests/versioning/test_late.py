@@ -117,3 +117,40 @@ def test_a_version_that_somebody_wrote_by_hand_goes_out(place: Place) -> None:
     commit(place.root, "feat: read parquet files (#41)", FEATURE)
     code, out = place.run("publish")
     assert (code, "came after" in out) == (0, False), out
+
+
+def test_a_branch_that_was_updated_is_judged_too(place: Place) -> None:
+    """A button of GitHub merges the base branch into that of a pull request."""
+    base = git(place.root, "rev-parse", "HEAD").strip()
+    git(place.root, "switch", "--quiet", "--create", "release")
+    assert place.run("version")[0] == 0
+    commit(place.root, f"chore: release acme-core 1.2.1\n\nReleaseKit-Base: {base}", {})
+    git(place.root, "switch", "--quiet", "main")
+    commit(place.root, "feat: read parquet files (#41)", FEATURE)
+    git(place.root, "switch", "--quiet", "release")
+    git(place.root, "merge", "--quiet", "--no-ff", "--message", "Merge branch 'main'", "main")
+    git(place.root, "switch", "--quiet", "main")
+    git(place.root, "merge", "--quiet", "--no-ff", "--message", "Merge", "release")
+    assert "feat: read parquet files (#41) came after 1.2.1 was decided" in place.run("plan")[1]
+    git(place.root, "tag", "acme-core-v1.2.1")
+    commit(place.root, "fix: close files (#42)", {"packages/core/src/acme_core/close.py": "1\n"})
+    assert place.run("version")[0] == 0
+    changelog = (place.root / "packages/core/CHANGELOG.md").read_text()
+    assert "- read parquet files (#41) *(already in 1.2.1)*" in changelog
+
+
+def test_a_base_that_the_history_lacks_says_nothing(place: Place) -> None:
+    """As on a branch for fixes, to which a release of another one was picked."""
+    assert place.run("version")[0] == 0
+    commit(place.root, f"chore: release acme-core 1.2.1\n\nReleaseKit-Base: {'1' * 40}", {})
+    commit(place.root, "feat: read parquet files (#41)", FEATURE)
+    code, out = place.run("plan")
+    assert (code, "came after" in out) == (0, False), out
+
+
+def test_a_shallow_clone_says_what_it_cannot_know(place: Place, tmp_path: Path) -> None:
+    place.merge("feat: read parquet files (#41)", FEATURE, "squash")
+    git(tmp_path, "clone", "--quiet", "--depth=1", place.root.as_uri(), "shallow")
+    place.root = tmp_path / "shallow"
+    said = "it is unknown what came after these versions were decided: the clone is shallow"
+    assert said in place.run("plan")[1]

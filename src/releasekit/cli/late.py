@@ -8,15 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.decision import decide_versions, make_workspace
-from releasekit.errors import CommandFailed, ReleasekitError
+from releasekit.errors import CommandFailed, ConfigError, PlanError
 from releasekit.git.commits import Commits
 from releasekit.git.versions import find_first_commits
 from releasekit.host.files import repository_of
 from releasekit.model import Action, PackageWarning, WarningName
 from releasekit.report.text import few
 from releasekit.text.escape import clip
-from releasekit.versioning.history import read_changes
+from releasekit.versioning.history import make_shallow_error, read_line
 from releasekit.versioning.messages import find_base
+from releasekit.versioning.release_branch import read_bases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,8 +54,17 @@ async def add_late_changes(
         if not find_base(told):
             return plan
         versions = {each: targets[each.id.ecosystem].version_at for each in new.values()}
+        line = await read_line(commits)
         wrote = await find_first_commits(versions, commits)
-        bases = await _read_bases(wrote, commits)
+        stated = await read_bases(commits, filter(None, wrote.values()))
+        # How many commits are younger than what each version was decided on.
+        bases = {
+            package: line.indexes[base]
+            for package, commit in wrote.items()
+            if (base := stated.get(commit, "")) in line.indexes
+        }
+        if line.is_shallow and len(bases) < len(new):
+            raise make_shallow_error()
         if not bases:
             return plan
         workspace = await make_workspace(config, targets, services, commits)
@@ -62,8 +72,9 @@ async def add_late_changes(
         for each in plan.packages:
             workspace.published[each.package.id] = each.published is not None
         decided = await decide_versions(workspace)
-    except (CommandFailed, ReleasekitError) as error:
-        note = f"it is unknown what came after these versions were decided: {error}"
+    except (CommandFailed, ConfigError, PlanError) as error:
+        why = f"{error}. {error.hint}" if error.hint else error
+        note = f"it is unknown what came after these versions were decided: {why}"
         return replace(plan, notes=(*plan.notes, note))
     late = _find_late(decided, bases)
     raised = {
@@ -85,30 +96,17 @@ async def add_late_changes(
     return replace(plan, packages=tuple(map(tell, plan.packages)))
 
 
-async def _read_bases(wrote: Mapping[PackageId, str], commits: Commits) -> dict[PackageId, str]:
-    """The commit that the version of each package was decided on, by the message of the commit that
-    wrote it, or of what that merged.
-    """
-    written = sorted({*wrote.values()} - {""})
-    changes = {each.commit: each for each in await read_changes(commits, written)}
-    merged = [each.parents[1] for each in changes.values() if each.parents[1:]]
-    changes |= {each.commit: each for each in await read_changes(commits, merged)}
-
-    def find(commit: str) -> str:
-        asked = [commit, *changes[commit].parents[1:2]] if commit in changes else []
-        return next(filter(None, (find_base(changes[each].message) for each in asked)), "")
-
-    return {package: base for package, commit in wrote.items() if (base := find(commit))}
-
-
-def _find_late(decided: Decided, bases: Mapping[PackageId, str]) -> dict[PackageId, list[str]]:
+def _find_late(decided: Decided, bases: Mapping[PackageId, int]) -> dict[PackageId, list[str]]:
     """The titles of what came after the base of each package."""
-    units = decided.collected.units
-    ages = {it.commit: unit.index for unit in units for it in (unit.change, *unit.merged)}
+    ages = {
+        it.commit: unit.index
+        for unit in decided.collected.units
+        for it in (unit.change, *unit.merged)
+    }
     found: dict[PackageId, list[str]] = {}
     for intent in decided.collected.intents:
-        base = ages.get(bases.get(intent.package, ""), len(units))
+        base = bases.get(intent.package, 0)
         asks = intent.level or intent.exact
-        if intent.package in bases and asks and ages.get(intent.source.commit, base) < base:
+        if asks and ages.get(intent.source.commit, base) < base:
             found.setdefault(intent.package, []).append(clip(intent.source.title, _TITLE_CHARS))
     return found

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.git.versions import find_first_commits, find_versions_at
 from releasekit.versioning.history import make_shallow_error, read_changes
-from releasekit.versioning.messages import find_base
 from releasekit.versioning.numbering import numbering_of
+from releasekit.versioning.release_branch import read_bases
 from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another, list_names
 
 if TYPE_CHECKING:
@@ -381,18 +381,13 @@ async def _find_bases(
     tagged, by the trailer of that one, or of what it merges.
     """
     tagged = {package: places[tag.commit].younger for package, tag in last.items()}
-    writing = {
-        index: [commit, *line.parents[commit][1:2]]
-        for index in {*tagged.values()}
-        for commit in line.commits[index : index + 1]
-    }
-    wrote = await read_changes(commits, [each for listed in writing.values() for each in listed])
-    bases = {change.commit: find_base(change.message) for change in wrote}
+    writing = {index: line.commits[index] for index in tagged.values() if index < len(line.commits)}
+    bases = await read_bases(commits, writing.values())
     # What a shallow clone lacks may be a base.
     lacking = len(line.commits) if line.is_shallow else 0
     found = {}
     for package, index in tagged.items():
-        stated = next(filter(None, map(bases.get, writing.get(index, ()))), "")
+        stated = bases.get(writing.get(index, ""), "")
         base = line.indexes.get(stated, lacking) if stated else 0
         if base <= index:
             continue
