@@ -72,7 +72,10 @@ FEATURE = {"packages/core/src/acme_core/parquet.py": "1\n"}
 @pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
 def test_what_would_have_raised_a_version_refuses_it(place: Place, how: str) -> None:
     place.merge("feat: read parquet files (#41)", FEATURE, how)
-    said = "feat: read parquet files (#41) came after 1.2.1 was decided, and asks for 1.3.0"
+    said = (
+        "feat: read parquet files (#41) came after 1.2.1 was decided, and asks for 1.3.0: merge "
+        "the next release pull request, which writes that"
+    )
     code, out = place.run("plan")
     assert said in out
     code, out = place.run("publish")

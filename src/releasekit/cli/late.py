@@ -85,7 +85,8 @@ async def add_late_changes(
         package = planned.package
         titles = few(late.get(package.id, []), _MOST_TITLES)
         asked = raised.get(package.id, "")
-        what = f"asks for {asked}" if asked else "goes out with it"
+        raises = f"asks for {asked}: merge the next release pull request, which writes that"
+        what = raises if asked else "goes out with it"
         message = f"{titles} came after {package.version} was decided, and {what}"
         warning = PackageWarning(name=WarningName.LATE_CHANGE, message=message)
         told = config.levels.apply([warning]) if titles else ()
