@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 # When, by the function that is called then.
 _PLANNING: Final = {
     "at the start": "releasekit.cli.{command}:refuse_links",
-    "as processes start": "releasekit.cli.session:start_processes",
-    "as directories are listed": "releasekit.cli.session:_survey",
-    "as ecosystems open": "releasekit.cli.session:open_ecosystems",
-    "at discovery": "releasekit.cli.session:discover",
-    "as prebuilt files are read": "releasekit.cli.session:with_prebuilt",
-    "as the plan is made": "releasekit.cli.session:make_plan",
-    "as warnings are looked for": "releasekit.cli.session:with_warnings",
+    "as processes start": "releasekit.cli.prepare:start_processes",
+    "as directories are listed": "releasekit.cli.prepare:survey_root",
+    "as ecosystems open": "releasekit.cli.prepare:open_ecosystems",
+    "at discovery": "releasekit.cli.prepare:discover",
+    "as prebuilt files are read": "releasekit.cli.prepare:with_prebuilt",
+    "as the plan is made": "releasekit.cli.prepare:make_plan",
+    "as warnings are looked for": "releasekit.cli.prepare:with_warnings",
 }
 _RELEASING: Final = {
     "as the lock is taken": "releasekit.cli.publish:locks.acquire",
@@ -80,7 +80,7 @@ def _publishes() -> Iterator[Case]:
 
 def _others() -> Iterator[Case]:
     for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH):
-        for where in ("releasekit.cli.session:discover", "releasekit.release.phases:Phases.upload"):
+        for where in ("releasekit.cli.prepare:discover", "releasekit.release.phases:Phases.upload"):
             codes = {
                 signal.SIGHUP: {0, 130},
             }
