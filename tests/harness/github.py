@@ -5,6 +5,7 @@ API has them, over a real bare repository that git's own HTTP backend serves, al
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 import hashlib
 import json
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 REPOSITORY = "acme/mono"
 PULL_REQUEST = 7
 BOT = "github-actions[bot]"
+OWNER = "ada"
 TOKEN = "ghs_of_the_job"
 MAX_BODY = 125_000
 NOT_ALLOWED = {"message": "Resource not accessible by integration"}
@@ -45,8 +47,15 @@ done
 _WHO = ("AUTHOR", "COMMITTER")
 _WHAT = ("NAME", "EMAIL")
 NO_COMMIT = "0" * 40
-# Of a body: https://github.com/orgs/community/discussions/27190
+NODE = "R_1"
+NOT_FOUND = {"message": "Not Found"}
+# Of a pull request and of a comment: https://github.com/renovatebot/renovate/issues/2032
 MAX_PULL_BODY = 65_536
+# https://github.com/dead-claudia/github-limits
+MAX_TITLE = 256
+# What may be an entry of a tree; nobody here sends whole trees.
+# https://docs.github.com/en/rest/git/trees#create-a-tree
+KINDS = {"100644": "blob", "100755": "blob", "120000": "blob", "160000": "commit"}
 
 Answer = tuple[int, Any]
 
@@ -57,8 +66,9 @@ class GitHubDouble:
     before it, nothing has happened; after it, the answer is lost. `failing` are answers to the next
     requests that write, with headers; `strange` is the content of every answer of the API. A job
     that may not open pull requests has a setting that says so; where rules are `strict`, those that
-    lack commits of their base are behind. `signed` are commits that GitHub has made and signed, and
-    `states` each branch that the API has moved, with the commit that it was moved to.
+    lack commits of their base are behind. A `personal` token speaks for OWNER. `signed` are commits
+    that GitHub has made and signed, and `states` each branch that the API has moved, with the
+    commit that it was moved to.
     """
 
     bare: Path
@@ -80,6 +90,8 @@ class GitHubDouble:
     pulls: list[dict[str, Any]] = field(default_factory=list)
     may_open: bool = True
     strict: bool = False
+    personal: bool = False
+    requires_signatures: bool = False
     signed: set[str] = field(default_factory=set)
     states: list[tuple[str, str]] = field(default_factory=list)
     latest: int = 0
@@ -122,14 +134,15 @@ class GitHubDouble:
         hook.write_text(PROTECTED)
         hook.chmod(0o755)
 
-    def git(self, *arguments: str, stdin: bytes = b"", index: str = "") -> str:
+    def git(self, *arguments: str, stdin: bytes = b"", index: str = "", **more: str) -> str:
+        """`more` are variables of its environment."""
         names = {f"GIT_{who}_{what}": f"{BOT}@example.invalid" for who in _WHO for what in _WHAT}
         done = subprocess.run(
             ["git", "-C", self.bare, *arguments],
             capture_output=True,
             check=True,
             input=stdin,
-            env={**os.environ, **names, **({"GIT_INDEX_FILE": index} if index else {})},
+            env={**os.environ, **names, **({"GIT_INDEX_FILE": index} if index else {}), **more},
         )
         return done.stdout.decode(errors="replace")
 
@@ -179,16 +192,16 @@ class GitHubDouble:
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         repository = f"/api/v3/repos/{self.repository}"
         place = f"{repository}/releases"
+        if url.path == "/api/graphql" and method == "POST":
+            return 200, self._update_refs(json.loads(body))
         if method != "GET" and self.read_only:
             return 403, NOT_ALLOWED
         if found := re.fullmatch(
             rf"/api/uploads/repos/{self.repository}/releases/(\d+)/assets", url.path
         ):
             return self._upload(int(found[1]), query["name"], body)
-        if url.path == "/api/graphql" and method == "POST":
-            return 200, self._update_refs(json.loads(body))
         if method == "GET" and url.path == repository:
-            return 200, {"node_id": "R_1", "full_name": self.repository, "default_branch": "main"}
+            return 200, {"node_id": NODE, "full_name": self.repository, "default_branch": "main"}
         if method == "POST" and url.path.startswith(f"{repository}/git/"):
             return self._make(url.path.removeprefix(f"{repository}/git/"), json.loads(body))
         if url.path.startswith(f"{repository}/pulls"):
@@ -218,9 +231,16 @@ class GitHubDouble:
             return self._drop(int(rest.removeprefix("/assets/")))
         return 404, {"message": "Not Found"}
 
-    def add_comment(self, body: str, login: str = BOT) -> dict[str, Any]:
+    def add_comment(
+        self, body: str, login: str = BOT, number: int = PULL_REQUEST
+    ) -> dict[str, Any]:
         """https://docs.github.com/en/rest/issues/comments#create-an-issue-comment"""
-        comment = {"id": 100 + len(self.comments), "user": {"login": login}, "body": body}
+        comment = {
+            "id": 100 + len(self.comments),
+            "issue_url": f"{self.api}/repos/{self.repository}/issues/{number}",
+            "user": {"login": login},
+            "body": body,
+        }
         self.comments.append(comment)
         return comment
 
@@ -228,66 +248,167 @@ class GitHubDouble:
         return [each["body"] for each in self.comments if each["user"]["login"] == BOT]
 
     def _comment(self, method: str, rest: str, query: dict[str, str], body: bytes) -> Answer:
-        if method == "GET" and rest == f"{PULL_REQUEST}/comments":
-            return 200, _page(self.comments, query)
-        if method == "POST" and rest == f"{PULL_REQUEST}/comments":
-            return 201, self.add_comment(json.loads(body)["body"])
+        said = json.loads(body)["body"] if body else ""
+        if len(said) > MAX_PULL_BODY:
+            return _refuse_long_body("IssueComment")
+        if found := re.fullmatch(r"(\d+)/comments", rest):
+            if method == "POST":
+                return 201, self.add_comment(said, self.login, int(found[1]))
+            of = [each for each in self.comments if each["issue_url"].endswith(f"/{found[1]}")]
+            return 200, _page(of, query)
         for comment in self.comments:
             if method == "PATCH" and rest == f"comments/{comment['id']}":
-                comment["body"] = json.loads(body)["body"]
+                comment["body"] = said
                 return 200, comment
-        return 404, {"message": "Not Found"}
+        return 404, NOT_FOUND
+
+    @property
+    def login(self) -> str:
+        """Whom the token speaks for."""
+        return OWNER if self.personal else BOT
 
     def _make(self, kind: str, wanted: dict[str, Any]) -> Answer:
-        """Blobs, trees and commits. https://docs.github.com/en/rest/git"""
-        if kind == "blobs":
-            data = base64.b64decode(wanted["content"])
-            return 201, {"sha": self.git("hash-object", "-w", "--stdin", stdin=data).strip()}
-        if kind == "commits":
-            parents = [each for parent in wanted["parents"] for each in ("-p", parent)]
-            message = wanted["message"].encode()
-            oid = self.git("commit-tree", wanted["tree"], *parents, stdin=message).strip()
-            if not wanted.keys() & {"author", "committer"}:
-                # https://docs.github.com/en/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
-                self.signed.add(oid)
-            return 201, {"sha": oid}
-        if kind != "trees":
-            return 404, {"message": "Not Found"}
+        """https://docs.github.com/en/rest/git"""
+        make = {"blobs": self._make_blob, "trees": self._make_tree, "commits": self._make_commit}
+        return make[kind](wanted) if kind in make else (404, NOT_FOUND)
+
+    def _make_blob(self, wanted: dict[str, Any]) -> Answer:
+        """https://docs.github.com/en/rest/git/blobs#create-a-blob"""
+        content, encoding = wanted["content"].encode(), wanted.get("encoding", "utf-8")
+        if encoding == "base64":
+            try:
+                content = base64.b64decode(content, validate=True)
+            except binascii.Error:
+                return 422, {"message": "content is not valid Base64"}
+        elif encoding != "utf-8":
+            return 422, {"message": "encoding must be utf-8 or base64"}
+        return 201, {"sha": self.write_blob(content)}
+
+    def write_blob(self, content: bytes) -> str:
+        return self.git("hash-object", "-w", "--stdin", stdin=content).strip()
+
+    def _make_tree(self, wanted: dict[str, Any]) -> Answer:
+        """https://docs.github.com/en/rest/git/trees#create-a-tree"""
+        base = wanted.get("base_tree")
+        # https://github.com/sigmavirus24/github3.py/issues/522
+        if base is not None and self.find_type(base) != "tree":
+            return 422, {"message": "base_tree is not a valid tree oid"}
         with tempfile.TemporaryDirectory() as directory:
             index = f"{directory}/index"
-            self.git("read-tree", wanted["base_tree"], index=index)
+            self.git("read-tree", *([base] if base else ["--empty"]), index=index)
+            there = set(self.git("ls-files", "-z", index=index).split("\0"))
+            lines = b""
             for entry in wanted["tree"]:
-                path, oid = entry["path"], entry.get("sha")
-                there = self.git("ls-files", "--stage", "--", path, index=index)
+                if refusal := self._refuse_entry(entry, there):
+                    return 422, {"message": refusal}
+                mode, oid = entry["mode"], entry.get("sha")
                 if "content" in entry:
-                    data = entry["content"].encode()
-                    oid = self.git("hash-object", "-w", "--stdin", stdin=data).strip()
-                elif oid is None and not there:
-                    return 422, {"message": "GitRPC::BadObjectState"}
-                mode = entry["mode"] if oid else "0"
-                info = f"{mode} {oid or NO_COMMIT}\t{path}\0".encode()
-                self.git("update-index", "-z", "--index-info", stdin=info, index=index)
+                    oid = self.write_blob(entry["content"].encode())
+                lines += f"{mode if oid else 0} {oid or NO_COMMIT}\t{entry['path']}\0".encode()
+            self.git("update-index", "-z", "--index-info", stdin=lines, index=index)
             return 201, {"sha": self.git("write-tree", index=index).strip()}
 
+    def _refuse_entry(self, entry: dict[str, Any], there: set[str]) -> str:
+        path, oid = entry["path"], entry.get("sha")
+        if entry["mode"] not in KINDS:
+            return "tree.mode must be one of the modes of files"
+        # https://github.com/hub4j/github-api/issues/1217
+        if path.startswith("/"):
+            return "tree.path cannot start with a slash"
+        # https://github.com/joshcai/leetcode-sync/issues/22
+        if not {"", ".", "..", ".git"}.isdisjoint(path.lower().split("/")):
+            return "tree.path contains a malformed path component"
+        # https://github.com/octokit/octokit.net/issues/2836
+        if ("sha" in entry) == ("content" in entry):
+            return (
+                "Must supply either tree.sha or tree.content. Request will be rejected if both are "
+                "present."
+            )
+        # "Returns an error if you try to delete a file that does not exist."
+        # https://github.com/mckaywrigley/buildware-ai/issues/29
+        if "sha" in entry and oid is None and path not in there:
+            return "GitRPC::BadObjectState"
+        kind = KINDS[entry["mode"]]
+        if oid and kind == "blob" and self.find_type(oid) != kind:
+            return f"tree.sha {oid} is not a valid {kind}"
+        return ""
+
+    def _make_commit(self, wanted: dict[str, Any]) -> Answer:
+        """https://docs.github.com/en/rest/git/commits#create-a-commit"""
+        if self.find_type(wanted["tree"]) != "tree":
+            return 422, {"message": "Tree SHA does not exist or is not a tree object"}
+        if any(self.find_type(each) != "commit" for each in wanted["parents"]):
+            return 422, {"message": "Parent SHA does not exist or is not a commit object"}
+        author = wanted.get("author", {})
+        names = {f"GIT_AUTHOR_{name.upper()}": value for name, value in author.items()}
+        oid = self.write_commit(wanted["message"], wanted["tree"], *wanted["parents"], **names)
+        # "Signature verification for bots will only work if the request is verified and
+        # authenticated as the GitHub App or bot and contains no custom author information,
+        # custom committer information, and no custom signature information".
+        # https://docs.github.com/en/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
+        verified = not self.personal and not wanted.keys() & {"author", "committer", "signature"}
+        if verified:
+            self.signed.add(oid)
+        reason = "valid" if verified else "unsigned"
+        return 201, {"sha": oid, "verification": {"verified": verified, "reason": reason}}
+
+    def write_commit(self, message: str, tree: str, *parents: str, **names: str) -> str:
+        flags = [each for parent in parents for each in ("-p", parent)]
+        return self.git("commit-tree", tree, *flags, stdin=message.encode(), **names).strip()
+
+    def find_type(self, oid: str) -> str:
+        """Of an object; `missing` where there is none."""
+        said = self.git("cat-file", "--batch-check=%(objecttype)", stdin=f"{oid}\n".encode())
+        return said.split()[-1]
+
     def _update_refs(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """https://docs.github.com/en/graphql/reference/git#updaterefs"""
-        given = asked["variables"]["input"]
-        assert "updateRefs" in asked["query"]
-        assert given["repositoryId"] == "R_1"
+        """Errors come with status 200. https://docs.github.com/en/graphql/reference/git#updaterefs"""
+        if "updateRefs" not in asked["query"]:
+            return _refuse_mutation("undefinedField", "No such mutation here")
+        variables = asked["variables"]
+        given = variables.get("input", variables)
+        if self.read_only:
+            return _refuse_mutation("FORBIDDEN", NOT_ALLOWED["message"])
+        if (node := given["repositoryId"]) != NODE:
+            said = f"Could not resolve to a node with the global id of '{node}'"
+            return _refuse_mutation("NOT_FOUND", said)
+        # All or nothing: every one is looked at before the first is moved.
         for update in given["refUpdates"]:
-            branch = update["name"].removeprefix("refs/heads/")
-            now = self.branches.get(branch, NO_COMMIT)
-            if update["beforeOid"] != now:
-                said = f"{update['name']} is at {now} but expected {update['beforeOid']}"
-                return {"data": {"updateRefs": None}, "errors": [{"message": said}]}
+            if refusal := self._refuse_update(update):
+                return _refuse_mutation("UNPROCESSABLE", refusal)
         for update in given["refUpdates"]:
             self.set_branch(update["name"].removeprefix("refs/heads/"), update["afterOid"])
-        return {"data": {"updateRefs": {"clientMutationId": None}}}
+        return {"data": {"updateRefs": {"clientMutationId": given.get("clientMutationId")}}}
+
+    def _refuse_update(self, update: dict[str, Any]) -> str:
+        """Of a branch. The words are not documented."""
+        name, after = update["name"], update["afterOid"]
+        if not name.startswith("refs/heads/"):
+            return f"{name} is not the qualified name of a branch"
+        now = self.branches.get(name.removeprefix("refs/heads/"), NO_COMMIT)
+        before = update.get("beforeOid") or now
+        if before != now:
+            return f"{name} is at {now} but expected {before}"
+        if after == NO_COMMIT:
+            return f"{name} does not exist" if now == NO_COMMIT else ""
+        if self.find_type(after) != "commit":
+            return f"{after} is not a commit"
+        if now != NO_COMMIT and not update.get("force") and self.list_commits(now, f"^{after}"):
+            return f"{name} is not a fast forward of {now}"
+        unsigned = set(self.list_commits(after, "--not", "--branches")) - self.signed
+        # https://docs.github.com/en/repositories/configuring-branches-and-merges-in-your-repository/managing-rulesets/available-rules-for-rulesets#require-signed-commits
+        if self.requires_signatures and unsigned:
+            return "Repository rule violations found\n\nCommits must have verified signatures.\n\n"
+        return ""
 
     @property
     def branches(self) -> dict[str, str]:
         said = self.git("for-each-ref", "--format=%(refname:strip=2) %(objectname)", "refs/heads")
         return dict(line.split(" ") for line in said.split("\n") if line)
+
+    def list_commits(self, *which: str) -> list[str]:
+        """The oldest first."""
+        return self.git("rev-list", "--reverse", "--topo-order", *which).split()
 
     def set_branch(self, branch: str, commit: str) -> None:
         self.states.append((branch, commit))
@@ -295,101 +416,198 @@ class GitHubDouble:
             self.git("update-ref", "-d", f"refs/heads/{branch}")
         else:
             self.git("update-ref", f"refs/heads/{branch}", commit)
+        self.look_at_branches()
+
+    def look_at_branches(self) -> None:
+        """What GitHub does with pull requests once a branch has moved: one whose commits are in its
+        base was merged, and one that has no branch or no commits left is closed.
+
+        https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/incorporating-changes-from-a-pull-request/about-pull-request-merges#indirect-merges,
+        https://github.com/dimikot/git-grok/pull/30
+        """
+        branches = self.branches
+        for pull in self.pulls:
+            if pull["state"] != "open" or pull["base"]["ref"] not in branches:
+                continue
+            head, base = branches.get(pull["head"]["ref"]), branches[pull["base"]["ref"]]
+            if not self.list_commits(pull["head"]["sha"], f"^{base}"):
+                pull |= {"state": "closed", "merged": True}
+            elif head is None or not self.list_commits(head, f"^{base}"):
+                pull["state"] = "closed"
+            else:
+                pull["head"]["sha"] = head
 
     def _pull(
         self, method: str, rest: str, query: dict[str, str], wanted: dict[str, Any]
     ) -> Answer:
         """https://docs.github.com/en/rest/pulls/pulls"""
-        owner = self.repository.partition("/")[0]
-        for pull in self.pulls:
-            # One is closed when its branch goes.
-            if pull["head"]["ref"] not in self.branches:
-                pull["state"] = "closed"
+        self.look_at_branches()
         if method == "GET" and not rest:
+            owner = self.repository.partition("/")[0]
+            asked = {"state": "open"} | query
             found = [
                 each
-                for each in self.pulls
-                if each["state"] == query["state"]
-                and f"{owner}:{each['head']['ref']}" == query["head"]
-                and each["base"]["ref"] == query["base"]
+                for each in reversed(self.pulls)
+                if asked["state"] in {"all", each["state"]}
+                and asked.get("head") in {None, f"{owner}:{each['head']['ref']}"}
+                and asked.get("base") in {None, each["base"]["ref"]}
             ]
             return 200, _page(found, query)
-        if len(wanted.get("body", "")) > MAX_PULL_BODY:
-            return _invalid("body", "custom", "body is too long (maximum is 65536 characters)")
+        if len(wanted.get("body") or "") > MAX_PULL_BODY:
+            return _refuse_long_body("Issue")
+        if len(wanted.get("title", "")) > MAX_TITLE:
+            said = f"title is too long (maximum is {MAX_TITLE} characters)"
+            return _invalid("title", "custom", said, resource="Issue")
         if method == "POST" and not rest:
-            if not self.may_open:
-                said = "GitHub Actions is not permitted to create or approve pull requests."
-                return 403, {"message": said}
-            if wanted["head"] not in self.branches:
-                return _invalid("head", "invalid")
-            if any(
-                each["head"]["ref"] == wanted["head"] and each["state"] == "open"
-                for each in self.pulls
-            ):
-                said = f"A pull request already exists for {owner}:{wanted['head']}."
-                return _invalid("", "custom", said)
-            number = 57 + len(self.pulls)
-            pull = {
-                "number": number,
-                "html_url": f"{self.origin}/{self.repository}/pull/{number}",
-                "state": "open",
-                "title": wanted["title"],
-                "body": wanted["body"],
-                "user": {"login": BOT},
-                "head": {"ref": wanted["head"]},
-                "base": {"ref": wanted["base"]},
-            }
-            self.pulls.append(pull)
-            return 201, pull | {"mergeable_state": "unknown"}
+            return self._open_pull(wanted)
         for pull in self.pulls:
             if rest == f"/{pull['number']}":
                 if method == "PATCH":
+                    if wanted.get("state") == "open" and (refusal := self._refuse_reopening(pull)):
+                        return _invalid("state", "custom", refusal, resource="PullRequest")
                     pull.update(wanted)
                 return 200, pull | {"mergeable_state": self._find_state(pull)}
-        return 404, {"message": "Not Found"}
+        return 404, NOT_FOUND
+
+    def _open_pull(self, wanted: dict[str, Any]) -> Answer:
+        owner, branches = self.repository.partition("/")[0], self.branches
+        head, base = wanted["head"].removeprefix(f"{owner}:"), wanted["base"]
+        # https://github.blog/changelog/2022-05-03-github-actions-prevent-github-actions-from-creating-and-approving-pull-requests
+        if not self.may_open and not self.personal:
+            said = "GitHub Actions is not permitted to create or approve pull requests."
+            return 403, {"message": said}
+        # https://github.com/spdx/spdx-online-tools/issues/425
+        for name, branch in {"head": head, "base": base}.items():
+            if branch not in branches:
+                return _invalid(name, "invalid", resource="PullRequest")
+        # https://github.com/peter-evans/create-pull-request/issues/4088
+        if not self.list_commits(branches[head], f"^{branches[base]}"):
+            said = f"No commits between {base} and {head}"
+            return _invalid("", "custom", said, resource="PullRequest")
+        ends = (head, base)
+        # https://github.com/google/go-github/issues/1441
+        if any(
+            (each["head"]["ref"], each["base"]["ref"], each["state"]) == (*ends, "open")
+            for each in self.pulls
+        ):
+            said = f"A pull request already exists for {owner}:{head}."
+            return _invalid("", "custom", said, resource="PullRequest")
+        number = 57 + len(self.pulls)
+        pull = {
+            "number": number,
+            "html_url": f"{self.origin}/{self.repository}/pull/{number}",
+            "state": "open",
+            "merged": False,
+            "title": wanted["title"],
+            "body": wanted.get("body"),
+            "user": {"login": self.login},
+            "head": {"ref": head, "sha": branches[head]},
+            "base": {"ref": base},
+        }
+        self.pulls.append(pull)
+        return 201, pull | {"mergeable_state": "unknown"}
+
+    def _refuse_reopening(self, pull: dict[str, Any]) -> str:
+        """https://github.com/pytorch/pytorch/pull/114423, https://github.com/isaacs/github/issues/361"""
+        branch, held = pull["head"]["ref"], pull["head"]["sha"]
+        now = self.branches.get(branch)
+        if pull["state"] == "open":
+            return ""
+        if pull["merged"]:
+            return "state cannot be changed. The pull request was merged."
+        if now is None:
+            return f"state cannot be changed. The {branch} branch has been deleted."
+        if self.list_commits(held, f"^{now}"):
+            return f"state cannot be changed. The {branch} branch was force-pushed or recreated."
+        return ""
 
     def _find_state(self, pull: dict[str, Any]) -> str:
-        head, base = pull["head"]["ref"], pull["base"]["ref"]
+        """https://docs.github.com/en/graphql/reference/enums#mergestatestatus"""
         if pull["state"] != "open":
             return "unknown"
-        lacking = self.git("rev-list", "--count", base, f"^{head}").strip() != "0"
-        return "behind" if self.strict and lacking else "clean"
+        branches = self.branches
+        head, base = branches[pull["head"]["ref"]], branches[pull["base"]["ref"]]
+        if self.merge_trees(base, head) is None:
+            return "dirty"
+        return "behind" if self.strict and self.list_commits(base, f"^{head}") else "clean"
 
-    def merge(self, number: int, how: str) -> None:
-        """As the button does, with GitHub's own messages; the branch goes.
+    def merge_trees(self, ours: str, theirs: str) -> str | None:
+        """The tree; None where they conflict. https://git-scm.com/docs/git-merge-tree#_exit_status"""
+        try:
+            return self.git("merge-tree", "--write-tree", ours, theirs).strip()
+        except subprocess.CalledProcessError as error:
+            if error.returncode == 1:
+                return None
+            raise
+
+    def rebase(self, branch: str, onto: str) -> str:
+        """The last of its commits, each made anew by the author that it had; merges go."""
+        with tempfile.TemporaryDirectory() as directory:
+            tree = f"{directory}/tree"
+            self.git("worktree", "add", "--quiet", "--detach", tree, branch)
+            try:
+                flags = ["--quiet", "--force-rebase"]
+                self.git("-C", tree, "rebase", *flags, onto, GIT_COMMITTER_NAME=OWNER)
+                return self.git("-C", tree, "rev-parse", "HEAD").strip()
+            finally:
+                self.git("worktree", "remove", "--force", tree)
+
+    def find_pull(self, number: int) -> dict[str, Any]:
+        return next(each for each in self.pulls if each["number"] == number)
+
+    def merge(self, number: int, how: str, *, deletes: bool = True) -> None:
+        """As the button does, with GitHub's own messages, and a signature but on what is rebased;
+        the branch goes, where that is set.
 
         https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/incorporating-changes-from-a-pull-request/about-pull-request-merges
         """
-        pull = next(each for each in self.pulls if each["number"] == number)
-        head, base = pull["head"]["ref"], pull["base"]["ref"]
-        named = f"{pull['title']} (#{number})"
-        whole = self.git("log", "-1", "--format=%b", head)
-        message = {
-            "merge": f"Merge pull request #{number} from acme/{head}\n\n{pull['title']}",
-            "squash": f"{named}\n\n{whole}",
-            "rebase": self.git("log", "-1", "--format=%B", head),
-        }[how]
-        tree = self.git("merge-tree", "--write-tree", base, head).strip()
-        parents = [base, head] if how == "merge" else [base]
-        flags = [each for parent in parents for each in ("-p", parent)]
-        commit = self.git("commit-tree", tree, *flags, stdin=message.encode()).strip()
-        self.git("update-ref", f"refs/heads/{base}", commit)
-        pull["state"] = "closed"
-        self.git("update-ref", "-d", f"refs/heads/{head}")
+        pull, branches = self.find_pull(number), self.branches
+        head, base = branches[pull["head"]["ref"]], branches[pull["base"]["ref"]]
+        if how == "rebase":
+            commit = self.rebase(head, base)
+        else:
+            tree = self.merge_trees(base, head)
+            assert tree is not None, f"{pull['head']['ref']} conflicts with its base"
+            owner = self.repository.partition("/")[0]
+            if how == "merge":
+                said = f"Merge pull request #{number} from {owner}/{pull['head']['ref']}"
+                commit = self.write_commit(f"{said}\n\n{pull['title']}", tree, base, head)
+            else:
+                commit = self.write_commit(self._write_squashed(pull, head, base), tree, base)
+            self.signed.add(commit)
+        self.git("update-ref", f"refs/heads/{pull['base']['ref']}", commit)
+        pull |= {"state": "closed", "merged": True, "merge_commit_sha": commit}
+        if deletes:
+            self.git("update-ref", "-d", f"refs/heads/{pull['head']['ref']}")
+        self.look_at_branches()
+
+    def _write_squashed(self, pull: dict[str, Any], head: str, base: str) -> str:
+        """By default: what the only commit says, or the title and what all of them say."""
+        commits = self.list_commits("--no-merges", head, f"^{base}")
+        said = [self.git("log", "-1", "--format=%B", each).strip() for each in commits]
+        if len(said) == 1:
+            subject, _, body = said[0].partition("\n")
+            return f"{subject} (#{pull['number']})\n{body}"
+        text = "\n\n".join(f"* {each}" for each in said)
+        return f"{pull['title']} (#{pull['number']})\n\n{text}"
 
     def update_branch(self, number: int, how: str) -> None:
-        """As the button `Update branch` does."""
-        pull = next(each for each in self.pulls if each["number"] == number)
-        head, base = pull["head"]["ref"], pull["base"]["ref"]
-        tree = self.git("merge-tree", "--write-tree", head, base).strip()
-        said = {
-            "merge": f"Merge branch '{base}' into {head}",
-            "rebase": self.git("log", "-1", "--format=%B", head),
-        }[how]
-        parents = [head, base] if how == "merge" else [base]
-        flags = [each for parent in parents for each in ("-p", parent)]
-        commit = self.git("commit-tree", tree, *flags, stdin=said.encode()).strip()
-        self.git("update-ref", f"refs/heads/{head}", commit)
+        """As the button `Update branch` does, and signed where that merges.
+
+        https://docs.github.com/en/pull-requests/collaborating-with-pull-requests/proposing-changes-to-your-work-with-pull-requests/keeping-your-pull-request-in-sync-with-the-base-branch
+        """
+        pull, branches = self.find_pull(number), self.branches
+        branch, into = pull["head"]["ref"], pull["base"]["ref"]
+        head, base = branches[branch], branches[into]
+        if how == "rebase":
+            commit = self.rebase(head, base)
+        else:
+            tree = self.merge_trees(head, base)
+            assert tree is not None, f"{branch} conflicts with its base"
+            commit = self.write_commit(f"Merge branch '{into}' into {branch}", tree, head, base)
+            self.signed.add(commit)
+        self.git("update-ref", f"refs/heads/{branch}", commit)
+        self.look_at_branches()
 
     def _attest(self, method: str, rest: str, body: bytes) -> Answer:
         """https://docs.github.com/en/rest/repos/attestations"""
@@ -492,10 +710,22 @@ def _subjects(bundle: dict[str, Any]) -> list[dict[str, Any]]:
     return list(statement["subject"])
 
 
-def _invalid(name: str, code: str, message: str = "") -> Answer:
+def _invalid(name: str, code: str, message: str = "", *, resource: str = "Release") -> Answer:
     """https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api"""
-    error = {"resource": "Release", "code": code, "field": name}
-    return 422, {"message": "Validation Failed", "errors": [error | {"message": message}]}
+    more = {"field": name, "message": message}
+    error = {"resource": resource, "code": code, **{key: more[key] for key in more if more[key]}}
+    return 422, {"message": "Validation Failed", "errors": [error]}
+
+
+def _refuse_long_body(resource: str) -> Answer:
+    said = f"body is too long (maximum is {MAX_PULL_BODY} characters)"
+    return _invalid("body", "custom", said, resource=resource)
+
+
+def _refuse_mutation(kind: str, message: str) -> dict[str, Any]:
+    """https://spec.graphql.org/October2021/#sec-Errors"""
+    error = {"type": kind, "path": ["updateRefs"], "message": message}
+    return {"data": {"updateRefs": None}, "errors": [error]}
 
 
 class _Handler(Handler):
@@ -546,7 +776,10 @@ class _Handler(Handler):
             said = f"Permission to {self.world.repository}.git denied to github-actions[bot]."
             return 403, [("Content-Type", "text/plain")], said.encode()
         root = self.world.bare.parents[1]
-        return http_backend(root, self.command, self.path, headers, body, "x-access-token")
+        answer = http_backend(root, self.command, self.path, headers, body, "x-access-token")
+        if "receive-pack" in self.path:
+            self.world.look_at_branches()
+        return answer
 
 
 @contextlib.contextmanager
