@@ -347,6 +347,20 @@ def test_a_refusal_ends_with_what_github_says_and_what_to_do(
     assert said in job.err
 
 
+def test_a_long_title_is_cut_and_a_reason_of_github_is_told(place: Place) -> None:
+    title = f'title = "chore: release {{packages}} {"and more " * 60}"'
+    config = {"releasekit.toml": f"[version]\n{title}\n"}
+    place.push("chore: title", config)
+    place.push("feat: read parquet files (#41)", FEATURE)
+    errors = [{"resource": "PullRequest", "code": "custom", "message": "No commits between"}]
+    place.world.failing += [(422, {"message": "Validation Failed", "errors": errors}, {})] * 9
+    job = place.run()
+    assert "Validation Failed: No commits between" in job.err
+    place.world.failing.clear()
+    assert place.run().operation == "created"
+    assert len(place.open[0]["title"]) == 256
+
+
 def test_limits_are_waited_for(place: Place) -> None:
     place.push("feat: read parquet files (#41)", FEATURE)
     limited = {"message": "You have exceeded a secondary rate limit."}

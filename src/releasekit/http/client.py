@@ -46,6 +46,7 @@ _ERRNO = re.compile(r"\[Errno -?\d+\] ")
 MAX_REDIRECTS = 5
 # Where the caller gives no limit; a list of all packages may be longer.
 MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+_MOST_REASONS = 3
 MAX_MESSAGE_CHARS = 400
 # Of the answer to a download that failed, for the words of the server.
 _MAX_WORDS_BYTES = 64 * 1024
@@ -447,7 +448,9 @@ def words_of_page(page: str) -> str:
 
 
 def _said(text: str) -> str:
-    """The message for people that a JSON object has at its top level, if there is one."""
+    """The message for people that a JSON object has at its top level, if there is one, with the
+    reasons that GitHub has below `errors`.
+    """
     try:
         document = parse_json(text)
     except ValueError:
@@ -455,7 +458,13 @@ def _said(text: str) -> str:
     if isinstance(document, dict):
         for key in ("error", "message", "detail"):
             if isinstance(words := document.get(key), str) and words:
-                return words
+                errors = document.get("errors")
+                told = [
+                    reason
+                    for each in (errors if isinstance(errors, list) else [])[:_MOST_REASONS]
+                    if isinstance(each, dict) and isinstance(reason := each.get("message"), str)
+                ]
+                return ": ".join(filter(None, (words, ", ".join(told))))
     return text
 
 

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 # https://docs.github.com/en/rest/issues/comments, whose limit is that of a body: 65,536 characters.
 _LIMIT_BYTES: Final = 60_000
-_TITLE_CHARS: Final = 200
+_NAME_CHARS: Final = 200
+# https://github.com/dead-claudia/github-limits
+_TITLE_CHARS: Final = 256
 # Packages with notes, and rows; fewer until it fits.
 _SIZES: Final = ((500, 500), (100, 500), (20, 200), (0, 200), (0, 20))
 _MOST_WARNINGS: Final = 20
@@ -81,8 +83,8 @@ def write_title(view: VersionsView, template: str) -> str:
     bumps = view.decision.bumps
     first = f"{view.name(bumps[0].package)} {view.spell(bumps[0].package, bumps[0].new)}"
     more = f" and {len(bumps) - 1} more" if len(bumps) > 1 else ""
-    named = f"{clip(visible(first), _TITLE_CHARS)}{more}"
-    return template.replace(TITLE_FIELD, named)
+    named = f"{clip(visible(first), _NAME_CHARS)}{more}"
+    return clip(template.replace(TITLE_FIELD, named), _TITLE_CHARS)
 
 
 def write_body(
