@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.__main__ import main
-from versioning.test_version_command import bare_environment, commit, lines, repository
+from versioning.test_version_command import (
+    PYTHON,
+    PYTHON_TAGS,
+    bare_environment,
+    commit,
+    lines,
+    repository,
+)
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -48,14 +55,15 @@ FILES = {
 class Place:
     def __init__(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.root, self._capsys = root, capsys
+        self.said: list[str] = []
 
     def decide(self, *flags: str) -> dict[str, str]:
         """The next version of each package."""
         lines(self._capsys)
         code = main(["version", str(self.root), "--dry-run", *flags])
-        said = lines(self._capsys)
+        self.said = lines(self._capsys)
         assert code == 0
-        rows = [line.split() for line in said if " → " in line]
+        rows = [line.split() for line in self.said if " → " in line]
         return {row[0]: row[row.index("→") + 1] for row in rows}
 
     def write(self) -> None:
@@ -161,6 +169,17 @@ def test_one_that_no_commit_has_keeps_its_number(ui: Place) -> None:
             "1.3.0-rc.2",
             "3.1.0-rc.1",
         ]
+
+
+def test_one_goes_on_whose_dependency_was_tagged_before_the_run_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {"releasekit.toml": '[version]\nbranches = { main = "rc" }\n'}
+    place = Place(repository(tmp_path / "w", {**PYTHON, **config}, *PYTHON_TAGS), capsys)
+    place.commit("feat: one", {"packages/core/one.py": "1\n"})
+    place.release(acme_core="1.3.0rc1")
+    assert place.decide() == {"acme-web": "0.3.1rc1"}
+    assert place.said[1].endswith("0.3.0 was published with acme-core==1.2.0")
 
 
 def test_numbers_begin_again_where_more_is_asked_for(ui: Place) -> None:

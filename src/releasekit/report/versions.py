@@ -109,7 +109,9 @@ class VersionsView:
         return clip(visible(text), _CHARS)
 
     def _describe_edge(self, edge: Edge) -> str:
-        new = self._bumps[edge.on].new
+        # A prerelease that has a tag already is written, and no bump.
+        raised = self._bumps.get(edge.on)
+        new = raised.new if raised else self.packages[edge.on].version.removeprefix("v")
         on, version = self.name(edge.on), self.spell(edge.on, new)
         dependent = self._bumps.get(edge.dependent)
         if dependent is None:
