@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -313,7 +315,6 @@ def test_what_was_late_raises_nothing_and_is_told() -> None:
     [
         ("npm:a", "0.9.0", "1.0.0", "1.0.0"),
         ("npm:a", "1.2.0", "3.1.4", "3.1.4"),
-        ("npm:a", "1.2.0", "1.2.1-rc.1", "1.2.1-rc.1"),
         ("pypi:a", "1.2", "1.2-1", "1.2.post1"),
         ("pypi:a", "2026.11.0", "2026.12.0", "2026.12.0"),
         ("pypi:a", "7.0", "1!1.0", "1!1.0"),
@@ -646,7 +647,7 @@ def test_a_shared_version_that_not_all_can_have_is_refused() -> None:
 def test_each_ecosystem_may_spell_the_version_that_all_share() -> None:
     decision = decided(
         [standing("pypi:a", "0.9"), standing("npm:b", "0.9.0")],
-        [choosing("pypi:a", "1.0.0rc1"), choosing("npm:b", "1.0.0-rc.1")],
+        [asking("pypi:a", exact="1.0.0rc1"), asking("npm:b", exact="1.0.0-rc.1")],
         [],
         fixed("pypi:a", "npm:b"),
     )
@@ -668,6 +669,74 @@ def test_go_modules_of_different_majors_share_no_version() -> None:
         "example.com/a": "1.3.1",
         "example.com/b": "1.3.1",
     }
+
+
+OLD: Final = asking("a", MINOR, "feat: one", fresh=False)
+NEW: Final = asking("a", PATCH, "fix: two")
+
+
+def tagged(*found: str) -> Mapping[str, str]:
+    return dict.fromkeys(found, "3f2a91c04b" * 4)
+
+
+@pytest.mark.parametrize(
+    ("written", "taken", "intents", "expected"),
+    [
+        ("1.2.0", (), [NEW], "1.2.1-rc.1"),
+        ("1.2.1-rc.1", ("1.2.1-rc.1",), [OLD], "1.3.0-rc.1"),
+        # Written and not tagged, it keeps its number; tagged, it is there.
+        ("1.3.0-rc.1", (), [OLD], "1.3.0-rc.1"),
+        ("1.3.0-rc.1", ("1.3.0-rc.1",), [OLD], None),
+        ("1.3.0-rc.1", ("1.3.0-rc.1",), [OLD, NEW], "1.3.0-rc.2"),
+        ("1.3.0-rc.9", ("1.3.0-rc.9",), [OLD, NEW], "1.3.0-rc.10"),
+        ("1.3.0-rc.1", ("1.3.0-rc.7", "1.3.0-rc.1"), [OLD, NEW], "1.3.0-rc.8"),
+        ("1.3.0-rc.4", ("1.3.0-rc.4",), [OLD, asking("a", MAJOR)], "2.0.0-rc.1"),
+        # Another label counts on its own.
+        ("1.3.0-beta.3", ("1.3.0-beta.3",), [OLD], "1.3.0-rc.1"),
+        # What was chosen is the stable version.
+        ("1.2.0", (), [choosing("a", "4.0.0")], "4.0.0-rc.1"),
+        ("4.0.0-rc.1", ("4.0.0-rc.1",), [choosing("a", "4.0.0")], "4.0.0-rc.2"),
+        ("1.2.0", (), [], None),
+    ],
+)
+def test_prereleases_are_counted_for_each_version_that_they_lead_to(
+    written: str, taken: Sequence[str], intents: Sequence[Intent], expected: str | None
+) -> None:
+    one = standing("a", written, "1.2.0", taken=tagged(*taken), label="rc")
+    assert versions(decided([one], intents)).get("a") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "expected"),
+    [
+        ("npm:a", "3.0.0", "3.0.0-rc.1"),
+        ("npm:a", "0.0.0", "0.1.0-rc.1"),
+        ("pypi:a", "0.1", "0.1rc1"),
+        ("maven:g:a", "1.0.0-SNAPSHOT", "1.0.0-rc.1"),
+    ],
+)
+def test_a_first_release_may_be_a_prerelease(name: str, written: str, expected: str) -> None:
+    one = standing(name, written, "", label="rc")
+    (bump,) = decided([one], [asking(name, PATCH)]).bumps
+    assert bump.new == expected
+
+
+def test_what_holds_the_place_of_a_version_gives_way_to_its_prerelease() -> None:
+    """Maven sorts 1.3.0-SNAPSHOT behind 1.3.0-rc.1."""
+    one = standing("maven:g:a", "1.3.0-SNAPSHOT", "1.2.0", label="rc")
+    assert versions(decided([one], [asking("maven:g:a", PATCH)])) == {"g:a": "1.3.0-rc.1"}
+
+
+@pytest.mark.parametrize(
+    ("written", "label", "message"),
+    [
+        ("2.0.0", "rc", "2.0.0-rc.1 is lower than 2.0.0, which is written"),
+        ("1.3.0-rc.3", "beta", "1.3.0-beta.1 is lower than 1.3.0-rc.3, which is written"),
+    ],
+)
+def test_no_prerelease_goes_below_what_is_written(written: str, label: str, message: str) -> None:
+    decision = decided([standing("a", written, "1.2.0", label=label)], [OLD])
+    assert troubles(decision) == [("a", Problem.NO_NEXT_VERSION, message)]
 
 
 # A workspace of generated packages.
@@ -842,6 +911,42 @@ def test_what_is_decided_is_decided_again_once_it_is_written() -> None:
         ]
         again = {each.package: each.new for each in decide(written, [], edges, rules).bumps}
         assert again == first, seed
+
+
+def test_prereleases_lead_to_what_would_be_released_without_them() -> None:
+    """Each bump of a generated workspace is the first prerelease of its stable version; written,
+    it is decided again; tagged, nothing is left; and something new makes the second of those that
+    share a version with it, or exclude it.
+    """
+
+    def admits_target(admits: Callable[[str], bool], version: str) -> bool:
+        return admits(re.split("-?rc", version)[0])
+
+    for seed in range(200):
+        standings, intents, edges, rules = make_world(seed, most=8)
+        stable = {it.package: it.new for it in decide(standings, intents, edges, rules).bumps}
+        labelled = [replace(each, label="rc") for each in standings]
+        edges = [replace(each, admits=partial(admits_target, each.admits)) for each in edges]
+        first = {it.package: it.new for it in decide(labelled, intents, edges, rules).bumps}
+        assert first == {
+            package: numbering_of(package.ecosystem).prerelease(version, "rc", 1)
+            for package, version in stable.items()
+        }, seed
+        written = [replace(it, written=first.get(it.package, it.written)) for it in labelled]
+        old = [replace(each, fresh=False) for each in intents]
+        again = {it.package: it.new for it in decide(written, old, edges, rules).bumps}
+        assert again == first, seed
+        there = [replace(each, taken=tagged(each.written)) for each in written]
+        assert not decide(there, old, edges, rules).bumps, seed
+        for new in old:
+            more = decide(there, [*old, replace(new, fresh=True)], edges, rules)
+            second = {
+                package: numbering_of(package.ecosystem).prerelease(stable[package], "rc", 2)
+                for package in (it.package for it in more.bumps)
+            }
+            assert {it.package: it.new for it in more.bumps} == second, seed
+            assert (new.package in second) == bool(new.level), seed
+            assert all(each.reasons for each in more.bumps), seed
 
 
 def make_large_world(packages: int) -> tuple[World, list[str]]:

@@ -219,6 +219,34 @@ def test_python_versions_sort_as_packaging_sorts_them() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("ecosystem", "stable", "label", "first"),
+    [
+        ("npm", "1.3.0", "rc", "1.3.0-rc.1"),
+        ("cargo", "1.3.0", "next", "1.3.0-next.1"),
+        ("go", "1.3.0", "beta", "1.3.0-beta.1"),
+        ("pypi", "1.3.0", "rc", "1.3.0rc1"),
+        ("pypi", "1!1.3", "beta", "1!1.3b1"),
+        ("pypi", "1.3", "a", "1.3a1"),
+        ("pypi", "1.3", "dev", "1.3.dev1"),
+        ("maven", "1.3.0", "rc", "1.3.0-rc.1"),
+        ("maven", "33.5.0-jre", "milestone", "33.5.0-milestone.1-jre"),
+    ],
+)
+def test_prereleases_of_a_version_are_numbered(
+    ecosystem: str, stable: str, label: str, first: str
+) -> None:
+    numbering = numbering_of(ecosystem)
+    spelled = [numbering.prerelease(stable, label, number) for number in (1, 2, 9, 10)]
+    assert spelled[0] == first
+    assert sorted([stable, *spelled], key=numbering.order) == [*spelled, stable]
+    assert [numbering.find_number(each, label, stable) for each in spelled] == [1, 2, 9, 10]
+    assert numbering.find_number(stable, label, stable) == 0
+    for each in spelled:
+        assert numbering.read(each).is_prerelease
+        assert numbering.bump(each, Level.NONE, "shift") == stable
+
+
 def python_version(random: random.Random) -> str:
     """Any that a project may have, spelled in any way."""
     separator = random.choice(("", ".", "-", "_"))

@@ -116,6 +116,10 @@ UI = {
     "packages/far/package.json": '{"name": "far", "version": "3.0.0"}',
     "releasekit.toml": '[version]\nbranches = { next = "rc" }\n',
 }
+POM = (
+    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+    "<groupId>acme</groupId><artifactId>kit</artifactId><version>{}</version></project>\n"
+)
 UI_TAGS = ("core-v1.2.0", "ui-v2.0.0", "far-v3.0.0")
 
 
@@ -180,6 +184,29 @@ def test_one_goes_on_whose_dependency_was_tagged_before_the_run_stopped(
     place.release(acme_core="1.3.0rc1")
     assert place.decide() == {"acme-web": "0.3.1rc1"}
     assert place.said[1].endswith("0.3.0 was published with acme-core==1.2.0")
+
+
+def test_a_first_one_passes_over_numbers_that_are_tagged(ui: Place) -> None:
+    git(ui.root, "tag", "--delete", "far-v3.0.0")
+    elsewhere = git(ui.root, "commit-tree", "-m", "x", "HEAD^{tree}").strip()
+    git(ui.root, "tag", "far-v3.0.0-rc.4", elsewhere)
+    ui.commit("fix: two (#2)", {"packages/far/two.js": "1\n"})
+    ui.decide()
+    assert ui.said[0].startswith("far  3.0.0-rc.5 ")
+
+
+def test_what_holds_the_place_of_a_version_is_no_prerelease(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What came before 1.3.0-SNAPSHOT was written is in no release candidate for that."""
+    config = '[version]\nbranches = { main = "rc" }\n'
+    files = {"pom.xml": POM.format("1.2.0"), "releasekit.toml": config}
+    place = Place(repository(tmp_path / "w", files, "kit-v1.2.0"), capsys)
+    place.commit("feat: one", {"src/main/java/One.java": "1\n"})
+    place.release(kit="1.3.0-rc.1")
+    place.commit("fix: two", {"src/main/java/Two.java": "1\n"})
+    place.commit("chore: go on", {"pom.xml": POM.format("1.3.0-SNAPSHOT")})
+    assert place.decide() == {"acme:kit": "1.3.0-rc.2"}
 
 
 def test_numbers_begin_again_where_more_is_asked_for(ui: Place) -> None:

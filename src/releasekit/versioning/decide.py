@@ -223,7 +223,9 @@ def _spell_prerelease(
     last = max(_count_prereleases(each, label, numbers) for each in members)
     is_own = _count_prereleases(standing, label, numbers) == last > 0
     further = numbering.prerelease(target, label, last + 1)
-    if numbering.order(further) < numbering.order(standing.written):
+    # What was never released, or only holds a place, may go lower.
+    stays = standing.released and not numbering.read(standing.written).is_placeholder
+    if stays and numbering.order(further) < numbering.order(standing.written):
         raise ValueError(f"{further} is lower than {standing.written}, which is written")
     return numbering.prerelease(target, label, last) if is_own else "", further
 

@@ -143,9 +143,7 @@ async def collect_intents(
         paths=options.paths,
     )
     line = await read_line(commits)
-    releases = await find_releases(
-        versions, commits, root, line, templates, find_published, labels.keys()
-    )
+    releases = await find_releases(versions, commits, root, line, templates, find_published, labels)
     units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))
     is_titled = read_message(title) or find_reverted(title)
     if units and is_titled and not _is_ours(units[0], line):

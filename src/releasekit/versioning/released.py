@@ -11,6 +11,7 @@ from heapq import merge
 from itertools import islice, product, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from releasekit.decided import Level
 from releasekit.git.versions import find_first_commits, find_versions_at
 from releasekit.versioning.history import make_shallow_error, read_changes
 from releasekit.versioning.numbering import numbering_of
@@ -99,11 +100,11 @@ async def find_releases(
     line: Line,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
-    labelled: Collection[PackageId] = (),
+    labels: Mapping[PackageId, str] | None = None,
 ) -> dict[PackageId, Release]:
     """Of each package; `versions` says how its manifests are read at another commit, `templates`
-    what its tags are called, with NUL in the place of the version. `labelled` are those whose next
-    version is a prerelease.
+    what its tags are called, with NUL in the place of the version. `labels` are those of packages
+    whose next version is a prerelease.
 
     Raises CommandFailed, and PlanError where the history that is here does not reach back.
     """
@@ -143,6 +144,9 @@ async def find_releases(
     for each in unsure:
         index = line.indexes.get(first[each.id], 0)
         own = releases.get(each.id)
+        prereleases = {
+            it.version: it.commit for it in tags.named[each.id] if it.is_own and not it.is_stable
+        }
         # Without an answer, a version that never had a tag counts as released: to take it for
         # unpublished would leave a change without a version.
         is_there = bool(published[each.id]) if own else published[each.id] is not False
@@ -153,25 +157,27 @@ async def find_releases(
             version=canonical(each.id.ecosystem, each.version) if is_there else "",
             base=base,
             tagged=base,
-            taken=own.taken if own else {},
+            taken=own.taken if own else prereleases,
             guessed=True,
         )
     releases = {package: replace(each, fresh=each.base) for package, each in releases.items()}
-    if wanted := {each: at for each, at in versions.items() if each.id in labelled}:
-        await _add_prereleases(releases, wanted, tags, places, commits, line)
+    if labels:
+        wanted = {each: at for each, at in versions.items() if each.id in labels}
+        await _add_prereleases(releases, wanted, labels, tags, places, commits, line)
     return releases
 
 
 async def _add_prereleases(
     releases: dict[PackageId, Release],
     versions: Mapping[Package, VersionAt],
+    labels: Mapping[PackageId, str],
     tags: _Tags,
     places: Mapping[str, _Place],
     commits: Commits,
     line: Line,
 ) -> None:
     """What of each of these packages is in no prerelease yet: what came after the highest one that
-    has a tag, or is written.
+    has a tag, or is written with its label.
     """
     last = await _find_last(versions, tags, places, commits, is_stable=False)
     found = dict(places)
@@ -179,7 +185,8 @@ async def _add_prereleases(
     for package in versions:
         written, tag = canonical(package.id.ecosystem, package.version), last.get(package.id)
         numbering = numbering_of(package.id.ecosystem)
-        if written and numbering.read(written).is_prerelease:
+        stable = numbering.bump(written, Level.NONE, "literal") if written else ""
+        if stable and numbering.find_number(written, labels[package.id], stable):
             order = numbering.order(written)
             if tag is None or tag.order < order:
                 pending[package] = _Tag(order, True, written, "", "", False)
