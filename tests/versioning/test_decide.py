@@ -739,6 +739,47 @@ def test_no_prerelease_goes_below_what_is_written(written: str, label: str, mess
     assert troubles(decision) == [("a", Problem.NO_NEXT_VERSION, message)]
 
 
+@pytest.mark.parametrize(
+    ("written", "requirement", "is_refused"),
+    [
+        ("1.2.0", "==1.2.0", True),
+        ("1.2.0", "<1.3.0a1", True),
+        ("1.2.0", ">=1.2,<2", False),
+        # The prerelease is there, and nothing new for it.
+        ("1.3.0a1", "==1.2.0", True),
+        ("1.3.0a1", ">=1.3.0a1", True),
+        ("1.3.0a1", ">=1.2,<2", False),
+    ],
+)
+def test_a_stable_version_requires_no_prerelease(
+    written: str, requirement: str, *, is_refused: bool
+) -> None:
+    """Neither a new one nor one that was there: publishing would pin what stands in the tree."""
+    admits = SpecifierSet(requirement, prereleases=True).contains
+    asks = replace(edge("pypi:b", "pypi:a", requirement), admits=admits)
+    taken = tagged("1.3.0a1") if written == "1.3.0a1" else {}
+    decision = decided(
+        [
+            standing("pypi:a", written, "1.2.0", taken=taken, label="alpha"),
+            standing("pypi:b", "1.0.0"),
+        ],
+        [asking("pypi:a", MINOR, fresh=not taken), asking("pypi:b", PATCH)],
+        [asks],
+    )
+    message = "it is stable, and would have to require pypi:a 1.3.0a1"
+    refused = [("b", Problem.STABLE_NEEDS_PRERELEASE, message)]
+    assert troubles(decision) == (refused if is_refused else [])
+
+
+def test_prereleases_chosen_by_hand_may_require_each_other() -> None:
+    decision = decided(
+        [standing("a", "1.2.0"), standing("b", "1.0.0")],
+        [asking("a", exact="2.0.0-rc.1"), asking("b", exact="1.1.0-rc.1")],
+        [replace(edge("b", "a", "^1.2.0"), admits=lambda _: False)],
+    )
+    assert versions(decision) == {"a": "2.0.0-rc.1", "b": "1.1.0-rc.1"}
+
+
 # A workspace of generated packages.
 World = tuple[list[Standing], list[Intent], list[Edge], Rules]
 _KINDS: Final = ("==", "~", "^", ">=")

@@ -283,6 +283,34 @@ def test_a_stable_package_requires_no_prerelease(
     assert 'prerelease = { "ui" = "alpha" }' in said
 
 
+def test_requirements_of_a_stable_package_begin_at_no_prerelease(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where they admit the stable version as well as the prerelease, they stay."""
+    both = "^1.2.0 || ^1.2.1-alpha.0"
+    config = '[version.prerelease]\ncore = "alpha"\nacme-core = "alpha"\nacme-web = "alpha"\n'
+    files = {
+        **PYTHON,
+        "package.json": '{"private": true, "workspaces": ["js/*"]}',
+        "js/core/package.json": UI["packages/core/package.json"],
+        "js/ui/package.json": UI["packages/ui/package.json"].replace("^1.2.0", both),
+        "releasekit.toml": config,
+    }
+    place = Place(repository(tmp_path / "w", files, *PYTHON_TAGS, *UI_TAGS), capsys)
+    places = ("packages/core/a.py", "packages/cli/a.py", "js/core/a.js", "js/ui/a.js")
+    place.commit("fix: one", dict.fromkeys(places, "1\n"))
+    assert place.decide() == {
+        "acme-core": "1.2.1a1",
+        "acme-cli": "0.4.2",
+        "acme-web": "0.3.1a1",
+        "core": "1.2.1-alpha.1",
+        "ui": "2.0.1",
+    }
+    place.write()
+    assert '"acme-core>=1.2,<2"' in (place.root / "packages/cli/pyproject.toml").read_text()
+    assert f'"core": "{both}"' in (place.root / "js/ui/package.json").read_text()
+
+
 @pytest.mark.parametrize(
     ("config", "said"),
     [

@@ -74,12 +74,15 @@ def decide(
     reached = [Counter(levels.get(member) for member in group.packages) for group in groups]
     further = _find_further(steps, levels, asked, groups, sharing)
     bumps = {}
+    # What all of them are going to be; those that have a tag already get no bump.
+    upcoming: dict[PackageId, str] = {}
     for package in _put_in_order(known, inside):
         level, own = levels.get(package), steps[package]
         if level is None or level not in own.versions:
             continue
         there = own.there.get(level, "")
         is_further = there and package in further
+        upcoming[package] = there if there and not is_further else own.versions[level]
         if there in known[package].taken and not is_further:
             continue
         edges_asking = sorted(asked[package], key=_EDGE_ORDER)
@@ -99,7 +102,7 @@ def decide(
         bumps[package] = Bump(
             package=package,
             old=known[package].released,
-            new=there if there and not is_further else own.versions[level],
+            new=upcoming[package],
             level=level,
             reasons=tuple(reasons),
         )
@@ -108,7 +111,7 @@ def decide(
         left_alone=(*_list_idle_intents(known, stated), *_list_idle_edges(published, bumps)),
         troubles=(
             *_find_troubles(known, steps, levels),
-            *_find_unstable(known, bumps, published),
+            *_find_unstable(known, bumps, upcoming, inside),
         ),
     )
 
@@ -518,23 +521,29 @@ def _list_idle_edges(edges: Iterable[Edge], bumps: Mapping[PackageId, Bump]) -> 
 
 
 def _find_unstable(
-    known: Mapping[PackageId, Standing], bumps: Mapping[PackageId, Bump], edges: Iterable[Edge]
+    known: Mapping[PackageId, Standing],
+    bumps: Mapping[PackageId, Bump],
+    upcoming: Mapping[PackageId, str],
+    edges: Iterable[Edge],
 ) -> Iterator[Trouble]:
     """Those of stable packages that would have to require a prerelease."""
+
+    def is_prerelease(package: PackageId, version: str) -> bool:
+        return numbering_of(package.ecosystem).read(version).is_prerelease
+
     for edge in edges:
-        if edge.dependent not in bumps or known[edge.dependent].label or edge.on not in bumps:
+        on, bump, new = known[edge.on], bumps.get(edge.dependent), upcoming.get(edge.on)
+        if edge.carry or not bump or not new or not is_prerelease(edge.on, new):
             continue
-        new = bumps[edge.on].new
-        is_stable = not numbering_of(edge.on.ecosystem).read(new).is_prerelease
-        if is_stable or edge.carry or edge.admits(new):
+        has_stable = on.released and edge.admits(on.released) and edge.admits(new)
+        if has_stable or is_prerelease(edge.dependent, bump.new):
             continue
-        label = known[edge.on].label
         yield Trouble(
             package=edge.dependent,
             problem=Problem.STABLE_NEEDS_PRERELEASE,
             message=f"it is stable, and would have to require {edge.on} {new}",
             hint=f'Make it a prerelease as well: prerelease = {{ "{edge.dependent.name}" = '
-            f'"{label}" }} in [version]. Or take the label from {edge.on}.',
+            f'"{on.label or "rc"}" }} in [version]. Or release a stable {edge.on}.',
         )
 
 

@@ -142,7 +142,9 @@ def _find_asked(
                 place = file, ("catalogs", written.wanted, each.key)
             fresh = Asked(spec, needed.version, versions[needed.name], edited=spec)
             one = asked.setdefault(place, fresh)
-            one.raises |= raise_ranges and bool(new) and each.field != "peerDependencies"
+            # A stable version asks for no prerelease.
+            may = new and (Version.parse(new).pre or not Version.parse(fresh.new).pre)
+            one.raises |= raise_ranges and bool(may) and each.field != "peerDependencies"
     return asked
 
 

@@ -194,6 +194,8 @@ def _move_requirements(
         # No lock has what builds need: an index has it, and nothing new before the release.
         is_locked = where[0] != "build-system"
         raised = raises and is_locked and name not in fixed
+        # A stable version asks for no prerelease.
+        raised &= not new[name].is_prerelease or (owner in new and new[owner].is_prerelease)
         write = partial(move_specifier, new=new[name], raises=raised)
         moved = manifest.with_specifier(text, write)
         if moved == text and specifier.contains(new[name], prereleases=True):
