@@ -352,6 +352,7 @@ def test_dependents_follow_an_exact_version_as_they_follow_its_level() -> None:
         ("1.4.0", "1.2.0", "1.3.0", "1.3.0 is lower than 1.4.0, which is written"),
         ("1.2.0", "1.2.0", "2.0", "'2.0' is not a version"),
         ("1.2.0", "1.2.0", "2.0.0-dev", "2.0.0-dev stands for what is not released"),
+        ("1.2.0", "1.2.0", "2.0.0-rc.1", "2.0.0-rc.1 is a prerelease, which labels in [version] "),
         ("1.2.0", "", "1.0.0", "1.0.0 is lower than 1.2.0, which is written"),
     ],
 )
@@ -737,6 +738,37 @@ def test_what_holds_the_place_of_a_version_gives_way_to_its_prerelease() -> None
 def test_no_prerelease_goes_below_what_is_written(written: str, label: str, message: str) -> None:
     decision = decided([standing("a", written, "1.2.0", label=label)], [OLD])
     assert troubles(decision) == [("a", Problem.NO_NEXT_VERSION, message)]
+
+
+def test_a_prerelease_of_what_another_branch_has_released_is_refused() -> None:
+    """As where main was released and not merged back."""
+    taken = tagged("1.3.0", "1.3.0-rc.2")
+    one = standing("a", "1.3.0-rc.2", "1.2.0", taken=taken, label="rc")
+    assert decided([one], [OLD]) == Decision()
+    decision = decided([one], [OLD, NEW])
+    message = (
+        "1.3.0 is tagged already, on commit 3f2a91c04, which is not in the history of this one"
+    )
+    assert troubles(decision) == [("a", Problem.TAGGED_ELSEWHERE, message)]
+    assert decision.troubles[0].hint.startswith("2.0.0-rc.1 (major) would be free.")
+
+
+def test_packages_that_share_a_version_share_its_number() -> None:
+    """And its label: one version is not stable for some of them."""
+    members = [
+        standing("npm:a", "1.3.0-rc.1", "1.2.0", taken=tagged("1.3.0-rc.1"), label="rc"),
+        standing("pypi:b", "1.3.0rc1", "1.2.0", taken=tagged("1.3.0rc1"), label="rc"),
+        standing("npm:new", "0.0.0", "", label="rc"),
+    ]
+    group = fixed("npm:a", "pypi:b", "npm:new")
+    assert versions(decided(members, [OLD, NEW], [], group)) == {
+        "a": "1.3.0-rc.2",
+        "b": "1.3.0rc2",
+        "new": "1.3.0-rc.2",
+    }
+    mixed = decided([*members[:2], replace(members[2], label="")], [OLD, NEW], [], group)
+    message = "npm:new shares its version, and their labels are 'rc' and ''"
+    assert ("a", Problem.NO_NEXT_VERSION, message) in troubles(mixed)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def decide(
         bumps=tuple(bumps.values()),
         left_alone=(*_list_idle_intents(known, stated), *_list_idle_edges(published, bumps)),
         troubles=(
-            *_find_troubles(known, steps, levels),
+            *_find_troubles(known, steps, levels, bumps),
             *_find_unstable(known, bumps, upcoming, inside),
         ),
     )
@@ -286,6 +286,16 @@ class _Line:
     @classmethod
     def of(cls, members: Iterable[Standing], zero: Zero) -> Self:
         """Raises _Refused."""
+        first, *others = members
+        for each in others:
+            if each.label != first.label:
+                labels = f"{first.label!r} and {each.label!r}"
+                message = f"{each.package} shares its version, and their labels are {labels}"
+                hint = "Give both the same in `branches` and `prerelease` below [version]."
+                problem = Problem.NO_NEXT_VERSION
+                raise _Refused(
+                    Trouble(package=first.package, problem=problem, message=message, hint=hint)
+                )
         stable: dict[PackageId, _Spelled] = {}
         released = []
         for each in members:
@@ -371,8 +381,12 @@ def _find_fault(intent: Intent, first: Intent | None, line: _Line) -> str:
         order = _Spelled.of(intent.package.ecosystem, exact).order
     except ValueError as error:
         return str(error)
-    if numbering_of(intent.package.ecosystem).read(exact).is_placeholder:
+    numbering = numbering_of(intent.package.ecosystem)
+    if numbering.read(exact).is_placeholder:
         return f"{exact} stands for what is not released; write the version itself"
+    if numbering.read(exact).is_prerelease and intent.source.path:
+        stable = numbering.bump(exact, Level.NONE, line.zero)
+        return f"{exact} is a prerelease, which labels in [version] make; write {stable}"
     if line.released and order <= line.released.order:
         last = line.released.version
         return f"{exact} is not higher than {last}, which is released; write a higher one"
@@ -551,29 +565,36 @@ def _find_troubles(
     known: Mapping[PackageId, Standing],
     steps: Mapping[PackageId, _Steps],
     levels: Mapping[PackageId, Level],
+    bumps: Mapping[PackageId, Bump],
 ) -> Iterator[Trouble]:
     """Those of packages that would be released; the same one of several that share a version is
     told once.
     """
     told: set[Trouble] = set()
     for package in sorted(levels):
-        own, taken = steps[package], known[package].taken
+        own, standing = steps[package], known[package]
         version = own.versions.get(levels[package], "")
         if not version and own.trouble and own.trouble not in told:
             told.add(own.trouble)
             yield own.trouble
-        elif version in taken:
+        elif package in bumps and (taken := _find_taken(standing, version)):
             free = {
                 spelled: level
                 for level, spelled in sorted(own.versions.items(), reverse=True)
-                if level and spelled not in taken
+                if level and not _find_taken(standing, spelled)
             }
             words = " and ".join(f"{spelled} ({level})" for spelled, level in free.items())
             yield Trouble(
                 package=package,
                 problem=Problem.TAGGED_ELSEWHERE,
-                message=f"{version} is tagged already, on commit {taken[version][:9]}, which is "
-                "not in the history of this one",
+                message=f"{taken} is tagged already, on commit {standing.taken[taken][:9]}, which "
+                "is not in the history of this one",
                 hint=f"{words or 'No other level'} would be free. Or choose a version by hand: "
                 f'write `"{package}": VERSION` into a change file.',
             )
+
+
+def _find_taken(standing: Standing, version: str) -> str:
+    """The version, or the stable one that it is a prerelease of, if that has a tag; else empty."""
+    stable = numbering_of(standing.package.ecosystem).bump(version, Level.NONE, "literal")
+    return next((each for each in (version, stable) if each in standing.taken), "")
