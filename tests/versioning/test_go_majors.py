@@ -117,23 +117,46 @@ def test_a_module_that_is_not_tied_stays_with_what_is_published(
     [
         ({"releasekit.toml": '[go]\nversion-file = "VERSION"\nmajor = "refuse"\n'}, "in go.mod"),
         ({"vendor/modules.txt": "# none\n"}, "vendor/ has modules by their paths"),
-        (
-            {
-                "sdk/VERSION": "",
-                "releasekit.toml": f'[go]\nversion-file = "VERSION"\nversions = {{ "{SDK}" = '
-                '"v1.2.0" }\n',
-            },
-            "releasekit.toml has its version below its path",
-        ),
     ],
 )
 def test_what_cannot_be_moved_is_refused(
     tmp_path: Path, files: dict[str, str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = make(tmp_path / "w", FILES | WORK | files)
-    if not files.get("sdk/VERSION", "x"):
-        (root / "sdk/VERSION").unlink()
-        git(root, "commit", "--quiet", "--all", "--message", "chore: no file")
     assert main(["version", str(root)]) == 3
     assert said in capsys.readouterr().err
     assert git(root, "status", "--porcelain") == ""
+
+
+def test_the_configuration_names_the_module_by_its_new_path(tmp_path: Path) -> None:
+    config = (
+        f'[go]\nversions = {{ "." = "1.8.0", "{SDK}" = "1.2.0", "cmd/kit" = "0.3.0" }}  # don\'t\n'
+        f"[version.groups]\nall = {{ packages = ['{SDK}'], kind = \"linked\" }}\n"
+        f'[dependencies]\n"go:{KIT}" = ["go:{SDK}"]\n'
+    )
+    files = {name: text for name, text in FILES.items() if not name.endswith("VERSION")}
+    root = make(tmp_path / "w", files | WORK | {"releasekit.toml": config})
+    assert main(["version", str(root)]) == 0
+    after = config.replace(SDK, f"{SDK}/v2").replace("1.2.0", "2.0.0").replace("0.3.0", "0.3.1")
+    assert (root / "releasekit.toml").read_text() == after
+    commit(root, "chore: release", {})
+    assert main(["version", str(root), "--check"]) == 0
+    assert main(["plan", str(root)]) == 0
+
+
+def test_a_change_file_speaks_of_the_module_until_it_is_stable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = f"{FILES['releasekit.toml']}[version]\nbranches = {{ next = 'rc' }}\n"
+    root = make(tmp_path / "w", FILES | WORK | {"releasekit.toml": config})
+    commit(root, "chore: words", {".changeset/a.md": f'---\n"{SDK}": major\n---\nContexts\n'})
+    assert main(["version", str(root), "--branch", "next"]) == 0
+    commit(root, "chore: release", {})
+    git(root, "tag", "sdk/v2.0.0-rc.1")
+    git(root, "tag", "cmd/kit/v0.3.1-rc.1")
+    assert main(["version", str(root), "--branch", "next", "--check"]) == 0
+    lines(capsys)
+    assert main(["version", str(root)]) == 0
+    told = lines(capsys)
+    assert f"{SDK}/v2   v1.2.0 → v2.0.0  major  a: Contexts" in told
+    assert not (root / ".changeset/a.md").exists()

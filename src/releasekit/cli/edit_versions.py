@@ -84,6 +84,8 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
 
     by_tag = frozenset().union(*map_all(edit_target, targets))
     _edit_further_files(decided, targets, edits)
+    if edits.renamed:
+        _rename(config.config_file or config.root / FILENAME, edits)
     if config.snapshot:
         return Edited(edits.list_changes(), by_tag, edits.renamed)
     if config.versioning.changelog != "none":
@@ -214,6 +216,16 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
         lambda each: edit_file(*each),
         [(package, file) for package, places in named if package.id in new for file in places],
     )
+
+
+def _rename(config_file: Path, edits: Edits) -> None:
+    """In the configuration, as keys and values; globs stay."""
+    names = {old.name: new.name for old, new in edits.renamed.items()}
+    names |= {str(old): str(new) for old, new in edits.renamed.items()}
+    text = edits.read(config_file)
+    if text is not None:
+        quoted = re.compile(r"""(?<=["'])[^\s"']+(?=["'])""")
+        edits.write(config_file, quoted.sub(lambda name: names.get(name[0], name[0]), text))
 
 
 async def write(

@@ -48,6 +48,7 @@ _OTHERS: Final = frozenset({"readme.md", "agents.md", "claude.md", "gemini.md"})
 _USED: Final = "pre/"
 # What knope calls the only package of a repository.
 _ONLY: Final = "default"
+_MAJOR: Final = re.compile(r"/v[0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +164,17 @@ def resolve(
     by_name = index_names(packages)
     if len(packages) == 1:
         by_name.setdefault(_ONLY, [*packages])
+    # A Go module is called otherwise since its last major version.
+    by_base: dict[str, list[PackageId]] = {}
+    for package in packages:
+        for name in (str(package), package.name) if package.ecosystem == "go" else ():
+            by_base.setdefault(_MAJOR.sub("", name), []).append(package)
     found: list[tuple[ChangeFile, Entry, PackageId]] = []
     refused: list[PlanError] = []
     for file in files:
         seen: dict[PackageId, int] = {}
         for entry in file.entries:
-            named = by_name.get(entry.name, [])
+            named = by_name.get(entry.name) or by_base.get(_MAJOR.sub("", entry.name), [])
             shown = f"{file.path}:{entry.line}: {clip(entry.name, 100)!r}"
             if len(named) > 1:
                 several = f"{shown} is the name of several packages"

@@ -94,10 +94,6 @@ def _refuse(
             yield f"{where}: {new} is the path of another module here", by_hand
         if module.directory.name == paths.split_major(old)[1]:
             yield f"{where}: its directory is named after its major version", by_hand
-        place = module.version_place
-        if isinstance(place, tuple) and place[-1] == old:
-            hint = "Name the module by its directory there."
-            yield f"{where}: releasekit.toml has its version below its path, {old}", hint
         for other in modules.values():
             if is_tied(other, module, root) and (other.directory / "vendor").is_dir():
                 hint = f"{by_hand} Then run `go mod vendor`."
