@@ -24,6 +24,7 @@ from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.gomod import GoMod, Replace
@@ -133,18 +134,18 @@ def make_packages(by_path: Mapping[str, Module]) -> list[Package]:
     ]
 
 
-def is_tied(module: Module, other: Module, root: Path) -> bool:
-    """Whether a module is built with another one as it is here, and not as it was published."""
-    return (
-        module is other
-        or (root / "go.work").is_file()
-        or any(
-            each.path == other.path
-            and gomod.is_directory(each.target)
-            and (module.directory / each.target).resolve() == other.directory
-            for each in module.mod.replaces
-        )
-    )
+def find_tied(module: Module, by_path: Mapping[str, Module], root: Path) -> AbstractSet[str]:
+    """The modules that it is built with as they are here, and not as they were published."""
+    if (root / "go.work").is_file():
+        return by_path.keys()
+    local = {
+        each.path
+        for each in module.mod.replaces
+        if each.path in by_path
+        and gomod.is_directory(each.target)
+        and (module.directory / each.target).resolve() == by_path[each.path].directory
+    }
+    return local | {module.path}
 
 
 def list_published_edges(by_path: Mapping[str, Module], root: Path) -> Iterator[Edge]:
@@ -153,6 +154,7 @@ def list_published_edges(by_path: Mapping[str, Module], root: Path) -> Iterator[
     is published. https://go.dev/ref/mod#major-version-suffixes
     """
     for module in by_path.values():
+        tied = find_tied(module, by_path, root)
         for require in module.mod.requires if not module.unpublishable else ():
             other = by_path.get(require.path)
             if other is None or other is module or other.unpublishable or require.indirect:
@@ -162,7 +164,7 @@ def list_published_edges(by_path: Mapping[str, Module], root: Path) -> Iterator[
                 dependent=PackageId(ECOSYSTEM, module.path),
                 on=PackageId(ECOSYSTEM, require.path),
                 requirement=require.version,
-                admits=admits if is_tied(module, other, root) else _has_any,
+                admits=admits if require.path in tied else _has_any,
             )
 
 

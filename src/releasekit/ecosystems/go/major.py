@@ -8,14 +8,15 @@ import re
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.ecosystems.go import gomod, paths
-from releasekit.ecosystems.go.discover import is_tied
+from releasekit.ecosystems.go.discover import find_tied
 from releasekit.errors import join_errors
 from releasekit.host import durable
+from releasekit.host.files import is_file
 from releasekit.text.splice import splice
 from releasekit.versioning.edits import refuse_edit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.go.discover import Module
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 
 # https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
 _IGNORED: Final = frozenset({"vendor", "testdata"})
+# Of a path; longer than any that a file system has a place for would take its time.
+_MOST_CHARS: Final = 1_000
 # Of a Go file as far as its imports go. https://go.dev/ref/spec#Source_file_organization
 _TOKEN: Final = re.compile(
     r"""
-      (?:\ufeff|\s|//[^\n]*|/\*.*?\*/)+
-    | (?P<text>"(?:[^"\\\n]|\\.)*"|`[^`]*`)
+      \ufeff | \s+ | //[^\n]* | /\*.*?\*/
+    | (?P<text>"[^"\\\n]*"|`[^`]*`)
     | (?P<word>\w+)
     | (?P<mark>.)
     """,
@@ -62,17 +65,19 @@ def move_modules(
     if refused:
         raise join_errors([refuse_edit(said, hint) for said, hint in refused])
     for module in modules.values():
-        tied = {old: new for old, new in moved.items() if is_tied(module, modules[old], root)}
+        tied = {path: moved[path] for path in moved.keys() & find_tied(module, modules, root)}
         if not tied:
             continue
         mod = gomod.parse_mod(edits.read(module.manifest) or "", str(module.manifest))
-        edits.write(module.manifest, _edit_lines(mod.text, mod.lines, tied, versions))
+        # A package may be of a module that lies elsewhere.
+        known = modules.keys() | {each.path for each in mod.requires}
+        edits.write(module.manifest, _edit_lines(mod.text, mod.lines, tied, versions, known))
         for path in _list_sources(module.directory):
             text = edits.read(path) or ""
             imports = [
                 ((start + 1, start + 1 + len(old)), tied[old])
                 for (start, _), imported in find_imports(text)
-                if (old := _find_owner(imported, modules)) in tied
+                if (old := _find_owner(imported, known)) in tied
             ]
             if imports:
                 edits.write(path, splice(text, imports))
@@ -80,7 +85,7 @@ def move_modules(
     of_work = edits.read(work) or ""
     lines = [each.line for each in gomod.replaces_of_work(of_work, str(work))]
     if moved and lines:
-        edits.write(work, _edit_lines(of_work, lines, moved, versions))
+        edits.write(work, _edit_lines(of_work, lines, moved, versions, modules.keys()))
 
 
 def _refuse(
@@ -90,45 +95,59 @@ def _refuse(
     for old, new in moved.items():
         module = modules[old]
         where = module.manifest.relative_to(root)
-        if new in modules:
-            yield f"{where}: {new} is the path of another module here", by_hand
+        if new in modules or is_file(module.directory / paths.split_major(new)[1] / "go.mod"):
+            yield f"{where}: there is another module for {new}", by_hand
         if module.directory.name == paths.split_major(old)[1]:
             yield f"{where}: its directory is named after its major version", by_hand
-        for other in modules.values():
-            if is_tied(other, module, root) and (other.directory / "vendor").is_dir():
-                hint = f"{by_hand} Then run `go mod vendor`."
-                yield (
-                    f"{where}: {other.directory.relative_to(root)}/vendor has it by its path",
-                    hint,
-                )
+        if any(line.verb == "retract" for line in module.mod.lines):
+            # https://go.dev/ref/mod#go-mod-file-retract
+            said = f"{where}: retracts versions, and {new} has none of them"
+            yield said, "Remove `retract`: it counts in what is published of the old path."
+    for module in modules.values():
+        needed = {each.path for each in module.mod.requires} & moved.keys()
+        for old in sorted(needed & find_tied(module, modules, root)):
+            if (module.directory / "vendor").is_dir():
+                where = (module.directory / "vendor").relative_to(root)
+                yield f"{where}: has {old} by its path", f"{by_hand} Then run `go mod vendor`."
     if moved and (root / "go.work").is_file() and (root / "vendor").is_dir():
         yield "vendor/ has modules by their paths", f"{by_hand} Then run `go work vendor`."
 
 
 def _edit_lines(
-    text: str, lines: Sequence[Line], moved: Mapping[str, str], versions: Mapping[str, str]
+    text: str,
+    lines: Sequence[Line],
+    moved: Mapping[str, str],
+    versions: Mapping[str, str],
+    known: Collection[str],
 ) -> str:
     """Of a go.mod or go.work; a requirement begins at the new version."""
     found: list[tuple[Span, str]] = []
     for line in lines:
-        if line.verb not in {"module", "require", "replace"} or line.words[0] not in moved:
+        if line.verb not in {"module", "require", "replace", "tool"}:
             continue
         path, *rest = line.arguments
-        found.append(((path.start, path.end), moved[path.text]))
+        # A tool is a package. https://go.dev/ref/mod#go-mod-file-tool
+        old = _find_owner(path.text, known) if line.verb == "tool" else path.text
+        if old not in moved:
+            continue
+        found.append(((path.start, path.end), f"{moved[old]}{path.text.removeprefix(old)}"))
         if rest and rest[0].text != "=>":
-            found.append(((rest[0].start, rest[0].end), f"v{versions[path.text]}"))
+            found.append(((rest[0].start, rest[0].end), f"v{versions[old]}"))
     return splice(text, found)
 
 
-def _find_owner(imported: str, modules: Mapping[str, Module]) -> str:
-    """The module here that has the package; empty where none has."""
-    while imported and imported not in modules:
+def _find_owner(imported: str, known: Collection[str]) -> str:
+    """The module that has the package; empty where none is known."""
+    imported = imported[:_MOST_CHARS]
+    while imported and imported not in known:
         imported = imported.rpartition("/")[0]
     return imported
 
 
 def _list_sources(directory: Path) -> Iterator[Path]:
-    """The Go files of a module: what the go command ignores, and other modules, are left out."""
+    """The Go files of a module: what the go command ignores, and other modules, are left out. So
+    are links: what they lead to is edited in its place.
+    """
     for here, directories, names in durable.walk(directory):
         if here != directory and "go.mod" in names:
             directories.clear()
@@ -136,7 +155,8 @@ def _list_sources(directory: Path) -> Iterator[Path]:
         directories[:] = [
             each for each in directories if each not in _IGNORED and each[0] not in "._"
         ]
-        yield from (here / name for name in sorted(names) if name.endswith(".go"))
+        sources = (here / name for name in sorted(names) if name.endswith(".go"))
+        yield from filter(durable.is_file, sources)
 
 
 def find_imports(source: str) -> Iterator[tuple[Span, str]]:
