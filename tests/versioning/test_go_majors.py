@@ -160,3 +160,21 @@ def test_a_change_file_speaks_of_the_module_until_it_is_stable(
     told = lines(capsys)
     assert f"{SDK}/v2   v1.2.0 → v2.0.0  major  a: Contexts" in told
     assert not (root / ".changeset/a.md").exists()
+
+
+def test_only_what_names_the_module_itself_is_to_be_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = (
+        "example.com/acme, https://example.com/acme/issues\nexample.com/acme/v2 example.com/acmes\n"
+        f"{SDK}/inner {KIT}\n-X example.com/acme/internal.version=1\n"
+        "https://pkg.go.dev/example.com/acme.\n"
+    )
+    asks = '---\n"example.com/acme": major\n---\nOf example.com/acme\n'
+    files = {"README.md": readme, "go.sum": "example.com/acme v1.0.0 h1:\n", "a.bin": "\0" + readme}
+    root = make(tmp_path / "w", FILES | WORK | files)
+    commit(root, "chore: words", {".changeset/a.md": asks})
+    assert main(["version", str(root), "--dry-run", "--set", f"{SDK}=1.3.0"]) == 0
+    told = lines(capsys)
+    assert "example.com/acme is now example.com/acme/v2" in told
+    assert told[-1] == "left alone, please look: README.md:1, README.md:4, README.md:5"

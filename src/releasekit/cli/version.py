@@ -13,8 +13,6 @@ from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import refuse_elsewhere, take_turn
 from releasekit.cli.snapshot import make_snapshot
 from releasekit.errors import CommandFailed
-from releasekit.host.files import read_file
-from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.warnings import refuse_warned
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.text import few
@@ -30,6 +28,8 @@ if TYPE_CHECKING:
 _MOST_PLACES: Final = 20
 # What they say was so.
 _OLD_NAMES_STAY: Final = frozenset({"go.sum", "go.work.sum", "CHANGELOG.md"})
+# One of `git grep -z -n -o`. https://git-scm.com/docs/git-grep
+_MENTION: Final = re.compile(r"([^\0]+)\0([0-9]+)\0([^\n]*)\n")
 
 
 async def run(config: Config, session: Session) -> int:
@@ -67,23 +67,37 @@ async def run(config: Config, session: Session) -> int:
 
 
 async def _find_mentions(decided: Decided, edited: Edited) -> list[str]:
-    """Where else the sources have the old names of packages, as `README.md:12`."""
+    """Where else the sources have the old names of packages, as `README.md:12`. A link to what
+    lies at such an address is none.
+    """
     commits, root = decided.workspace.commits, decided.workspace.config.root
-    names = [option for old in edited.renamed for option in ("-e", old.name)]
-    try:
-        told = await commits.run_git("grep", "-z", "-l", "-I", "-F", *names) if names else ""
-    except CommandFailed:  # there are none
+    old = {each.name for each in edited.renamed}
+    if not old:
         return []
-    old = "|".join(re.escape(each.name) for each in edited.renamed)
-    pattern = re.compile(rf"(?:{old})(?!/v[0-9]|[\w-]).*".encode())
-    found = []
-    for name in filter(None, told.split("\0")):
-        path = commits.top / name
-        data = edited.changes.get(path)
-        if data is None and not path.is_symlink():
-            data = await asyncio.to_thread(read_file, path, max_bytes=MAX_MANIFEST_BYTES)
-        if path.name in _OLD_NAMES_STAY or not data or not path.is_relative_to(root):
-            continue
-        rows = enumerate(data.split(b"\n"), 1)
-        found += [f"{name}:{number}" for number, line in rows if pattern.search(line)]
-    return found
+    known = {each.name for each in (*decided.workspace.packages, *edited.renamed.values())}
+    begins = {"/".join(name.split("/")[:2]).replace(".", r"\.") for name in old}
+    pattern = f"(://)?({'|'.join(sorted(begins))})[A-Za-z0-9._~/-]{{0,255}}"
+
+    def is_old(mention: str) -> bool:
+        while mention and mention not in known:  # the package that it is of
+            mention = mention.rpartition("/")[0]
+        return mention in old
+
+    place = f":(literal){root.relative_to(commits.top).as_posix()}"
+    grep = ("grep", "--no-color", "--no-column", "-I", "-z", "-n", "-o", "-E", pattern)
+    try:
+        told = await commits.run_git(*grep, "--", place)
+    except CommandFailed:  # there are none
+        told = ""
+    found = dict.fromkeys(
+        (name, int(number))
+        for name, number, mention in _MENTION.findall(told)
+        if commits.top / name not in edited.changes and is_old(mention.rstrip("."))
+    )
+    for path, data in edited.changes.items():
+        for number, line in enumerate((data or b"").split(b"\n"), 1):
+            mentions = re.finditer(pattern.encode(), line)
+            if any(is_old(it[0].decode().rstrip(".")) for it in mentions):
+                found[path.relative_to(commits.top).as_posix(), number] = None
+    stays = [each for each in sorted(found) if each[0].rpartition("/")[2] not in _OLD_NAMES_STAY]
+    return [f"{name}:{number}" for name, number in stays]
