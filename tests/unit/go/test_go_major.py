@@ -77,7 +77,8 @@ MOVES = {
     "releasekit.toml": "[go]\nversions = { '.' = '«1.2.0|2.0.0»', one = '0.1.0' }\n"
     "exclude = ['far']\n",
     "go.mod": "module «a.b/m|a.b/m/v2»\n\nrequire a.b/m/far v0.1.0\n\nreplace a.b/m/far => ./far\n",
-    "a.go": 'package m\n\nimport (\n\t"a.b/m/far/x"\n\t"a.b/m/one"\n\t"«a.b/m|a.b/m/v2»/x"\n)\n',
+    "a.go": 'package m\n\nimport (\n\t"a.b/m/far/x"\n\t"a.b/m/one"\n'
+    '\t"«a.b/m|a.b/m/v2»/x"\n\t"«a.b/m|a.b/m/v2»/internal/y"\n)\n',
     "x/x.go": "package x\n",
     "far/go.mod": "module a.b/m/far\n",
     "far/far.go": 'package far\n\nimport "a.b/m/x"\n',
@@ -106,6 +107,10 @@ def test_what_names_a_module_moves_and_what_names_another_one_stays(tmp_path: Pa
         ({"go.mod": "module a.b/m\nretract v1.0.1 // broken\n"}, "go.mod: retracts versions"),
         ({"v2/go.mod": "module a.b/m/v2\n"}, "go.mod: there is another module for a.b/m/v2"),
         ({"one/vendor/modules.txt": "# a.b/m v1.2.0\n"}, "one/vendor: has a.b/m by its path"),
+        (
+            {"one/one.go": 'package one\nimport "a.b/m/x/internal/y"\n'},
+            "one/one.go: imports a.b/m/x/internal/y, and only a.b/m/v2 itself could then",
+        ),
         ({"go.mod": "module gopkg.in/m.v1\n"}, "go.mod: v2.0.0 does not belong to gopkg.in/m.v1"),
     ],
 )

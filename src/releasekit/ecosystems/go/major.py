@@ -12,6 +12,7 @@ from releasekit.ecosystems.go.discover import find_tied
 from releasekit.errors import join_errors
 from releasekit.host import durable
 from releasekit.host.files import is_file
+from releasekit.text.escape import clip, visible
 from releasekit.text.splice import splice
 from releasekit.versioning.edits import refuse_edit
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _IGNORED: Final = frozenset({"vendor", "testdata"})
 # Of a path; longer than any that a file system has a place for would take its time.
 _MOST_CHARS: Final = 1_000
+_MOST_SHOWN: Final = 200
 # Of a Go file as far as its imports go. https://go.dev/ref/spec#Source_file_organization
 _TOKEN: Final = re.compile(
     r"""
@@ -62,8 +64,6 @@ def move_modules(
 ) -> None:
     """Raises PlanError with all that cannot be moved."""
     refused = [*_refuse(moved, modules, root)]
-    if refused:
-        raise join_errors([refuse_edit(said, hint) for said, hint in refused])
     for module in modules.values():
         tied = {path: moved[path] for path in moved.keys() & find_tied(module, modules, root)}
         if not tied:
@@ -74,11 +74,17 @@ def move_modules(
         edits.write(module.manifest, _edit_lines(mod.text, mod.lines, tied, versions, known))
         for path in _list_sources(module.directory):
             text = edits.read(path) or ""
-            imports = [
-                ((start + 1, start + 1 + len(old)), tied[old])
-                for (start, _), imported in find_imports(text)
-                if (old := _find_owner(imported, known)) in tied
-            ]
+            imports = []
+            for (start, _), imported in find_imports(text):
+                old = _find_owner(imported, known)
+                if old not in tied:
+                    continue
+                imports.append(((start + 1, start + 1 + len(old)), tied[old]))
+                if old != module.path and "internal" in imported[len(old) :].split("/"):
+                    # https://pkg.go.dev/cmd/go#hdr-Internal_Directories
+                    where, shown = path.relative_to(root), clip(visible(imported), _MOST_SHOWN)
+                    said = f"{where}: imports {shown}, and only {tied[old]} itself could then"
+                    refused.append((said, "Import what is public, or move that package."))
             if imports:
                 edits.write(path, splice(text, imports))
     work = root / "go.work"
@@ -86,6 +92,8 @@ def move_modules(
     lines = [each.line for each in gomod.replaces_of_work(of_work, str(work))]
     if moved and lines:
         edits.write(work, _edit_lines(of_work, lines, moved, versions, modules.keys()))
+    if refused:
+        raise join_errors([refuse_edit(said, hint) for said, hint in refused])
 
 
 def _refuse(
