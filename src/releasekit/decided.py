@@ -25,6 +25,8 @@ class Level(IntEnum):
 TITLE_FIELD: Final = "{packages}"
 Zero = Literal["shift", "minor", "literal"]
 Propagate = Literal["needed", "always", "never"]
+# What becomes of requirements on packages that get a new version.
+Ranges = Literal["raise", "keep", "exact"]
 Carry = Literal["", "patch", "same", "none"]
 
 

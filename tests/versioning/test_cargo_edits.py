@@ -270,7 +270,7 @@ def test_ranges_may_be_kept(tmp_path: Path) -> None:
     root = two(tmp_path, 'core = { path = "../core", version = "1.2" }')
     versions = {"core": "1.3.0", "cli": "0.4.2"}
     found = discover(root)
-    assert write_versions(root, found, versions, raise_ranges=False)
+    assert write_versions(root, found, versions, ranges="keep")
     assert 'version = "1.2"' in (root / "cli/Cargo.toml").read_text()
     assert write_versions(root, found, versions) == {"cli/Cargo.toml"}
     assert 'version = "1.3"' in (root / "cli/Cargo.toml").read_text()

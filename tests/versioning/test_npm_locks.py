@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from releasekit.decided import Ranges
+
 VERSIONS = {"@acme/core": "2.0.0", "@acme/web": "2.1.0", "plain": "0.5.0"}
+SNAPSHOT = dict.fromkeys(VERSIONS, "0.0.0-pr-97.20261121093000.g1a2b3c4d5e")
+both = pytest.mark.parametrize("ranges", ["raise", "exact"])
 MEMBERS: dict[str, dict[str, object]] = {
     ".": {
         "private": True,
@@ -76,11 +80,14 @@ class Workspace:
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def check(self, lock: str, check: Sequence[str], rewrite: Sequence[str]) -> None:
+    def check(
+        self, ranges: Ranges, lock: str, check: Sequence[str], rewrite: Sequence[str]
+    ) -> None:
         """That our edits leave nothing to do for the tool."""
+        versions = SNAPSHOT if ranges == "exact" else VERSIONS
         self.run(*rewrite)
         before = (self.root / lock).read_bytes()
-        assert lock in write_versions(self.root, target(self.root), VERSIONS)
+        assert lock in write_versions(self.root, target(self.root), versions, ranges=ranges)
         edited = (self.root / lock).read_bytes()
         assert edited != before
         self.run(*check)
@@ -93,15 +100,17 @@ def manifests(*members: tuple[str, object]) -> dict[str, object]:
     return {f"{where}/package.json": json.dumps(each) for where, each in everything.items()}
 
 
+@both
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_npm_finds_its_lock_complete(tmp_path: Path, version: str) -> None:
+def test_npm_finds_its_lock_complete(tmp_path: Path, version: str, ranges: Ranges) -> None:
     files = manifests(("packages/x", {"name": "x", "dependencies": {"@acme/core": "file:../core"}}))
     workspace = Workspace(write(tmp_path / "workspace", files), require_tool("npm"))
     rewrite = ("install", "--package-lock-only", "--offline", "--lockfile-version", version)
-    workspace.check("package-lock.json", ("ci", "--dry-run", "--offline"), rewrite)
+    workspace.check(ranges, "package-lock.json", ("ci", "--dry-run", "--offline"), rewrite)
 
 
-def test_pnpm_finds_its_lock_complete(tmp_path: Path) -> None:
+@both
+def test_pnpm_finds_its_lock_complete(tmp_path: Path, ranges: Ranges) -> None:
     require_tool("npm")
     cataloged = {
         "name": "x",
@@ -112,11 +121,13 @@ def test_pnpm_finds_its_lock_complete(tmp_path: Path) -> None:
     root = write(tmp_path / "workspace", {**files, "pnpm-workspace.yaml": CATALOGS})
     workspace = Workspace(root, *verdaccio.pnpm())
     rewrite = ("install", "--lockfile-only", "--offline", "--ignore-scripts")
-    workspace.check("pnpm-lock.yaml", (*rewrite, "--frozen-lockfile"), rewrite)
-    assert "plain: ~0.5.0" in (root / "pnpm-workspace.yaml").read_text()
+    workspace.check(ranges, "pnpm-lock.yaml", (*rewrite, "--frozen-lockfile"), rewrite)
+    raised = "plain: ~0.5.0" in (root / "pnpm-workspace.yaml").read_text()
+    assert raised is (ranges == "raise")
 
 
-def test_yarn_finds_its_lock_complete(tmp_path: Path) -> None:
+@both
+def test_yarn_finds_its_lock_complete(tmp_path: Path, ranges: Ranges) -> None:
     require_tool("npm")
     wanted = {"private": True, "dependencies": {"@yarnpkg/cli-dist": "4.17.0"}}
     yarn = verdaccio.installed("yarn", wanted) / "@yarnpkg" / "cli-dist" / "bin" / "yarn.js"
@@ -127,4 +138,4 @@ def test_yarn_finds_its_lock_complete(tmp_path: Path) -> None:
     root = write(tmp_path / "workspace", {**files, ".yarnrc.yml": "", "yarn.lock": ""})
     workspace = Workspace(root, require_tool("node"), yarn)
     rewrite = ("install", "--mode=update-lockfile")
-    workspace.check("yarn.lock", ("install", "--immutable"), rewrite)
+    workspace.check(ranges, "yarn.lock", ("install", "--immutable"), rewrite)

@@ -148,7 +148,7 @@ def test_a_file_with_changes_of_its_own_is_not_touched(
 def test_what_does_not_read_as_decided_is_taken_back(
     uv_workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def edit_wrongly(*found: object, raise_ranges: bool) -> set[str]:
+    def edit_wrongly(*found: object, ranges: str) -> set[str]:
         *_, versions, edits = found
         assert isinstance(versions, dict)
         assert isinstance(edits, Edits)

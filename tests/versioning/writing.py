@@ -10,15 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.decided import Ranges
     from releasekit.ecosystems.interface import Target
 
 
 def write_versions(
-    root: Path, target: Target, versions: Mapping[str, str], *, raise_ranges: bool = True
+    root: Path, target: Target, versions: Mapping[str, str], *, ranges: Ranges = "raise"
 ) -> set[str]:
     """The files it edits, by their paths in the workspace."""
     edits = Edits(root)
-    target.edit_versions(versions, edits, raise_ranges=raise_ranges)
+    target.edit_versions(versions, edits, ranges=ranges)
     changes = edits.list_changes()
     for path, data in changes.items():
         assert data is not None

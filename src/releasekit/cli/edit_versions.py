@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.version_options import FurtherFile
-    from releasekit.decided import Bump, Intent
+    from releasekit.decided import Bump, Intent, Ranges
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package
     from releasekit.state.seals import Seal
@@ -75,11 +75,11 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     """Nothing is written yet. Raises PlanError with all that cannot be written."""
     config, bumps = decided.workspace.config, decided.view.decision.bumps
     edits = Edits(config.root)
+    ranges: Ranges = "exact" if config.snapshot else config.versioning.ranges
 
     def edit_target(name: str) -> set[PackageId]:
         versions = {bump.package.name: bump.new for bump in bumps if bump.package.ecosystem == name}
-        raises = config.versioning.ranges == "raise"
-        tagged = targets[name].edit_versions(versions, edits, raise_ranges=raises)
+        tagged = targets[name].edit_versions(versions, edits, ranges=ranges)
         return {PackageId(name, each) for each in tagged}
 
     by_tag = frozenset().union(*map_all(edit_target, targets))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from releasekit.attested import Obstacle
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
-    from releasekit.decided import Edge, VersionGroup
+    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.errors import BuildFailed, ConfigError
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
@@ -339,15 +339,16 @@ class Target:
         _edits: Edits,
         /,
         *,
-        raise_ranges: bool,  # noqa: ARG002
+        ranges: Ranges,  # noqa: ARG002
     ) -> Collection[str]:
         """Write the next versions of packages, by canonical name, and bring along what stands here:
         requirements on these packages that exclude them, and lock files. Returns the packages whose
         version is in no file, as their tag says it.
 
-        With `raise_ranges`, requirements of packages that get a version themselves begin at the new
-        one. What excludes the version that stands here means another one, and stays. Raises
-        PlanError for what cannot be written exactly, with the file, the place and what to do.
+        With `raise`, requirements of packages that get a version themselves begin at the new one;
+        with `exact`, those that name a version name it alone. What excludes the version that stands
+        here means another one, and stays. Raises PlanError for what cannot be written exactly, with
+        the file, the place and what to do.
         """
         return ()
 

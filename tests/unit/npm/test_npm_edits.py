@@ -89,7 +89,7 @@ def test_where_nobody_is_released_a_requirement_changes_only_if_it_excludes(tmp_
     assert written(tmp_path / "b", files, core="2.0.0") == everything
     root = write(tmp_path / "c", files)
     versions = {"core": "1.9.0", "web": "3.1.0"}
-    changed = write_versions(root, target(root), versions, raise_ranges=False)
+    changed = write_versions(root, target(root), versions, ranges="keep")
     assert changed == {"core/package.json", "web/package.json"}
     assert "^1.2.0" in (root / "web/package.json").read_text()
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.decided import Ranges
     from releasekit.ecosystems.cargo.discover import Crate
 
     # Of a package in a lock file: name, version and source, which is empty for a path.
@@ -56,7 +57,7 @@ def edit_versions(
     edits: Edits,
     *,
     root: Path,
-    raise_ranges: bool,
+    ranges: Ranges,
 ) -> None:
     """As `interface.Target.edit_versions`. A directory stands for the manifest in it."""
     if not versions:
@@ -98,7 +99,11 @@ def edit_versions(
         old, version = here[meant].version, new[meant]
         try:
             values[at][keys] = edit_requirement(
-                requirement, old, version, raises=raises and raise_ranges
+                requirement,
+                old,
+                version,
+                raises=raises and ranges == "raise",
+                exact=ranges == "exact",
             )
         except ValueError as error:
             said = f"{'.'.join(map(str, keys))}: {error}; write {version!r}"

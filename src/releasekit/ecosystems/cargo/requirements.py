@@ -75,14 +75,16 @@ def _skips(comparator: Comparator, prerelease: Version) -> bool:
     return comparator.is_shortened and comparator.operator != "^" and begins_so
 
 
-def edit_requirement(text: str, old: str, new: str, *, raises: bool) -> str:
-    """`text` in the same shape so that it admits `new`, and with `raises` begins there. What
-    excludes `old` means another version, and stays. Raises ValueError where the shape admits none.
+def edit_requirement(text: str, old: str, new: str, *, raises: bool, exact: bool = False) -> str:
+    """`text` in the same shape so that it admits `new`, and with `raises` begins there; if it is to
+    be `exact`, that version alone. What excludes `old` means another version, and stays. Raises
+    ValueError where the shape admits none.
     """
     asked, version = Requirement.parse(text), Version.parse(new)
-    admits = asked.matches(version)
-    if not asked.matches(Version.parse(old)) or (admits and not raises):
+    if not asked.matches(Version.parse(old)) or (asked.matches(version) and not (raises or exact)):
         return text
+    if exact:
+        return f"={new}"
     # A prerelease fits only where it is named, so a bound that holds it may have to move as well.
     for every in (raises, True):
         edited = ",".join(_edit_part(part, new, every=every) for part in text.split(","))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.values import PinMode
-    from releasekit.decided import Edge, VersionGroup
+    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.cargo import Options
     from releasekit.ecosystems.cargo.destination import Destination
     from releasekit.ecosystems.cargo.discover import Crate
@@ -105,12 +105,10 @@ class CargoTarget(Target):
         return discover.list_shared_versions(found.packages, found.crates, found.root)
 
     def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
         found = self._found
-        edit.edit_versions(
-            found.crates, versions, edits, root=found.root, raise_ranges=raise_ranges
-        )
+        edit.edit_versions(found.crates, versions, edits, root=found.root, ranges=ranges)
         return ()
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:

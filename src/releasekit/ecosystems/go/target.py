@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 
     from releasekit.config.config import Config
-    from releasekit.decided import Edge, VersionGroup
+    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.discover import Module
@@ -107,9 +107,9 @@ class GoTarget(Target):
         return discover.list_shared_versions(self._modules, self._found.root)
 
     def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
-        del raise_ranges  # a requirement is a minimum, and publishing raises it
+        del ranges  # a requirement is a minimum, and publishing raises it
         root, modules = self._found.root, self._modules
         if self._go.options.major == "rewrite":
             moved = find_moved(modules, versions)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.decided import Edge, VersionGroup
+    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.maven import Options
@@ -224,9 +224,9 @@ class MavenTarget(Target):
         return discover.list_shared_versions(self._found.projects, self._found.root)
 
     def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
-        del raise_ranges  # a range says all that will do
+        del ranges  # a range says all that will do
         found, config = self._found, self._found.maven.config
         settings = found.root / (config.config_file or FILENAME)
         wanted = VersionEdits(found.root, found.maven.options, settings, edits)

@@ -24,10 +24,12 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import map_all
 from releasekit.text.splice import splice
 from releasekit.versioning.edits import Edits, refuse_edit
+from releasekit.versioning.semver import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from releasekit.decided import Ranges
     from releasekit.ecosystems.npm.discover import Found
     from releasekit.text.toml_text import Span
 
@@ -84,13 +86,13 @@ class Lock:
 
 
 def edit_versions(
-    found: Found, versions: Mapping[str, str], edits: Edits, *, raise_ranges: bool
+    found: Found, versions: Mapping[str, str], edits: Edits, *, ranges: Ranges
 ) -> None:
     """As `interface.Target.edit_versions`."""
     locks = _read_locks(found, edits)
     elsewhere = {each for own in locks.values() for lock in own for each in lock.elsewhere}
-    asked = _find_asked(found, versions, elsewhere, raise_ranges=raise_ranges)
-    map_all(lambda place: _respell(place, asked[place]), asked)
+    asked = _find_asked(found, versions, elsewhere, ranges=ranges)
+    map_all(lambda place: _respell(place, asked[place], exact=ranges == "exact"), asked)
     files: defaultdict[Path, dict[Keys, Asked]] = defaultdict(dict)
     locked: dict[Path, tuple[Lock, list[Place]]] = {}
     for (path, keys), each in asked.items():
@@ -107,7 +109,7 @@ def _find_asked(
     versions: Mapping[str, str],
     elsewhere: set[tuple[Path, str]],
     *,
-    raise_ranges: bool,
+    ranges: Ranges,
 ) -> dict[Place, Asked]:
     """The versions of all packages, and what is asked of those that change."""
     asked: dict[Place, Asked] = {}
@@ -144,19 +146,24 @@ def _find_asked(
             one = asked.setdefault(place, fresh)
             # A stable version asks for no prerelease.
             may = new and (Version.parse(new).pre or not Version.parse(fresh.new).pre)
-            one.raises |= raise_ranges and bool(may) and each.field != "peerDependencies"
+            raises = ranges == "raise" and each.field != "peerDependencies"
+            one.raises |= raises and bool(may)
     return asked
 
 
-def _respell(place: Place, asked: Asked) -> None:
+def _respell(place: Place, asked: Asked, *, exact: bool) -> None:
     """Sets `edited` of a requirement; raises PlanError."""
     path, keys = place
-    wanted, old = Reference.parse(keys[-1], asked.spec).wanted, Version.parse(asked.old)
-    if keys == _VERSION or Range.parse(wanted).is_open or old not in Range.parse(wanted):
+    reference, old = Reference.parse(keys[-1], asked.spec), Version.parse(asked.old)
+    wanted = reference.wanted
+    # Of a prerelease, yarn takes `*` for one of the registry.
+    is_open = Range.parse(wanted).is_open and not (exact and wanted and reference.kind == "range")
+    if keys == _VERSION or is_open or old not in Range.parse(wanted):
         return
     before, _, after = asked.spec.rpartition(wanted)
     try:
-        asked.edited = before + respell(wanted, old, asked.new, raises=asked.raises) + after
+        new = asked.new if exact else respell(wanted, old, asked.new, raises=asked.raises)
+        asked.edited = before + new + after
     except ValueError as error:
         raise refuse_edit(
             f"{path}: {'.'.join(keys)} is {asked.spec!r}, a form that cannot hold {asked.new}",
@@ -305,10 +312,22 @@ def _edit_lock(
                 f"{lock.path} lacks {path.parent}", f"Run `{command}`, and commit it."
             )
     edited = [_renew(place, text, asked) for place, text, _ in lock.repeats]
-    spans = [(span, new) for (_, _, span), new in zip(lock.repeats, edited, strict=True)]
+    spans = [
+        (_find_scalar(lock, span, new), new)
+        for (_, _, span), new in zip(lock.repeats, edited, strict=True)
+    ]
     keys = list(_edit_keys(lock, edited, asked)) if lock.entries else []
     text = splice(lock.text, [*spans, *keys])
     edits.write(lock.path, _sort_entries(text) if keys else text)
+
+
+def _find_scalar(lock: Lock, span: Span, new: str) -> Span:
+    """With its quotes where YAML has none around what stands there from now on, a lone version."""
+    start, end = span
+    quotes = lock.text[start - 1 : start] + lock.text[end : end + 1]
+    is_json = lock.path.suffix == ".json"
+    stays = is_json or quotes not in {'""', "''"} or not VERSION.fullmatch(new)
+    return span if stays else (start - 1, end + 1)
 
 
 def _renew(place: Place, text: str, asked: Mapping[Place, Asked]) -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.config import Config
-    from releasekit.decided import Edge
+    from releasekit.decided import Edge, Ranges
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.npm import Options
@@ -126,9 +126,9 @@ class NpmTarget(Target):
         return pin.Pins(self._packages.found, released, self._packages.npm.config.pin).list_edges()
 
     def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
-        edit.edit_versions(self._packages.found, versions, edits, raise_ranges=raise_ranges)
+        edit.edit_versions(self._packages.found, versions, edits, ranges=ranges)
         return ()
 
     def inherited_at(self, package: Package, read: Read, /) -> str:

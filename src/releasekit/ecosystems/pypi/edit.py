@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
+    from releasekit.decided import Ranges
     from releasekit.ecosystems.pypi.manifest import PyProject
     from releasekit.text.toml_text import Edit, Where
 
@@ -56,7 +57,7 @@ _LOCKED_CRATE: Final = re.compile(
 )
 # https://www.maturin.rs/project_layout
 _CRATES: Final = ("Cargo.toml", "rust/Cargo.toml", "native/Cargo.toml")
-_PRE: Final = {"a": "alpha", "b": "beta", "rc": "rc"}
+_PRE: Final = {"a": "alpha", "b": "beta", "rc": "rc", ".dev": "dev"}
 # Sources and plugins that take the version from a tag.
 _FROM_TAG: Final = re.compile(
     r"scm|vcs|git|versioneer|versioningit|dynamic-versioning|dunamai|\Apbr\Z"
@@ -102,7 +103,7 @@ def edit_versions(
     versions: Mapping[str, str],
     edits: Edits,
     *,
-    raise_ranges: bool,
+    ranges: Ranges,
 ) -> set[str]:
     """See `interface.Target`. `homes` are all manifests, each with the directory whose lock holds
     for it.
@@ -128,7 +129,7 @@ def edit_versions(
         changes = _move_requirements(
             *(document, path, projects, new, rewrites),
             fixed=new.keys() if hashed else indexed[homes[path]],
-            raises=raise_ranges and is_released,
+            ranges=ranges if is_released or ranges == "exact" else "keep",
         )
         if own is not None and is_released:
             members[homes[path]].add(str(path.parent))
@@ -174,7 +175,7 @@ def _move_requirements(
     rewrites: Rewrites,
     *,
     fixed: Collection[str],
-    raises: bool,
+    ranges: Ranges,
 ) -> dict[Where, Edit]:
     """The edits of the requirements in a manifest, after which it says what `document` then does.
     A lock keeps those on `fixed` packages as they are: only an index tells what else it may hold.
@@ -193,10 +194,13 @@ def _move_requirements(
             continue
         # No lock has what builds need: an index has it, and nothing new before the release.
         is_locked = where[0] != "build-system"
-        raised = raises and is_locked and name not in fixed
+        is_free = is_locked and name not in fixed
         # A stable version asks for no prerelease.
-        raised &= not new[name].is_prerelease or (owner in new and new[owner].is_prerelease)
-        write = partial(move_specifier, new=new[name], raises=raised)
+        may = not new[name].is_prerelease or (owner in new and new[owner].is_prerelease)
+        raises = ranges == "raise" and is_free and may
+        write = partial(move_specifier, new=new[name], raises=raises)
+        if is_free and ranges == "exact" and specifier:
+            write = partial(re.sub, r"(?s).+", f"=={new[name]}")
         moved = manifest.with_specifier(text, write)
         if moved == text and specifier.contains(new[name], prereleases=True):
             continue
@@ -288,7 +292,7 @@ def _write_crate(
     said = (each for each in read if text_in(find_value(each[2], each[1]), "version"))
     path, where, cargo = next(said, (crate, (), {}))
     old = text_in(find_value(cargo, where), "version")
-    wanted = re.sub(r"(a|b|rc)(?=[0-9])", lambda found: f"-{_PRE[found[1]]}.", new)
+    wanted = re.sub(r"(a|b|rc|\.dev)(?=[0-9])", lambda found: f"-{_PRE[found[1]]}.", new)
     if old == wanted:
         return
     name = find_value(parse_toml(edits.read(crate) or ""), ("package", "name"))

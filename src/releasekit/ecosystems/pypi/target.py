@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.values import PinMode
-    from releasekit.decided import Edge, VersionGroup
+    from releasekit.decided import Edge, Ranges, VersionGroup
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
@@ -114,11 +114,11 @@ class PyPITarget(Target):
         return list_shared_versions(self._found.projects, self._root)
 
     def edit_versions(
-        self, versions: Mapping[str, str], edits: Edits, /, *, raise_ranges: bool
+        self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
         homes = find_lock_directories(self._root, self._options)
         return edit_versions(
-            self._root, homes, self._found.projects, versions, edits, raise_ranges=raise_ranges
+            self._root, homes, self._found.projects, versions, edits, ranges=ranges
         )
 
     async def find_warnings(
