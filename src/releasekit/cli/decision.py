@@ -83,7 +83,6 @@ class Workspace:
 class Decided:
     workspace: Workspace
     collected: Collected
-    edges: Sequence[Edge]
     view: VersionsView
 
 
@@ -170,9 +169,13 @@ async def decide_versions(
     stated = [each for each in collected.intents if not (each.exact and each.package in by_hand)]
     edges = list_edges(targets, standings, config.extra_edges)
     options = config.versioning
+    propagate = options.propagate
+    if config.snapshot:
+        # No usual requirement takes one, so whatever needs it comes along.
+        propagate, edges = "needed", [replace(each, carry=each.carry or "patch") for each in edges]
     rules = Rules(
         zero=options.zero,
-        propagate=options.propagate,
+        propagate=propagate,
         groups=tuple(list_groups(options, targets, [each.package for each in standings])),
     )
     decision = decide(standings, [*stated, *chosen], edges, rules)
@@ -189,7 +192,7 @@ async def decide_versions(
         for package, warning in find_warnings(collected.unread)
     ]
     view = VersionsView(replace(decision, left_alone=left_alone), found, warned)
-    return Decided(workspace, collected, edges, view)
+    return Decided(workspace, collected, view)
 
 
 def _label(workspace: Workspace) -> dict[PackageId, str]:

@@ -87,6 +87,11 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
     if edits.renamed:
         _rename(config.config_file or config.root / FILENAME, edits)
     if config.snapshot:
+        if by_tag:
+            raise refuse_edit(
+                f"{min(by_tag)}: its tag says its version, and a snapshot has none",
+                "Name it in `exclude-packages`, here and where you publish.",
+            )
         return Edited(edits.list_changes(), by_tag, edits.renamed)
     if config.versioning.changelog != "none":
         _edit_changelogs(decided, edits)

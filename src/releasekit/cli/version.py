@@ -10,6 +10,7 @@ from releasekit.aio import Group
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write
 from releasekit.cli.interruption import Interruption
+from releasekit.cli.preview import find_addition
 from releasekit.cli.session import refuse_elsewhere, take_turn
 from releasekit.cli.snapshot import make_snapshot
 from releasekit.errors import CommandFailed
@@ -40,7 +41,10 @@ async def run(config: Config, session: Session) -> int:
     with Interruption("cancelled"):
         async with Group() as group:
             seal = await take_turn(group, config, session) if writes else None
-            decided = await decide_versions(await open_versions(group, config, session))
+            workspace, title = await open_versions(group, config, session), ""
+            if config.snapshot and (request := session.ci.read_pull_request()):
+                _, title = await find_addition(workspace.commits, "", request)
+            decided = await decide_versions(workspace, title=title)
             if config.snapshot:
                 decided = await make_snapshot(decided, config.snapshot)
             view = decided.view

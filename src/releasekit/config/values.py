@@ -26,7 +26,7 @@ MAX_ITEMS: Final = 1000
 _SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)")
 _DIRECTORY: Final = "dir:"
-_LABEL: Final = re.compile(r"(?!latest$|x$|v[0-9])[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_LABEL: Final = re.compile(r"(?!latest$|v*x$|v+[0-9])(?=.{1,50}$)[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 # The index of a registry, as cargo's own configuration writes it.
 _SPARSE: Final = "sparse+"
 _URL: Final = re.compile(rf"(?:{re.escape(_SPARSE)})?https?://.")
