@@ -85,12 +85,10 @@ class Repository:
 
         async def main() -> Collected:
             async with Processes(environment=dict(os.environ)) as processes:
+                public = [each for place, each in self.packages.items() if place not in private]
                 return await collect_intents(
-                    {
-                        each: version_at
-                        for place, each in self.packages.items()
-                        if place not in private
-                    },
+                    dict.fromkeys(public, version_at),
+                    public,
                     list(self.packages.values()),
                     Counted(self.root, processes),
                     self.root / self.workspace,

@@ -278,7 +278,7 @@ def file(*names: str, path: str = PATH) -> ChangeFile:
 
 def test_a_name_is_that_of_a_package_or_has_its_ecosystem() -> None:
     names = ("@acme/icons", "cargo:measure", "npm:measure", "com.acme:core", "acme-core")
-    found = resolve([file(*names)], PACKAGES)
+    found = resolve([file(*names)], PACKAGES, PACKAGES)
     assert [str(package) for _, _, package in found] == [
         "npm:@acme/icons",
         "cargo:measure",
@@ -296,7 +296,7 @@ def test_names_that_are_none_are_told_at_once_with_their_lines() -> None:
         file("com.acme:core", "maven:com.acme:core", "'com.acme:core'", path="c.md"),
     ]
     with pytest.raises(PlanError) as caught:
-        resolve(files, PACKAGES)
+        resolve(files, PACKAGES, PACKAGES)
     told = told_of(caught.value)
     assert [str(each) for each in told] == [
         f"{PATH}:2: 'acme-cor' is no package here, did you mean 'acme-core'?",
@@ -327,10 +327,18 @@ def test_a_name_is_that_of_the_module_that_has_it_now() -> None:
 
 
 def test_default_is_the_only_package_as_for_knope() -> None:
-    (only,) = resolve([file("default")], PACKAGES[:1])
+    (only,) = resolve([file("default")], PACKAGES[:1], PACKAGES)
     assert only[2] == PACKAGES[0]
     with pytest.raises(PlanError, match="'default' is no package here"):
-        resolve([file("default")], PACKAGES)
+        resolve([file("default")], PACKAGES, PACKAGES)
+
+
+def test_a_private_package_gives_its_name_to_one_that_gets_versions() -> None:
+    crate, private = PackageId("cargo", "measure"), PackageId("npm", "measure")
+    (found,) = resolve([file("measure")], [crate], PACKAGES)
+    assert found[2] == crate
+    (found,) = resolve([file("npm:measure")], [crate], PACKAGES)
+    assert found[2] == private
 
 
 def test_many_names_that_are_none_take_linear_time() -> None:
@@ -338,7 +346,7 @@ def test_many_names_that_are_none_take_linear_time() -> None:
 
     def refuse(count: int) -> None:
         with pytest.raises(PlanError):
-            resolve([file(*(f"acme-{number}x" for number in range(count)))], packages)
+            resolve([file(*(f"acme-{number}x" for number in range(count)))], packages, packages)
 
     assert_no_worse_than_linear(refuse, 4_000)
 

@@ -149,6 +149,7 @@ async def decide_versions(
     try:
         collected = await collect_intents(
             {each: targets[each.id.ecosystem].version_at for each in workspace.versioned},
+            workspace.public,
             packages,
             workspace.commits,
             config.root,

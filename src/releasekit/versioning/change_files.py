@@ -156,17 +156,18 @@ def _read_text(lines: Sequence[str]) -> tuple[str, int, str]:
 
 
 def resolve(
-    files: Iterable[ChangeFile], packages: Sequence[PackageId]
+    files: Iterable[ChangeFile], public: Sequence[PackageId], everything: Iterable[PackageId]
 ) -> list[tuple[ChangeFile, Entry, PackageId]]:
-    """Each entry with its package. Raises PlanError with all that name no package, several, or one
+    """Each entry with its package. What is not `public`, and gets no versions, has its name only
+    where no public package has it. Raises PlanError with all that name no package, several, or one
     twice.
     """
-    by_name = index_names(packages)
-    if len(packages) == 1:
-        by_name.setdefault(_ONLY, [*packages])
+    by_name = index_names(everything) | index_names(public)
+    if len(public) == 1:
+        by_name.setdefault(_ONLY, [*public])
     # A Go module is called otherwise since its last major version.
     by_base: dict[str, list[PackageId]] = {}
-    for package in packages:
+    for package in public:
         for name in (str(package), package.name) if package.ecosystem == "go" else ():
             by_base.setdefault(_MAJOR.sub("", name), []).append(package)
     found: list[tuple[ChangeFile, Entry, PackageId]] = []

@@ -112,6 +112,7 @@ class _Known:
 
 async def collect_intents(
     versions: Mapping[Package, VersionAt],
+    public: Sequence[Package],
     everything: Sequence[Package],
     commits: Commits,
     root: Path,
@@ -124,11 +125,11 @@ async def collect_intents(
     title: str = "",
     without: Addition | None = None,
 ) -> Collected:
-    """`versions` are the packages that get versions, each with how its manifests are read at
-    another commit, `everything` those and the private ones, `packs` as `Owners` has it, and
-    `templates` the names of their tags, with NUL in the place of the version. `labels` are those of
-    packages whose next version is a prerelease. `title` is what HEAD is going to be called once it
-    is squashed. What HEAD adds is left out if it is given as
+    """`versions` are the packages that are decided for, each with how its manifests are read at
+    another commit, `public` all that get versions, `everything` those and the private ones, `packs`
+    as `Owners` has it, and `templates` the names of their tags, with NUL in the place of the
+    version. `labels` are those of packages whose next version is a prerelease. `title` is what HEAD
+    is going to be called once it is squashed. What HEAD adds is left out if it is given as
     `without`.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
@@ -176,7 +177,7 @@ async def collect_intents(
         files = _read_change_files(root / options.directory, root)
         if without:
             files = await _find_there(files, without.base, commits, root)
-        named = resolve(files, [each.id for each in everything])
+        named = resolve(files, [each.id for each in public], [each.id for each in everything])
         stated = [each for each in named if each[2] in releases]
         # A file that was there when the last version of a package was decided is used.
         used = await _find_used(stated, "base", releases, commits, line, root)
