@@ -48,6 +48,17 @@ def test_a_shared_tag_counts_where_the_manifest_has_what_stands_for_a_version(
     assert standing(repository.collect(), "acme-a").released == "1.2.3"
 
 
+def test_a_shared_tag_is_none_of_what_stands_lower_where_another_package_was(
+    repository: Repository,
+) -> None:
+    """As where a package moves out of the root, and a workspace that begins at 0.1.0 takes over."""
+    repository.commit("feat: start", repository.write(".", "acme", "2.11.1"))
+    repository.git("tag", "v2.11.1")
+    moved = repository.write("packages/acme", "acme", "2.11.1")
+    repository.commit("Move", moved | repository.write(".", "acme-dev", "0.1.0"))
+    assert standing(repository.collect(), "acme-dev").released == ""
+
+
 def test_a_tag_that_two_packages_of_one_directory_may_mean_is_compared_with_them(
     repository: Repository,
 ) -> None:

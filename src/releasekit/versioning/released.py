@@ -332,6 +332,10 @@ async def _find_last(
             and not _began_again(package, own.get(package.id), tag, places)
         )
         unsure[package] = list(islice(reached, _MOST_COMPARED))
+    comparing = [package for package, listed in unsure.items() if listed]
+    today = await find_versions_at(
+        [(each, _name_unsaid(versions[each]), "HEAD") for each in comparing], commits
+    )
     found: dict[PackageId, _Tag] = {}
     # Nearly always it is the first one.
     for asked in (slice(1), slice(1, None)):
@@ -349,7 +353,9 @@ async def _find_last(
             said = had[package.id, tag.commit]
             version = canonical(package.id.ecosystem, said)
             is_same = version and numbering_of(package.id.ecosystem).order(version) == tag.order
-            if is_same or (said == _UNSAID and package.id not in own):
+            # Where today's manifest says a version, that of then may have been another package's.
+            is_unsaid = said == today[package.id, "HEAD"] == _UNSAID
+            if is_same or (is_unsaid and package.id not in own):
                 found.setdefault(package.id, tag)
     return own | found
 
