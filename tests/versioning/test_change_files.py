@@ -312,18 +312,17 @@ def test_names_that_are_none_are_told_at_once_with_their_lines() -> None:
 
 @pytest.mark.parametrize("name", ["a.b/m", "go:a.b/m", "a.b/m/v2", "a.b/m/v3", "go:a.b/m/v3"])
 def test_a_go_module_keeps_the_names_of_earlier_major_versions(name: str) -> None:
-    (only,) = resolve([file(name)], [PackageId("go", "a.b/m/v3")])
+    modules = [PackageId("go", "a.b/m/v3")]
+    (only,) = resolve([file(name)], modules, modules)
     assert only[2].name == "a.b/m/v3"
 
 
 def test_a_name_is_that_of_the_module_that_has_it_now() -> None:
     modules = [PackageId("go", "a.b/m/v2"), PackageId("go", "a.b/m")]
-    assert [each.name for *_, each in resolve([file("a.b/m", "a.b/m/v2")], modules)] == [
-        "a.b/m",
-        "a.b/m/v2",
-    ]
+    found = resolve([file("a.b/m", "a.b/m/v2")], modules, modules)
+    assert [each.name for *_, each in found] == ["a.b/m", "a.b/m/v2"]
     with pytest.raises(PlanError, match=r"v3' is the name of several packages"):
-        resolve([file("a.b/m/v3")], modules)
+        resolve([file("a.b/m/v3")], modules, modules)
 
 
 def test_default_is_the_only_package_as_for_knope() -> None:
