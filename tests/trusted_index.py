@@ -35,12 +35,17 @@ Answer = tuple[int, bytes, str]
 
 @dataclass
 class TrustedIndex:
-    """Both services in one. `refusal` is a 422 for every mint, `lifetime_s` that of its tokens."""
+    """Both services in one. `refusal` is a 422 for every mint, `lifetime_s` that of its tokens,
+    `projects` those that trust this job, and `pending` those that begin to with their first mint,
+    one each; where `projects` is None, all do.
+    """
 
     audience: str = "127.0.0.1"
     claims: dict[str, str] = field(default_factory=lambda: dict(CLAIMS))
     refusal: tuple[str, str] | None = None
     lifetime_s: float = 900.0
+    projects: list[str] | None = None
+    pending: list[str] = field(default_factory=list)
     id_tokens: list[str] = field(default_factory=list)
     minted: list[str] = field(default_factory=list)
     valid: set[str] = field(default_factory=set)
@@ -88,6 +93,10 @@ class TrustedIndex:
             errors = [{"code": refusal[0], "description": refusal[1]}]
             return _json(422, {"message": "Token request failed", "errors": errors})
         self.minted.append(f"pypi-minted-{len(self.minted)}")
+        if self.projects is not None:
+            self.projects += [self.pending.pop(0)] if self.pending else []
+            publisher = [4, f"publisher-{len(self.minted)}", None]
+            self.minted[-1] = make_token(publisher, [2, [f"id-of-{it}" for it in self.projects]])
         self.valid.add(self.minted[-1])
         expires = int(time.time() + self.lifetime_s)
         return _json(200, {"success": True, "token": self.minted[-1], "expires": expires})
@@ -101,6 +110,19 @@ class TrustedIndex:
         found = re.search(rb'name="content"; filename="([^"]+)"', body)
         self.files.append(found[1].decode() if found else "")
         return 200, b"", "text/plain"
+
+
+def make_token(*caveats: list[object]) -> str:
+    """As PyPI writes one down: tests/unit/pypi/test_macaroon.py compares it with pymacaroons'."""
+
+    def pack(kind: int, data: bytes) -> bytes:
+        size = len(data)
+        return bytes([kind, size] if size < 128 else [kind, size & 127 | 128, size >> 7]) + data
+
+    sections = [pack(1, b"pypi.org") + pack(2, b"token-1")]
+    sections += [pack(2, json.dumps(each).encode()) for each in caveats]
+    data = b"\2" + b"".join(each + b"\0" for each in sections) + b"\0" + pack(6, bytes(32))
+    return f"pypi-{base64.urlsafe_b64encode(data).rstrip(b'=').decode()}"
 
 
 @contextlib.contextmanager

@@ -137,6 +137,7 @@ class Problem(StrEnum):
     JOURNAL_NEWER = "RK-321", "A newer version wrote the journal"
     STATE = "RK-322", "The state directory cannot be used"
     PINNED_MANIFEST = "RK-323", "A manifest was changed while it was pinned"
+    NO_RIGHT = "RK-324", "These credentials may not publish a package"
     TAGGED_ELSEWHERE = "RK-330", "The version decided has a tag already"
     STABLE_NEEDS_PRERELEASE = "RK-331", "A stable package would require a prerelease"
     NO_NEXT_VERSION = "RK-332", "The next version cannot be decided"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,10 +13,38 @@ import pytest
 import distributions
 import registries
 from releasekit.errors import Denied
-from trusted_index import RUNNER_TOKEN, TrustedIndex, served
+from trusted_index import RUNNER_TOKEN, TrustedIndex, make_token, served
+from workspaces import TWELVE, Program, uv_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trusted_index import Answer
+
+
+@dataclass
+class Storing(TrustedIndex):
+    """It shows what it has: the digest of each file by its name."""
+
+    stored: dict[str, str] = field(default_factory=dict)
+
+    def answer(self, method: str, target: str, authorization: str, body: bytes) -> Answer:
+        if method == "GET" and (found := re.fullmatch("/simple/([a-z-]+)/", target)):
+            own = f"{found[1].replace('-', '_')}-"
+            files = [
+                {"filename": name, "hashes": {"sha256": digest}}
+                for name, digest in self.stored.items()
+                if name.startswith(own)
+            ]
+            page = json.dumps({"files": files}).encode()
+            return 200 if files else 404, page, "application/vnd.pypi.simple.v1+json"
+        return super().answer(method, target, authorization, body)
+
+    def _upload(self, authorization: str, body: bytes) -> Answer:
+        answer = super()._upload(authorization, body)
+        if digest := re.search(rb'name="sha256_digest"\r\n\r\n([0-9a-f]+)', body):
+            self.stored[self.files[-1]] = digest[1].decode()
+        return answer
 
 
 def publish(origin: str, index: TrustedIndex, dist: Path, masked: list[str]) -> None:
@@ -55,3 +86,50 @@ def test_an_index_that_does_not_know_the_workflow_says_what_to_register(tmp_path
     for error in caught.value.exceptions:
         assert isinstance(error, Denied)
         assert "Workflow name: release.yml" in error.hint
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+def test_one_project_without_trust_keeps_all_back(tmp_path: Path, home: Path) -> None:
+    """R38: with the right given, the same command publishes."""
+    workspace = uv_workspace(tmp_path / "workspace")
+    first, *others = TWELVE
+    index = Storing(projects=others)
+    with served(index) as origin:
+        program = Program(home, index.environment(origin))
+        arguments = (
+            *("publish", workspace, "--pypi-registry", f"{origin}/legacy/"),
+            *("--trusted-publishing", "always", "--attestations", "off"),
+        )
+        run = program.run(*arguments)
+        assert run.code == 3
+        assert "127.0.0.1 lets this job publish 11 of 12 projects; demo-base, " in run.err
+        assert "nothing was sent [RK-324]" in run.err
+        assert "Register this workflow as a trusted publisher of each" in run.err
+        assert (index.files, len(index.minted)) == ([], 2)
+        assert index.projects is not None
+        index.projects.append(first)
+        run = program.run(*arguments)
+        assert run.code == 0, run.out + run.err
+        assert set(run.outcomes.values()) == {"published"}
+    assert len(index.files) == len(index.stored) == 24
+
+
+def test_a_token_for_eleven_projects_keeps_twelve_back(tmp_path: Path, home: Path) -> None:
+    """The plan says so already, and no table of it ends the job with success."""
+    workspace = uv_workspace(tmp_path / "workspace")
+    _, *others = TWELVE
+    index = Storing(valid={make_token([1, [*others]])})
+    (token,) = index.valid
+    with served(index) as origin:
+        program = Program(home, {"RELEASEKIT_PYPI_TOKEN": token})
+        for command in ("plan", "publish"):
+            run = program.run(command, workspace, "--pypi-registry", f"{origin}/legacy/")
+            assert run.code == 3
+            assert "error: pypi:demo-base: the token is for demo-api, demo-auth" in run.err
+            assert token not in run.out + run.err
+    assert index.files == []

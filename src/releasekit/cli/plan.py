@@ -15,6 +15,7 @@ from releasekit.cli.result_files import write
 from releasekit.cli.session import find_seal, refuse_elsewhere, refuse_tracked
 from releasekit.host.output_path import require_free
 from releasekit.http.traffic import collect
+from releasekit.plan.rights import refuse_unentitled
 from releasekit.plan.shards import with_shards
 from releasekit.plan.warnings import refuse_errors
 from releasekit.report.screen import fit_lines
@@ -39,6 +40,7 @@ async def run(config: Config, session: Session) -> int:
     with Interruption(), collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         async with Group() as group:
             ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
+            await refuse_unentitled(ready.plan.packages, ready.targets, proving=False)
     session.actions.restore_files(for_good=True)
     made = await asyncio.to_thread(
         with_shards, ready.plan, config.shard_counts, ready.targets, history.durations

@@ -34,6 +34,7 @@ from releasekit.http.traffic import collect
 from releasekit.model import SENT, Report
 from releasekit.plan.file import PlanFile
 from releasekit.plan.registries import check_credentials
+from releasekit.plan.rights import refuse_unentitled
 from releasekit.plan.warnings import refuse_errors
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
@@ -108,6 +109,7 @@ async def run(config: Config, session: Session) -> int:
                     each.package.id.ecosystem for each in made.packages if each.action in SENT
                 }
                 check_credentials(uploaded, ready.targets)
+            await refuse_unentitled(made.packages, ready.targets, proving=not config.dry_run)
             sources = Sources.in_checkout(made, config.root, ready.processes)
             run = Publishing(run_id, ready, session, journal, seal, book)
             return await run.carry_out(sources, interruption)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
     from releasekit.decided import Edge, Ranges, VersionGroup
-    from releasekit.errors import BuildFailed, ConfigError
+    from releasekit.errors import BuildFailed, ConfigError, Denied
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Credentials
@@ -225,6 +225,18 @@ class Attesting(Protocol):
         """What is to be signed about a built file; may read it, which blocks."""
 
 
+class Rights(Protocol):
+    """What a registry says of a login before anything is sent."""
+
+    async def find_denied(
+        self, packages: Sequence[Package], *, proving: bool
+    ) -> Mapping[PackageId, Denied]:
+        """Which of these it would surely not let this run publish, and why; once all were looked
+        up. Where it is `proving`, the identity of a job is shown, which makes the projects of
+        pending publishers. Raises PackageError.
+        """
+
+
 class Target:
     """What was found of an ecosystem, and the registry its packages go to. It asks for nothing
     special; an ecosystem overrides what it knows better.
@@ -243,6 +255,8 @@ class Target:
     shows_within_s: float = 0.0
     # None where the registry takes no attestations, as far as is known.
     attesting: Attesting | None = None
+    # None where a registry says nothing of a login, as a directory.
+    rights: Rights | None = None
     # Whether the registry has no package of a name that was looked up; None where that means
     # nothing.
     is_new: Callable[[PackageId], bool] | None = None

@@ -8,7 +8,7 @@ import io
 import json
 import tarfile
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 import pytest
@@ -25,7 +25,7 @@ from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Action, Artifact, Dependency, Package, PackageId, PlannedPackage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
@@ -433,3 +433,50 @@ def test_who_may_not_look_is_told_what_reading_takes(
         using(tmp_path, lambda it: it.registry.lookup(package()), answer, environ=environ)
     assert "one that may read it as RELEASEKIT_CARGO_TOKEN" in caught.value.hint
     assert "publish-new" not in caught.value.hint
+
+
+def denied(
+    root: Path, new: Sequence[str], only: Sequence[str], **more: Any
+) -> tuple[Mapping[PackageId, Denied], list[httpx.Request]]:
+    """Of 150 crates."""
+    crates = [package(f"c{number}") for number in range(150)]
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "index.crates.io":
+            name = request.url.path.rpartition("/")[2]
+            return httpx.Response(404) if name in new else httpx.Response(200, text="")
+        asked.append(request)
+        named = request.url.params.get_list("ids[]")
+        found = [{"id": each, "trustpub_only": each in only} for each in named]
+        return httpx.Response(200, json={"crates": found, "meta": {}})
+
+    async def use(target: Target) -> Mapping[PackageId, Denied]:
+        for each in crates if not more.get("place") else ():
+            await target.registry.lookup(each)
+        assert target.rights is not None
+        return await target.rights.find_denied(crates, proving=True)
+
+    return using(root, use, answer, **{"place": "", **more}), asked
+
+
+def test_trusted_publishing_creates_no_crate(tmp_path: Path) -> None:
+    """R38: https://crates.io/docs/trusted-publishing"""
+    found, asked = denied(tmp_path, ["c7", "c9"], [], environ=IDENTITY)
+    assert [each.name for each in found] == ["c7", "c9"]
+    assert "publish-new" in found[PackageId("cargo", "c7")].hint
+    assert asked == []
+
+
+def test_a_crate_may_refuse_tokens(tmp_path: Path) -> None:
+    """https://crates.io/docs/trusted-publishing (Require Trusted Publishing)"""
+    found, asked = denied(tmp_path, ["c7"], ["c3", "c140"])
+    assert [each.name for each in found] == ["c3", "c140"]
+    assert "Leave out `cargo-token`" in found[PackageId("cargo", "c3")].hint
+    assert [len(each.url.params.get_list("ids[]")) for each in asked] == [100, 49]
+    assert all("Authorization" not in each.headers for each in asked)
+
+
+def test_other_registries_are_asked_for_no_rights(tmp_path: Path) -> None:
+    found, asked = denied(tmp_path, [], ["c3"], place="https://crates.example/index/")
+    assert (found, asked) == ({}, [])

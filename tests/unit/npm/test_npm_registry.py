@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.interface import Registry
     from releasekit.host.process import Processes
-    from releasekit.model import Published
+    from releasekit.model import PackageId, Published
 
 T = TypeVar("T")
 PACKAGE = package()
@@ -649,3 +649,43 @@ def test_trusted_publishing_is_tried_again(tmp_path: Path) -> None:
     with pytest.raises(Transient) as caught:
         trusted(tmp_path, httpx.Response(503))
     assert not caught.value.ambiguous
+
+
+OTHER = package("@acme/other")
+
+
+def denied(server: Server, *, proving: bool = True, **more: Any) -> Mapping[PackageId, Denied]:
+    async def use(registry: Registry) -> Mapping[PackageId, Denied]:
+        assert isinstance(registry, NpmRegistry)
+        return await registry.find_denied([PACKAGE, OTHER], proving=proving)
+
+    return using(server, use, **more)
+
+
+def test_each_package_has_to_trust_the_job_before_one_is_sent() -> None:
+    """R38"""
+    second = EXCHANGE.replace("core", "other")
+    missing = httpx.Response(404, json={"message": "package not found"})
+    made = httpx.Response(201, json={"token": "npm_minted"})
+    server = Server({**ID_TOKEN, EXCHANGE: made, second: missing})
+    found = denied(server, environ=ACTIONS, place="")
+    assert [*found] == [OTHER.id]
+    assert "package not found" in str(found[OTHER.id])
+    assert "https://www.npmjs.com/package/@acme/other/access" in found[OTHER.id].hint
+    asked = len(server.asked)
+    assert denied(server, environ=ACTIONS, place="", proving=False) == {}
+    assert len(server.asked) == asked
+
+
+def test_a_token_that_npm_does_not_know_may_publish_nothing() -> None:
+    """https://github.com/npm/registry/blob/main/docs/user/authentication.md (npm whoami)"""
+    dead = Server({"GET /-/whoami": httpx.Response(401)})
+    found = denied(dead, place="")
+    assert {*found} == {PACKAGE.id, OTHER.id}
+    assert "or it has expired" in found[OTHER.id].hint
+    assert dead.requests[0].headers["Authorization"] == "Bearer npm_hunter2"
+    assert denied(Server({"GET /-/whoami": {"username": "me"}}), place="") == {}
+    assert denied(Server({"GET /-/whoami": httpx.Response(404)}), place="") == {}
+    elsewhere = Server({})
+    assert denied(elsewhere) == {}  # other servers may answer anything
+    assert elsewhere.asked == []

@@ -9,14 +9,15 @@ import pytest
 
 import distributions
 import registries
+from releasekit.ecosystems.pypi.registry import PackageIndex
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
-from trusted_index import CLAIMS, RUNNER_TOKEN, TrustedIndex
+from trusted_index import CLAIMS, RUNNER_TOKEN, TrustedIndex, make_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.model import Artifact
+    from releasekit.model import Artifact, PackageId
 
 ORIGIN = "https://upload.pypi.org"
 PACKAGE = distributions.package()
@@ -368,3 +369,72 @@ def test_a_pull_request_from_a_fork_is_told_to_publish_elsewhere(
 def test_an_event_that_cannot_be_read_is_no_fork() -> None:
     error = missing(IN_ACTIONS | {"GITHUB_EVENT_NAME": "pull_request"})
     assert "no `id-token: write` permission" in str(error)
+
+
+def denied(
+    index: TrustedIndex, new: Sequence[str], *, token: str = "", proving: bool = True
+) -> tuple[dict[str, str], str]:
+    """Of four projects, why some may not be published, and the first hint."""
+    packages = [distributions.package(name) for name in ("a", "b", "c", "d")]
+    answer = served(index)
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "pypi.org":
+            name = request.url.path.split("/")[2]
+            return httpx.Response(404) if name in new else httpx.Response(200, json={"files": []})
+        return answer(request)
+
+    environ = index.environment("https://actions.example")
+    environ |= {"RELEASEKIT_PYPI_TOKEN": token} if token else {}
+
+    async def main() -> Mapping[PackageId, Denied]:
+        async with registries.opened("", environ, transport=httpx.MockTransport(serve)) as registry:
+            assert isinstance(registry, PackageIndex)
+            for each in packages:
+                await registry.lookup(each)
+            return await registry.find_denied(packages, proving=proving)
+
+    found = asyncio.run(main())
+    hints = [each.hint for each in found.values()]
+    return {package.name: str(error) for package, error in found.items()}, "".join(hints[:1])
+
+
+def test_a_job_that_all_projects_trust_may_publish_them() -> None:
+    """R38: no more is asked than which token there is."""
+    index = TrustedIndex(projects=["a", "b", "c", "d", "elsewhere"])
+    assert denied(index, []) == ({}, "")
+    assert len(index.minted) == 1
+    assert denied(TrustedIndex(), []) == ({}, "")  # an index whose tokens say nothing
+
+
+def test_fewer_projects_than_are_published_are_too_few() -> None:
+    """The token tells how many, and not which: https://docs.pypi.org/trusted-publishers/"""
+    index = TrustedIndex(projects=["a", "b", "c"])
+    told, hint = denied(index, [])
+    assert told == dict.fromkeys("abcd", "upload.pypi.org lets this job publish 3 of 4 projects")
+    assert "trusted publisher of each" in hint
+    assert len(index.minted) == 1
+    assert denied(index, [], proving=False) == ({}, "")
+    assert len(index.minted) == 1  # which would have made the project of a pending publisher
+
+
+def test_each_pending_publisher_is_made_a_project_before_anything_is_sent() -> None:
+    """One for the environment and one for none may be waiting."""
+    index = TrustedIndex(projects=["a", "b"], pending=["c", "d"])
+    assert denied(index, ["c", "d"]) == ({}, "")
+    assert len(index.minted) == 2
+    index = TrustedIndex(projects=["a", "b"], pending=["c"])
+    told, hint = denied(index, ["c", "d"])
+    assert set(told) == set("abcd")
+    assert told["d"].endswith("publish 3 of 4 projects; c, d did not exist")
+    assert "one of for a workflow and an environment" in hint
+    assert len(index.minted) == 2  # the second made nothing
+
+
+def test_a_token_for_some_projects_is_not_for_others() -> None:
+    told, hint = denied(TrustedIndex(), [], token=make_token([1, ["a", "c"]]))
+    assert told == dict.fromkeys("bd", "the token is for a, c only")
+    assert "for the whole account" in hint
+    told, _ = denied(TrustedIndex(), [], token=make_token([0, 1000, 0]), proving=False)
+    assert told == dict.fromkeys("abcd", "the token has expired at 1970-01-01T00:16+00:00")
+    assert denied(TrustedIndex(), [], token="pypi-hunter2") == ({}, "")

@@ -19,6 +19,7 @@ from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.cargo.sparse_index import Home, request_body
 from releasekit.ecosystems.shared.answers import ResponseRules, hints_by_status
+from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth
 from releasekit.ecosystems.shared.server import (
     MAX_FILE_BYTES,
     MAX_PAGE_BYTES,
@@ -26,14 +27,14 @@ from releasekit.ecosystems.shared.server import (
     RegistryClient,
     below,
 )
-from releasekit.errors import ConfigError, PackageError, Rejected, Transient
+from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.http.origins import require_safe
+from releasekit.http.origins import describe_request, require_safe
 from releasekit.model import SENT
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from releasekit.config.shards import Shard
     from releasekit.config.values import TrustedPublishing
@@ -85,6 +86,17 @@ ANSWERS: Final = ResponseRules(
     moved="`api` in config.json of the index",
     said=login.error_text,
 )
+_FIRST: Final = (
+    "Publish their first versions with a token that has the scope publish-new (input "
+    "`cargo-token`), then register this workflow for each: "
+    "https://crates.io/docs/trusted-publishing"
+)
+_TRUSTING_ONLY: Final = (
+    'Leave out `cargo-token` and register this workflow for each, or take back "Require Trusted '
+    'Publishing" in the settings of the crate.'
+)
+# What one page has at most.
+_LISTED: Final = 100
 # A more exact message is worth no longer wait.
 _COMPARING_S: Final = 30.0
 _UNLIMITED: Final = Limit(0, 0.0)
@@ -151,6 +163,42 @@ class SparseRegistry(Resource):
         # The other jobs send as many, and share the limits.
         jobs = self._jobs
         return rates.plan_note(new_crates=new * jobs, new_versions=(len(names) - new) * jobs)
+
+    async def find_denied(
+        self,
+        packages: Sequence[Package],
+        *,
+        proving: bool,  # noqa: ARG002
+    ) -> Mapping[PackageId, Denied]:
+        """What crates.io tells of crates without a login. What a token may do, it tells nobody.
+        https://github.com/rust-lang/crates.io/blob/main/src/controllers/krate/publish.rs
+        """
+        if not self._destination.is_crates_io:
+            return {}
+        if isinstance(self._login, OidcAuth):
+            denied = Denied("trusted publishing creates no crate on crates.io", hint=_FIRST)
+            return {each.id: denied for each in packages if self.is_new(each.id)}
+        known = [each.id for each in packages if not self.is_new(each.id)]
+        denied = Denied("crates.io takes them by trusted publishing only", hint=_TRUSTING_ONLY)
+        found: dict[PackageId, Denied] = {}
+        for at in range(0, len(known) if isinstance(self._login, TokenAuth) else 0, _LISTED):
+            some = known[at : at + _LISTED]
+            only = await self._list_trusting_only([each.name for each in some])
+            found |= {each: denied for each in some if each.name in only}
+        return found
+
+    async def _list_trusting_only(self, names: Sequence[str]) -> set[str]:
+        """https://crates.io/api/openapi.json (GET /api/v1/crates)"""
+        query = {"ids[]": names, "per_page": str(_LISTED)}
+        url = below(self._server.url, "api/v1/crates").copy_with(params=query)
+        response = await self._server.read(url, max_bytes=MAX_PAGE_BYTES)
+        document = await self._server.document(response, describe_request(response.request))
+        listed = document.get("crates")
+        return {
+            str(each.get("id"))
+            for each in (listed if isinstance(listed, list) else ())
+            if isinstance(each, dict) and each.get("trustpub_only") is True
+        }
 
     async def lookup(self, package: Package) -> Published | None:
         what = str(package)

@@ -85,7 +85,8 @@ class CargoTarget(Target):
         self.prebuilt = PrebuiltCrates(workspace.packages)
         self._verifies = workspace.cargo.options.verify
         self._index = registry if isinstance(registry, SparseRegistry) else None
-        self.is_new = self._index.is_new if self._index else None
+        if self._index:
+            self.is_new, self.rights = self._index.is_new, self._index
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         notes = [self._index.plan_notes(planned)] if self._index else []

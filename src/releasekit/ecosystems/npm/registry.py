@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from releasekit.aio import uncancellable
+from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.answers import (
@@ -24,7 +24,7 @@ from releasekit.ecosystems.npm.answers import (
     maybe_stored,
 )
 from releasekit.ecosystems.npm.document import REUSED_FOR_S, Packument, escape, is_aged
-from releasekit.ecosystems.npm.login import authorize
+from releasekit.ecosystems.npm.login import PackageTokens, authorize
 from releasekit.ecosystems.npm.manifest import Hosted
 from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
@@ -115,6 +115,32 @@ class NpmRegistry:
         """Whether the last lookup found no package of that name."""
         known = self._packuments.get(package.name)
         return known is not None and not known.exists
+
+    async def find_denied(
+        self, packages: Sequence[Package], *, proving: bool
+    ) -> Mapping[PackageId, Denied]:
+        """By the token that npm makes for each, or whether it knows the one that is given."""
+        if isinstance(self._login, PackageTokens):
+            return await self._find_untrusted(packages) if proving else {}
+        token = self._login.for_reading()
+        if token is None or not self.is_npmjs:
+            return {}
+        response = await self.server.read(self.server.at("-/whoami"), authorize(token))
+        if response.status_code != 401:
+            return {}
+        denied = Denied(f"{self.url} does not know the token", hint=ANSWERS.by_status[401])
+        return {each.id: denied for each in packages}
+
+    async def _find_untrusted(self, packages: Sequence[Package]) -> Mapping[PackageId, Denied]:
+        async def find(package: Package) -> Denied | None:
+            try:
+                await self._login.get(package)
+            except Denied as error:
+                return error
+            return None
+
+        answers = zip(packages, await gather_all(map(find, packages)), strict=True)
+        return {package.id: denied for package, denied in answers if denied}
 
     async def lookup(self, package: Package) -> Published | None:
         """The first lookup, for a plan, reads the packument, which tells all that a plan needs.

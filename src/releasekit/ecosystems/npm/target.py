@@ -94,7 +94,7 @@ class NpmTarget(Target):
         self.prebuilt = PrebuiltTarballs(workspace.found.by_name)
         attests, takes = True, None
         if isinstance(registry, NpmRegistry):
-            self.is_new = registry.is_new
+            self.is_new, self.rights = registry.is_new, registry
             self.shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
             self.staging = staging = NpmStaging(registry, options.stage or config.stage)
             self._notes += [staging.plan_notes, registry.plan_notes]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,7 +19,7 @@ import httpx
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.pypi import Inputs, login, simple_index
+from releasekit.ecosystems.pypi import Inputs, login, macaroon, simple_index
 from releasekit.ecosystems.pypi.distribution import make_form
 from releasekit.ecosystems.shared.answers import (
     ResponseRules,
@@ -43,7 +44,7 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Services
@@ -70,6 +71,21 @@ CLOSED_AFTER: Final = timedelta(days=14)
 # The pieces of a body that are sent at once.
 _PIECE_BYTES: Final = 64 * 1024
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
+
+_WIDER: Final = (
+    "Give a token for all of them, or for the whole account, as RELEASEKIT_PYPI_TOKEN (input "
+    "`pypi-token`); or leave it out and register this workflow as their trusted publisher: "
+    "https://docs.pypi.org/trusted-publishers/"
+)
+# A pending publisher is known by the workflow's file and the environment, so there is one at a
+# time: https://github.com/pypi/warehouse/blob/main/warehouse/oidc/models/github.py
+_TRUST: Final = (
+    "Register this workflow as a trusted publisher of each of these projects: "
+    "https://docs.pypi.org/trusted-publishers/adding-a-publisher/. For a new one it has to be a "
+    "pending publisher, which PyPI keeps one of for a workflow and an environment: register it, "
+    "publish that package with `packages`, and go on with the next; or create new projects with "
+    "`pypi-token`."
+)
 
 # What an answer to an upload means; often the wording is the only signal. Each is from the source
 # of the server, or of twine.
@@ -221,6 +237,48 @@ class PackageIndex:
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup found no project of that name."""
         return package.name in self._unknown
+
+    async def find_denied(
+        self, packages: Sequence[Package], *, proving: bool
+    ) -> Mapping[PackageId, Denied]:
+        """By what a token says of itself."""
+        if isinstance(self._login, TokenAuth):
+            return self._find_outside(await self._login.get(packages[0]), packages)
+        if not self.is_trusting or not proving:
+            return {}
+        # A token is for the projects that trust this job. To mint one makes the project of one
+        # pending publisher.
+        # https://github.com/pypi/warehouse/blob/main/warehouse/oidc/views.py
+        new = [each.id.name for each in packages if self.is_new(each.id)]
+        trusted = -1
+        while True:
+            token = await self._login.get(packages[0])
+            ids = macaroon.read_limits(token).ids
+            if ids is None or len(ids) >= len(packages):
+                return {}
+            if not new or len(ids) <= trusted:
+                break
+            trusted = len(ids)
+            self._login.renew(token)
+        told = (
+            f"{self._upload_url.host} lets this job publish {len(ids)} of {len(packages)} projects"
+        )
+        denied = Denied(f"{told}; {few(new)} did not exist" if new else told, hint=_TRUST)
+        return {each.id: denied for each in packages}
+
+    def _find_outside(
+        self, token: Secret, packages: Sequence[Package]
+    ) -> Mapping[PackageId, Denied]:
+        limits = macaroon.read_limits(token)
+        if limits.expires is not None and limits.expires <= time.time():
+            ended = datetime.fromtimestamp(limits.expires, UTC).isoformat(timespec="minutes")
+            denied = Denied(f"the token has expired at {ended}", hint=_WIDER)
+            return {each.id: denied for each in packages}
+        names = limits.names
+        if names is None:
+            return {}
+        denied = Denied(f"the token is for {few(sorted(names))} only", hint=_WIDER)
+        return {each.id: denied for each in packages if each.id.name not in names}
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """The versions that pypi.org no longer takes files for. Raises PlanError for a version that

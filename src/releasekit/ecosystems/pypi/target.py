@@ -97,7 +97,8 @@ class PyPITarget(Target):
         self._root, self._options = config.root, options
         self._index = index = registry if isinstance(registry, PackageIndex) else None
         self.prebuilt = PythonFiles(workspace)
-        self.is_new = index.is_new if index else None
+        if index:
+            self.is_new, self.rights = index.is_new, index
         if index is None:
             self.attesting = IndexAttesting()
         elif index.is_pypi or config.attestations == "required":
