@@ -6,17 +6,15 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import Group
 from releasekit.cli.decision import decide_versions, open_versions
-from releasekit.cli.interruption import Interruption
 from releasekit.cli.notes import find_package
 from releasekit.cli.preview import find_addition, find_silent
-from releasekit.cli.session import list_packages, name_bad_paths, refuse_elsewhere
+from releasekit.cli.session import list_packages, name_bad_paths, open_command, say
 from releasekit.cli.terminal import Terminal
 from releasekit.errors import ConfigError, PathError, describe_os_error, did_you_mean
 from releasekit.host import durable
 from releasekit.problems import Problem
-from releasekit.text.escape import log_line, visible
+from releasekit.text.escape import visible
 from releasekit.versioning.change_files import (
     LEVELS,
     LEVELS_IN_WORDS,
@@ -41,15 +39,11 @@ async def run(config: Config, session: Session) -> int:
     """Ask for what no flag says, write the file, and print its path; with `check`, say for which
     packages one is missing.
     """
-    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-    session.actions.watch_files()  # build backends may have to tell versions
     if config.check:
         return await _check(config, session)
-    with Interruption("cancelled; nothing was written"):
-        async with Group() as group:
-            with name_bad_paths(config.root):
-                packages, _ = await list_packages(group, config, session)
-        session.actions.restore_files(for_good=True)
+    async with open_command(config, session, "cancelled; nothing was written") as group:
+        with name_bad_paths(config.root):
+            packages, _ = await list_packages(group, config, session)
         asked = _read_flags(config.package, packages)
         text = config.text
         if terminal := Terminal.at(session.out, session.credentials.environment):
@@ -60,21 +54,19 @@ async def run(config: Config, session: Session) -> int:
         raise ConfigError(missing, hint=_USAGE, problem=Problem.COMMAND_LINE)
     entries = [entry for name, level in asked.items() if (entry := make_entry(name, level))]
     path = await asyncio.to_thread(_write, config.root / config.versioning.directory, entries, text)
-    print(log_line(str(path)), file=session.out)
+    say(str(path), session)
     return 0
 
 
 async def _check(config: Config, session: Session) -> int:
-    with Interruption("cancelled"):
-        async with Group() as group:
-            workspace = await open_versions(group, config, session)
-            request = session.ci.read_pull_request()
-            addition, title = await find_addition(workspace.commits, config.since, request)
-            decided = await decide_versions(workspace, title=title)
-    session.actions.restore_files(for_good=True)
+    async with open_command(config, session) as group:
+        workspace = await open_versions(group, config, session)
+        request = session.ci.read_pull_request()
+        addition, title = await find_addition(workspace.commits, config.since, request)
+        decided = await decide_versions(workspace, title=title)
     silent = find_silent(decided, addition)
     for each in silent:
-        print(log_line(f"nothing speaks for {each}"), file=session.out)
+        say(f"nothing speaks for {each}", session)
     return 1 if silent else 0
 
 

@@ -11,13 +11,11 @@ from itertools import groupby
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import Group
-from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import (
     name_bad_paths,
+    open_command,
     open_ecosystems,
     open_workspace,
-    refuse_elsewhere,
 )
 from releasekit.config.locations import FILENAME
 from releasekit.errors import ConfigError, PathError, describe_os_error
@@ -92,15 +90,11 @@ next:
 
 async def run(config: Config, session: Session) -> int:
     """Write what is not there yet, and say what a person does next."""
-    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-    session.actions.watch_files()  # build backends may have to tell versions
-    with Interruption("cancelled"):
-        async with Group() as group:
-            config, survey, services = await open_workspace(group, config, session)
-            with name_bad_paths(config.root):
-                discoveries = await open_ecosystems(group, config, session, services)
-                targets = await discover(config.root, discoveries)
-    session.actions.restore_files(for_good=True)
+    async with open_command(config, session) as group:
+        config, survey, services = await open_workspace(group, config, session)
+        with name_bad_paths(config.root):
+            discoveries = await open_ecosystems(group, config, session, services)
+            targets = await discover(config.root, discoveries)
     unlisted = find_unlisted(survey.nested, targets)
     chosen, doubted = _choose(config, targets, unlisted)
     names = {package.id.ecosystem for package in chosen} or {each.ecosystem for each in unlisted}

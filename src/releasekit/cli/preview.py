@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import Group
 from releasekit.cli.decision import decide_versions, open_versions
-from releasekit.cli.interruption import Interruption
 from releasekit.cli.result_files import write
-from releasekit.cli.session import refuse_elsewhere
+from releasekit.cli.session import open_command
 from releasekit.decided import Level
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host.ci import TEMPORARY
@@ -48,16 +45,12 @@ _SILENT: Final = PackageWarning(
 
 async def run(config: Config, session: Session) -> int:
     """Show it; changes nothing."""
-    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-    session.actions.watch_files()  # build backends may have to tell versions
-    request = session.ci.read_pull_request()
-    with Interruption("cancelled"):
-        async with Group() as group:
-            workspace = await open_versions(group, config, session)
-            addition, title = await find_addition(workspace.commits, config.since, request)
-            before = await decide_versions(workspace, without=addition)
-            after = await decide_versions(workspace, title=title)
-    session.actions.restore_files(for_good=True)
+    async with open_command(config, session) as group:
+        request = session.ci.read_pull_request()
+        workspace = await open_versions(group, config, session)
+        addition, title = await find_addition(workspace.commits, config.since, request)
+        before = await decide_versions(workspace, without=addition)
+        after = await decide_versions(workspace, title=title)
     silent = [workspace.packages[each] for each in find_silent(after, addition)]
     warned = [(each, config.levels.apply([_SILENT])) for each in silent]
     preview = Preview(before.view, after.view, silent, _find_page(config, session, request, silent))

@@ -10,14 +10,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.aio import Group
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.post_release import find_forge_repository, open_github, require_token
 from releasekit.announce.pull_requests import BOT, FileEdit, GitHubPullRequests
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write, write_notes
-from releasekit.cli.interruption import Interruption
-from releasekit.cli.session import refuse_elsewhere, start_processes, take_turn
+from releasekit.cli.session import open_command, start_processes, take_turn
 from releasekit.decided import Level
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from releasekit.aio import Group
     from releasekit.announce.pull_requests import ForgePullRequest
     from releasekit.cli.decision import Decided, Workspace
     from releasekit.cli.edit_versions import Changes
@@ -71,26 +70,22 @@ _ENTRY: Final = "What this brings to users."
 
 async def run(config: Config, session: Session) -> int:
     """Open it, bring it up to date, or close it."""
-    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-    token = require_token(session.credentials, asked="release-pr")
-    session.actions.watch_files()  # build backends may have to tell versions
-    with Interruption("cancelled"):
-        async with Group() as group:
-            seal = await take_turn(group, config, session)
-            repository = await _find_repository(group, config, session)
-            workspace = await open_versions(group, config, session)
-            into = _require_branch(workspace, session.ci)
-            decided = await decide_versions(workspace)
-            refuse_warned(decided.view.warned)
-            edited = await asyncio.to_thread(edit, decided, workspace.targets)
-            edits = await _list_edits(workspace, edited.changes)
-            if edits:
-                await write(decided, edited, seal, group, session, keeps=False)
-            place = await group.enter(scratch(session.credentials.environment))
-            keeper = _Keeper.of(decided, edits, repository, token, place, into)
-            await keeper.clone.begin(workspace.commits)
-            kept = await keeper.keep()
-    session.actions.restore_files(for_good=True)
+    async with open_command(config, session) as group:
+        token = require_token(session.credentials, asked="release-pr")
+        seal = await take_turn(group, config, session)
+        repository = await _find_repository(group, config, session)
+        workspace = await open_versions(group, config, session)
+        into = _require_branch(workspace, session.ci)
+        decided = await decide_versions(workspace)
+        refuse_warned(decided.view.warned)
+        edited = await asyncio.to_thread(edit, decided, workspace.targets)
+        edits = await _list_edits(workspace, edited.changes)
+        if edits:
+            await write(decided, edited, seal, group, session, keeps=False)
+        place = await group.enter(scratch(session.credentials.environment))
+        keeper = _Keeper.of(decided, edits, repository, token, place, into)
+        await keeper.clone.begin(workspace.commits)
+        kept = await keeper.keep()
     view, changes = decided.view, edited.names(config.root)
     outputs = versions_outputs(view, changes, config.root) | release_pr_outputs(kept)
     for name, value in outputs.items():

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
 from releasekit.aio import Group
+from releasekit.cli.interruption import Interruption
 from releasekit.cli.preload import load_everything
 from releasekit.config.inputs import STATE_KEY
 from releasekit.ecosystems import folders
@@ -34,7 +35,7 @@ from releasekit.state.seals import Seal, seal_for
 from releasekit.text.escape import clip, log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -119,6 +120,21 @@ def refuse_elsewhere(root: Path, about: PackageFilter, session: Session) -> None
         name: each for name, each in session.ecosystems.items() if about.has_ecosystem(name)
     }
     refuse_member(root, ecosystems, home=home)
+
+
+@contextlib.asynccontextmanager
+async def open_command(
+    config: Config, session: Session, leaving: str = "cancelled"
+) -> AsyncIterator[Group]:
+    """The group of a command that uploads nothing. Builds may have to tell versions: what they
+    write into files that the runner obeys is taken out at the end.
+    """
+    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
+    session.actions.watch_files()
+    with Interruption(leaving):
+        async with Group() as group:
+            yield group
+    session.actions.restore_files(for_good=True)
 
 
 def find_seal(session: Session, *, make: bool) -> Seal | None:

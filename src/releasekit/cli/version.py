@@ -6,19 +6,16 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import Group
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write
-from releasekit.cli.interruption import Interruption
 from releasekit.cli.preview import find_addition
-from releasekit.cli.session import refuse_elsewhere, take_turn
+from releasekit.cli.session import open_command, say, take_turn
 from releasekit.cli.snapshot import make_snapshot
 from releasekit.errors import CommandFailed
 from releasekit.plan.warnings import refuse_warned
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.text import few
 from releasekit.report.versions import versions_outputs, versions_summary, versions_table
-from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from releasekit.cli.decision import Decided
@@ -36,23 +33,19 @@ _MENTION: Final = re.compile(r"([^\0]+)\0([0-9]+)\0([^\n]*)\n")
 async def run(config: Config, session: Session) -> int:
     """Write the next versions; with `dry_run` or `check`, only show them."""
     writes = not (config.dry_run or config.check)
-    await asyncio.to_thread(refuse_elsewhere, config.root, config.package_filter, session)
-    session.actions.watch_files()  # build backends may have to tell versions
-    with Interruption("cancelled"):
-        async with Group() as group:
-            seal = await take_turn(group, config, session) if writes else None
-            workspace, title = await open_versions(group, config, session), ""
-            if config.snapshot and (request := session.ci.read_pull_request()):
-                _, title = await find_addition(workspace.commits, "", request)
-            decided = await decide_versions(workspace, title=title)
-            if config.snapshot:
-                decided = await make_snapshot(decided, config.snapshot)
-            view = decided.view
-            edited = await asyncio.to_thread(edit, decided, decided.workspace.targets)
-            look = await _find_mentions(decided, edited)
-            if seal and edited.changes and not view.is_refused:
-                await write(decided, edited, seal, group, session)
-    session.actions.restore_files(for_good=True)
+    async with open_command(config, session) as group:
+        seal = await take_turn(group, config, session) if writes else None
+        workspace, title = await open_versions(group, config, session), ""
+        if config.snapshot and (request := session.ci.read_pull_request()):
+            _, title = await find_addition(workspace.commits, "", request)
+        decided = await decide_versions(workspace, title=title)
+        if config.snapshot:
+            decided = await make_snapshot(decided, config.snapshot)
+        view = decided.view
+        edited = await asyncio.to_thread(edit, decided, decided.workspace.targets)
+        look = await _find_mentions(decided, edited)
+        if seal and edited.changes and not view.is_refused:
+            await write(decided, edited, seal, group, session)
     changes = edited.names(config.root)
     for name, value in versions_outputs(view, changes, config.root).items():
         session.actions.output(name, value)
@@ -63,9 +56,9 @@ async def run(config: Config, session: Session) -> int:
     table = versions_table(view, changes, verbose=config.verbose or bool(config.snapshot))
     print(table, file=session.out)
     for old, new in edited.renamed.items():
-        print(log_line(f"{old.name} is now {new.name}"), file=session.out)
+        say(f"{old.name} is now {new.name}", session)
     if look:
-        print(log_line(f"left alone, please look: {few(look, _MOST_PLACES)}"), file=session.out)
+        say(f"left alone, please look: {few(look, _MOST_PLACES)}", session)
     refuse_warned(view.warned)
     return 1 if config.check and changes else 0
 
