@@ -219,20 +219,20 @@ async def _find_foreign(
     plan: Plan, tags: Mapping[PackageId, Tag], targets: Mapping[str, Target], tagging: Tagging
 ) -> dict[PackageId, Tag]:
     """Existing tags on a commit of another version, where no journal knows the commit."""
-    asked = {}
+    asked = []
     for planned in plan.packages:
         package, target = planned.package, targets[planned.package.id.ecosystem]
         tag = tags.get(package.id)
         if tag is None or tag.status is not Status.EXISTING:
             continue
         if not is_clean(commit_of_version(planned, plan.commit)):
-            asked[package] = (target.version_at, tag.commit)
-    here = await tagging.commits.find_existing(commit for _, commit in asked.values())
-    asked = {package: each for package, each in asked.items() if each[1] in here}
-    versions = await find_versions(asked, tagging.commits) if asked else {}
+            asked.append((package, target.version_at, tag.commit))
+    here = await tagging.commits.find_existing(commit for *_, commit in asked)
+    asked = [each for each in asked if each[2] in here]
+    versions = await find_versions(asked, tagging.commits)
     found = {}
-    for package, (_, commit) in asked.items():
-        version, tag = versions[package.id], tags[package.id]
+    for package, _, commit in asked:
+        version, tag = versions[package.id, commit], tags[package.id]
         if version and version != package.version:
             error = Rejected(
                 f"the remote has the tag {tag.name} ({tag.object}) on {commit}, where the version "

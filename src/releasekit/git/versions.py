@@ -63,18 +63,9 @@ async def find_first_commits(
 
 
 async def find_versions(
-    wanted: Mapping[Package, tuple[VersionAt, str]], commits: Commits
-) -> dict[PackageId, str]:
-    """The version that each package had at a commit, empty where its manifests did not say."""
-    asked = [(package, version_at, commit) for package, (version_at, commit) in wanted.items()]
-    found = await find_versions_at(asked, commits)
-    return {package: version for (package, _), version in found.items()}
-
-
-async def find_versions_at(
     wanted: Iterable[tuple[Package, VersionAt, str]], commits: Commits
 ) -> dict[tuple[PackageId, str], str]:
-    """As `find_versions`, of several commits for each package; by package and commit."""
+    """The version that each package had at each commit, empty where its manifests did not say."""
     waiting = {(package.id, commit): (package, at) for package, at, commit in wanted}
     lines = {commit: _Line(commits, commit) for _, commit in waiting}
     contents: dict[str, bytes | None] = {}

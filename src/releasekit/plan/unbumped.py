@@ -255,9 +255,9 @@ async def _find_edited(
     git does not have may be what a build has left.
     """
     names = {each: listed for each in packages if (listed := sources.list_edited(each))}
-    asked = {each: (sources.targets[each.id.ecosystem].version_at, "HEAD") for each in names}
+    asked = [(each, sources.targets[each.id.ecosystem].version_at, "HEAD") for each in names]
     committed = await _read_manifests(asked, sources.root, processes)
-    return {each: names[each] for each in names if committed.get(each.id) == each.version}
+    return {each: names[each] for each in names if committed.get((each.id, "HEAD")) == each.version}
 
 
 async def _compare_manifests(
@@ -267,16 +267,17 @@ async def _compare_manifests(
     processes: Processes,
 ) -> dict[Package, bool]:
     """Whether the manifests of each say the same today as then; without those that did not tell."""
-    at_head = {each: (at, "HEAD") for each, at in asked.items()}
-    today = await _read_manifests(at_head, root, processes)
-    before = {each: (at, since[each].id) for each, at in asked.items() if today.get(each.id)}
-    then = await _read_manifests(before, root, processes)
-    return {each: then[each.id] == today[each.id] for each in asked if then.get(each.id)}
+    states = [(each, at, it) for each, at in asked.items() for it in ("HEAD", since[each].id)]
+    said = await _read_manifests(states, root, processes)
+    pairs = {
+        each: (said.get((each.id, since[each].id)), said.get((each.id, "HEAD"))) for each in asked
+    }
+    return {each: then == today for each, (then, today) in pairs.items() if then and today}
 
 
 async def _read_manifests(
-    asked: Mapping[Package, tuple[VersionAt, str]], root: Path, processes: Processes
-) -> dict[PackageId, str]:
+    asked: Sequence[tuple[Package, VersionAt, str]], root: Path, processes: Processes
+) -> dict[tuple[PackageId, str], str]:
     """What the manifests of each say at a revision; nothing where git does not tell."""
     top = repository_of(root)
     if not asked or top is None:

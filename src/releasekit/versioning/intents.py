@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.decided import Intent, Level, Reason, Source, Standing
 from releasekit.errors import PlanError, describe_os_error, join_errors
-from releasekit.git.versions import find_versions_at
+from releasekit.git.versions import find_versions
 from releasekit.host import durable
 from releasekit.problems import Problem
 from releasekit.versioning.change_files import MAX_CHARS, is_change_file, read_change_file, resolve
@@ -327,7 +327,7 @@ async def _without_written(
         for package in each.by_manifest & packages.keys()
         for commit in (each.change.commit, *each.change.parents[:1])
     ]
-    had = await find_versions_at(asked, commits) if asked else {}
+    had = await find_versions(asked, commits)
 
     def is_written(package: PackageId, change: Change) -> bool:
         now, *before = (

@@ -12,7 +12,7 @@ from itertools import islice, product, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.decided import Level
-from releasekit.git.versions import find_first_commits, find_versions_at
+from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.versioning.history import make_shallow_error, read_changes
 from releasekit.versioning.numbering import numbering_of
 from releasekit.versioning.release_branch import read_bases
@@ -333,7 +333,7 @@ async def _find_last(
         )
         unsure[package] = list(islice(reached, _MOST_COMPARED))
     comparing = [package for package, listed in unsure.items() if listed]
-    today = await find_versions_at(
+    today = await find_versions(
         [(each, _name_unsaid(versions[each]), "HEAD") for each in comparing], commits
     )
     found: dict[PackageId, _Tag] = {}
@@ -345,7 +345,7 @@ async def _find_last(
             if package.id not in found
             for tag in listed[asked]
         ]
-        had = await find_versions_at(
+        had = await find_versions(
             [(package, _name_unsaid(versions[package]), tag.commit) for package, tag in pairs],
             commits,
         )

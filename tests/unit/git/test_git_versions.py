@@ -174,9 +174,9 @@ def test_versions_at_other_commits(root: Path) -> None:
     one = commit(root, {"p/a/m.json": said("1.0")})
     two = commit(root, {"p/a/m.json": said("2.0"), "p/b/m.json": said("1.0", "b")})
     a, b = at(root, "p/a", "2.0"), at(root, "p/b", "1.0")
-    wanted = {a: (version_at, one), b: (version_at, two)}
+    wanted = [(a, version_at, one), (a, version_at, two), (b, version_at, two)]
     found = asked(root, lambda commits: find_versions(wanted, commits))
-    assert found == {a.id: "1.0", b.id: "1.0"}
+    assert found == {(a.id, one): "1.0", (a.id, two): "2.0", (b.id, two): "1.0"}
 
 
 def test_what_is_asked_of_commits(root: Path) -> None:
