@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from releasekit.decided import Intent, Level, Reason, Source, Standing
 from releasekit.errors import PlanError, describe_os_error, join_errors
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from releasekit.git.commits import Commits
     from releasekit.git.versions import VersionAt
     from releasekit.model import Package, PackageId
-    from releasekit.versioning.change_files import ChangeFile, Entry
+    from releasekit.versioning.change_files import ChangeFile
     from releasekit.versioning.history import Change, Line
     from releasekit.versioning.owners import Packs
     from releasekit.versioning.released import FindPublished, Release
@@ -176,17 +176,21 @@ async def collect_intents(
     if options.changes != "commits":
         files = _read_change_files(root / options.directory, root)
         if without:
-            files = await _find_there(files, without.base, commits, root)
+            names = {it.path: commits.name_object(without.base, root / it.path) for it in files}
+            there = await commits.read_blobs(names.values())
+            files = [each for each in files if there.get(names[each.path]) is not None]
         named = resolve(files, [each.id for each in public], [each.id for each in everything])
         stated = [each for each in named if each[2] in releases]
         # A file that was there when the last version of a package was decided is used.
-        used = await _find_used(stated, "base", releases, commits, line, root)
-        told = await _find_used(stated, "fresh", releases, commits, line, root)
+        bases = {(package, file.path): releases[package].base for file, _, package in stated}
+        used = await _find_used(bases, commits, line, root)
+        fresh = {(package, file.path): releases[package].fresh for file, _, package in stated}
+        told = await _find_used(fresh, commits, line, root)
         for file, entry, package in named:
             replaces = file.replaces_commit or file.replaces_pull_request
-            asks = bool(entry.level or entry.exact or replaces)
             own = waiting.setdefault(file.path, set())
-            own.update({package} if asks and (package, file.path) not in used else ())
+            if (entry.level or entry.exact or replaces) and (package, file.path) not in used:
+                own.add(package)
         for file, entry, package in stated:
             if (package, file.path) in used:
                 continue
@@ -210,14 +214,13 @@ async def collect_intents(
         for each in _cancel_reverts(found, known, tagged):
             late = each.unit.index >= tagged
             if each.level is not None:
-                fresh = each.unit.index < releases[package].fresh
                 intents.append(
                     Intent(
                         package=package,
                         level=each.level,
                         source=each.source,
                         late=late,
-                        fresh=fresh,
+                        fresh=each.unit.index < releases[package].fresh,
                     )
                 )
             elif not late:
@@ -252,17 +255,11 @@ async def collect_intents(
 
 
 async def _find_used(
-    stated: Iterable[tuple[ChangeFile, Entry, PackageId]],
-    since: Literal["base", "fresh"],
-    releases: Mapping[PackageId, Release],
-    commits: Commits,
-    line: Line,
-    root: Path,
+    asked: Mapping[tuple[PackageId, str], int], commits: Commits, line: Line, root: Path
 ) -> set[tuple[PackageId, str]]:
-    """The change files of packages that were there when a version of theirs was decided: the last
-    stable one, or the last one.
+    """Of packages with change files, those whose file the commit at this index of the line has, on
+    which a version was decided; at -1, where no commit has the version, all of them.
     """
-    asked = {(package, file.path): getattr(releases[package], since) for file, _, package in stated}
     names = {
         (package, path): commits.name_object(line.commits[index], root / path)
         for (package, path), index in asked.items()
@@ -271,14 +268,6 @@ async def _find_used(
     there = await commits.read_blobs(names.values())
     used = {pair for pair, name in names.items() if there.get(name) is not None}
     return used | {pair for pair, index in asked.items() if index < 0}
-
-
-async def _find_there(
-    files: Sequence[ChangeFile], commit: str, commits: Commits, root: Path
-) -> list[ChangeFile]:
-    names = {each.path: commits.name_object(commit, root / each.path) for each in files}
-    there = await commits.read_blobs(names.values())
-    return [each for each in files if there.get(names[each.path]) is not None]
 
 
 def _is_ours(unit: Unit, line: Line) -> bool:
