@@ -118,8 +118,7 @@ def _find_changelog(package: Package, config: Config) -> Path:
 
 def _edit_changelogs(decided: Decided, edits: Edits) -> None:
     view, workspace = decided.view, decided.workspace
-    bumps = view.decision.bumps
-    versions = {bump.package: view.spell(bump.package, bump.new) for bump in bumps}
+    bumps, versions, writing = view.decision.bumps, view.versions, view.to_write
     newest_s = max(
         (it.source.time_s for bump in bumps for it in bump.reasons if it.source), default=0
     )
@@ -128,11 +127,10 @@ def _edit_changelogs(decided: Decided, edits: Edits) -> None:
     # Headings of a file with several versions name their packages.
     told = Counter(path for path, _ in {(paths[it], versions[it]) for it in versions})
     units = decided.collected.units
-    ages = {it.commit: unit.index for unit in units for it in (unit.change, *unit.merged)}
+    ages = decided.collected.ages
     changed: dict[str, int] = {}
     for unit in units[::-1]:
         changed.update(dict.fromkeys(unit.change.files, unit.index))
-    writing = {bump.package for bump in view.to_write}
 
     def edit_changelog(bump: Bump) -> None:
         package, path = workspace.packages[bump.package], paths[bump.package]
@@ -179,19 +177,17 @@ def _list_late(decided: Decided) -> Mapping[PackageId, Sequence[Intent]]:
 
 def write_notes(decided: Decided) -> dict[PackageId, str]:
     """What the section of each new version says, as Markdown, in publish order."""
-    view, late = decided.view, _list_late(decided)
-    bumps = view.decision.bumps
-    versions = {bump.package: view.spell(bump.package, bump.new) for bump in bumps}
+    versions, late = decided.view.versions, _list_late(decided)
     return {
         bump.package: write_section_body(bump, versions, late.get(bump.package, ()))
-        for bump in bumps
+        for bump in decided.view.decision.bumps
     }
 
 
 def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: Edits) -> None:
     """Those of `[version] files`."""
     packages = [each for target in targets.values() for each in target.workspace.packages]
-    new = {bump.package: bump.new for bump in decided.view.decision.bumps}
+    new = decided.view.versions
 
     def edit_file(package: Package, file: FurtherFile) -> None:
         path = package.directory / file.path
@@ -205,7 +201,7 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
                 "write the version there",
                 "Correct the file, or `files` below [version] in releasekit.toml.",
             )
-        version = decided.view.spell(package.id, new[package.id])
+        version = new[package.id]
         edited = splice(text, [(found[0].span(1), version)])
         if not file.match and edited.count(version) > 1 and version != package.version:
             raise refuse_edit(
@@ -260,11 +256,7 @@ async def write(
         discoveries = await open_ecosystems(group, config, session, workspace.services)
         targets = await discover(config.root, discoveries)
         found = collect_packages(targets, config.root, config.package_filter)
-        wanted = {
-            bump.package: view.spell(bump.package, bump.new)
-            for bump in view.to_write
-            if bump.package not in edited.by_tag
-        }
+        wanted = {each: it for each, it in view.to_write.items() if each not in edited.by_tag}
         # A private package may share a version.
         expected = {
             edited.renamed.get(each.id, each.id): wanted.get(each.id, each.version)

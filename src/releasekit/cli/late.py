@@ -77,9 +77,7 @@ async def add_late_changes(
         note = f"it is unknown what came after these versions were decided: {why}"
         return replace(plan, notes=(*plan.notes, note))
     late = _find_late(decided, bases)
-    raised = {
-        bump.package: decided.view.spell(bump.package, bump.new) for bump in decided.view.to_write
-    }
+    raised = decided.view.to_write
 
     def tell(planned: PlannedPackage) -> PlannedPackage:
         package = planned.package
@@ -99,11 +97,7 @@ async def add_late_changes(
 
 def _find_late(decided: Decided, bases: Mapping[PackageId, int]) -> dict[PackageId, list[str]]:
     """The titles of what came after the base of each package."""
-    ages = {
-        it.commit: unit.index
-        for unit in decided.collected.units
-        for it in (unit.change, *unit.merged)
-    }
+    ages = decided.collected.ages
     found: dict[PackageId, list[str]] = {}
     for intent in decided.collected.intents:
         base = bases.get(intent.package, 0)

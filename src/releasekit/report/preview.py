@@ -37,17 +37,14 @@ class Preview:
 
     def list_rows(self) -> list[tuple[str, str, str, str, str]]:
         """As the heading has them, those first that this changes something about."""
-        before, after = (
-            {bump.package: (view, bump) for bump in view.decision.bumps}
-            for view in (self.before, self.after)
-        )
+        before, after = self.before.versions, self.after.versions
+        bumps = [(self.after, bump) for bump in self.after.decision.bumps]
+        gone = (bump for bump in self.before.decision.bumps if bump.package not in after)
+        bumps += [(self.before, bump) for bump in gone]
         rows = []
-        for name in [*after, *(name for name in before if name not in after)]:
-            view, bump = after.get(name) or before[name]
-            without, within = (
-                view.spell(name, bumps[name][1].new) if name in bumps else "-"
-                for bumps in (before, after)
-            )
+        for view, bump in bumps:
+            name = bump.package
+            without, within = before.get(name, "-"), after.get(name, "-")
             because = view.because(view.reasons(bump)[0])
             rows.append((view.name(name), view.packages[name].version, without, within, because))
         return sorted(rows, key=lambda row: row[2] == row[3])

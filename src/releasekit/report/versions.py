@@ -47,13 +47,18 @@ class VersionsView:
         self._named = Counter(package.name for package in packages)
 
     @property
-    def to_write(self) -> list[Bump]:
-        """Those whose version is not what its manifest says already."""
-        return [
-            bump
-            for bump in self.decision.bumps
-            if self.spell(bump.package, bump.new) != self.packages[bump.package].version
-        ]
+    def versions(self) -> dict[PackageId, str]:
+        """The new ones, as their manifests say them."""
+        return {bump.package: self.spell(bump.package, bump.new) for bump in self.decision.bumps}
+
+    @property
+    def to_write(self) -> dict[PackageId, str]:
+        """Those that their manifests do not say already."""
+        return {
+            package: version
+            for package, version in self.versions.items()
+            if version != self.packages[package].version
+        }
 
     @property
     def is_refused(self) -> bool:

@@ -65,6 +65,11 @@ class Collected:
     files: Mapping[str, frozenset[PackageId]]
     units: Sequence[Unit]
 
+    @property
+    def ages(self) -> dict[str, int]:
+        """How many of the first-parent line are younger than what brought each commit in."""
+        return {it.commit: unit.index for unit in self.units for it in (unit.change, *unit.merged)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:

@@ -149,7 +149,7 @@ def test_go_writes_a_v_and_imports_another_path() -> None:
         bump(kit, "0.3.0", "0.3.1", needed(edge(kit, sdk, "v1.2.0"))),
         written={sdk: "v1.2.0", kit: "v0.3.0"},
     )
-    assert [each.package.name for each in found.to_write] == ["a.b/sdk", "a.b/kit"]
+    assert [each.name for each in found.to_write] == ["a.b/sdk", "a.b/kit"]
     first, second, *_ = versions_table(found, {}).splitlines()
     assert "v1.2.0 → v2.0.0" in first
     assert second.endswith("patch  imports a.b/sdk/v2")
@@ -163,7 +163,7 @@ def test_a_dependent_that_would_do_says_what_it_requires() -> None:
 
 def test_what_is_written_already_is_not_to_be_written() -> None:
     found = view(CORE, written={"pypi:acme-core": "1.3.0"})
-    assert found.to_write == []
+    assert found.to_write == {}
     assert versions_table(found, {}).endswith("1 package to release, 1 of them written already")
     assert versions_outputs(found, {}, ROOT)["bumped"] == "false"
 
