@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from releasekit.versioning.order import version_key
@@ -174,19 +175,12 @@ def strip_comments(lines: Sequence[str]) -> tuple[list[str], list[bool]]:
     prose: list[bool] = []
     fence, hidden = "", False
     for line in lines:
-        if fence:
-            kept.append(line)
-            prose.append(False)
-            mark = line.strip()
-            if mark.startswith(fence) and not mark.strip(fence[0]):
-                fence = ""
-            continue
-        shown, hidden = _strip_comment(line, hidden=hidden)
-        opening = _FENCE.fullmatch(shown)
-        if opening:
-            fence = opening[1]
+        shown = line
+        if not fence:
+            shown, hidden = _strip_comment(line, hidden=hidden)
+        before, fence = fence, _follow_fence(fence, shown)
         kept.append(shown)
-        prose.append(not opening)
+        prose.append(not (before or fence))
     return kept, prose
 
 
@@ -372,12 +366,13 @@ def _to_markdown(line: str) -> str:
 
 def open_fence(lines: Sequence[str]) -> str:
     """The fence that would end the code at the end of `lines`, "" where it has ended."""
-    fence = ""
-    for line in lines:
+    return reduce(_follow_fence, lines, "")
+
+
+def _follow_fence(fence: str, line: str) -> str:
+    """The fence of the code that goes on below the line, `fence` being the one above it."""
+    if fence:
         mark = line.strip()
-        if fence:
-            if mark.startswith(fence) and not mark.strip(fence[0]):
-                fence = ""
-        elif opening := _FENCE.fullmatch(line):
-            fence = opening[1]
-    return fence
+        return "" if mark.startswith(fence) and not mark.strip(fence[0]) else fence
+    opening = _FENCE.fullmatch(line)
+    return opening[1] if opening else ""
