@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, Denied
-from releasekit.git.remote import TIMEOUT_S, explain
+from releasekit.git.remote import TIMEOUT_S, UNATTENDED, explain
 from releasekit.host import durable
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _PASSED: Final = re.compile(r"(?:https?|all|no)_proxy|SSL_CERT_(?:FILE|DIR)", re.IGNORECASE)
 # Where a shallow clone ends: a commit a line.
 _MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
-# No person can answer a prompt, and messages are told apart by their words.
-_UNATTENDED: Final = {"GIT_TERMINAL_PROMPT": "0", "GCM_INTERACTIVE": "never", "LC_ALL": "C"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class ForgeRepository:
         done = await self.processes.run(
             ["git", *arguments],
             cwd=self.place,
-            env={**_UNATTENDED, **(env or {})},
+            env={**UNATTENDED, **(env or {})},
             timeout_s=TIMEOUT_S,
             outside=True,
         )

@@ -31,6 +31,13 @@ _PASSED: Final = (
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
     *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
 )
+# No person can answer a prompt, and messages are told apart by their words.
+UNATTENDED: Final = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GCM_INTERACTIVE": "never",
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+}
 _DENIED: Final = re.compile(
     r"Authentication failed|Permission denied|Permission to \S+ denied|could not read (User|Pass)"
     r"|terminal prompts disabled|returned error: 40[13]|Repository not found|access rights",
@@ -101,14 +108,7 @@ class Remote:
         self._top = top
         self._processes = processes
         given = {name: environment.get(name) for name in _PASSED}
-        self._environment = {name: value for name, value in given.items() if value} | {
-            # No person can answer a prompt.
-            "GIT_TERMINAL_PROMPT": "0",
-            "GCM_INTERACTIVE": "never",
-            # Messages are told apart by their words.
-            "LC_ALL": "C",
-            "LANGUAGE": "C",
-        }
+        self._environment = {name: value for name, value in given.items() if value} | UNATTENDED
         self._clock = itertools.count()
         self._turn = asyncio.Lock()
         self._looked_at = -1
