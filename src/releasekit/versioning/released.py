@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from releasekit.versioning.history import Line
     from releasekit.versioning.order import VersionKey
 
+    # The tags that name a package, and those that name none, by ecosystem; the highest first.
+    _Tags = defaultdict[PackageId | str, list["_Tag"]]
     # Whether a registry has the version of each package; None where it does not say.
     FindPublished = Callable[[Sequence[Package]], Awaitable[Mapping[PackageId, bool | None]]]
 
@@ -71,19 +73,6 @@ class _Tag(NamedTuple):
     is_stable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Tags:
-    """The highest first: those that name a package, and by ecosystem those that name none."""
-
-    named: defaultdict[PackageId, list[_Tag]]
-    bare: defaultdict[str, list[_Tag]]
-
-    def list_above(self, package: PackageId, own: _Tag | None) -> Iterable[_Tag]:
-        """Those that may be of the package, the highest first, as far as its `own`."""
-        found = merge(self.named[package], self.bare[package.ecosystem], reverse=True)
-        return takewhile(lambda tag: own is None or tag > own, found)
-
-
 class _Place(NamedTuple):
     """Of a commit in the history of HEAD: how many of the line are younger, and itself if it is
     none of the line.
@@ -109,8 +98,8 @@ async def find_releases(
     Raises CommandFailed, and PlanError where the history that is here does not reach back.
     """
     tags = _sort_tags(versions, root, commits.top, await commits.list_tags(), templates)
-    listed = [*tags.named.values(), *tags.bare.values()]
-    places = await _find_places({tag.commit for each in listed for tag in each}, commits, line)
+    reached = {tag.commit for listed in tags.values() for tag in listed}
+    places = await _find_places(reached, commits, line)
     last = await _find_last(versions, tags, places, commits)
     untagged = [package for package in versions if package.id not in last]
     if untagged and line.is_shallow:
@@ -120,7 +109,7 @@ async def find_releases(
     for package, tag in last.items():
         place = places[tag.commit]
         # Of tags that may be of others, those that no manifest in the history of HEAD speaks for.
-        above = tags.named[package] if tag.is_own else tags.list_above(package, tag)
+        above = tags[package] if tag.is_own else _list_above(tags, package, tag)
         taken = {
             each.version: each.commit
             for each in above
@@ -145,7 +134,7 @@ async def find_releases(
         index = line.indexes.get(first[each.id], 0)
         own = releases.get(each.id)
         prereleases = {
-            it.version: it.commit for it in tags.named[each.id] if it.is_own and not it.is_stable
+            it.version: it.commit for it in tags[each.id] if it.is_own and not it.is_stable
         }
         # Without an answer, a version that never had a tag counts as released: to take it for
         # unpublished would leave a change without a version.
@@ -225,9 +214,8 @@ def _sort_tags(
     tags: Mapping[str, str],
     templates: Mapping[PackageId, str],
 ) -> _Tags:
-    found = _Tags(defaultdict(list), defaultdict(list))
-    # Who is meant, by what stands before and behind a version.
-    meant: defaultdict[tuple[str, str], set[PackageId]] = defaultdict(set)
+    # What is meant, a package or all of an ecosystem, by what stands before and behind a version.
+    meant: defaultdict[tuple[str, str], set[PackageId | str]] = defaultdict(set)
     for package in packages:
         prefix, _, suffix = templates.get(package.id, "\0").partition("\0")
         names = [(f"{name}{joint}", "") for name in list_names(package, root) for joint in OWN_TAGS]
@@ -237,34 +225,39 @@ def _sort_tags(
             if _MAJOR.fullmatch(place.name) and package.id.name.endswith(f"/{place.name}"):
                 place = place.parent
             names = [((place / "v").as_posix(), "")]
-        elif suffix or prefix not in SHARED_TAGS:
-            names.append((prefix, suffix))
+        else:
+            if suffix or prefix not in SHARED_TAGS:
+                names.append((prefix, suffix))
+            for prefix in SHARED_TAGS:
+                meant[prefix, ""].add(package.id.ecosystem)
         for ends in names:
             meant[ends].add(package.id)
     suffixes = {"", *(suffix for _, suffix in meant)}
-    ecosystems = {package.id.ecosystem for package in packages}
+    found: _Tags = defaultdict(list)
     for name, commit in tags.items():
         for digit, suffix in product(re.finditer(r"[0-9]", name), suffixes):
             prefix, text = name[: digit.start()], name[digit.start() :]
-            holders = meant.get((prefix, suffix), set())
-            is_bare = prefix in SHARED_TAGS and not suffix
-            if not (holders or is_bare) or not text.endswith(suffix):
-                continue
-            for ecosystem in ecosystems:
-                lists = [found.named[each] for each in holders if each.ecosystem == ecosystem]
-                if is_bare and ecosystem != "go":
-                    lists = [found.bare[ecosystem]]
-                if lists and (version := canonical(ecosystem, text.removesuffix(suffix))):
+            holders = meant.get((prefix, suffix), ()) if text.endswith(suffix) else ()
+            for holder in holders:
+                if isinstance(holder, str):
+                    ecosystem, is_own = holder, False
+                else:
+                    ecosystem = holder.ecosystem
+                    is_own = ecosystem == "go" or len(holders) == 1
+                if version := canonical(ecosystem, text.removesuffix(suffix)):
                     numbering = numbering_of(ecosystem)
-                    is_own = ecosystem == "go" or (len(holders) == 1 and not is_bare)
                     is_stable = not numbering.read(version).is_prerelease
-                    for listed in lists:
-                        listed.append(
-                            _Tag(numbering.order(version), is_own, version, name, commit, is_stable)
-                        )
-    for listed in (*found.named.values(), *found.bare.values()):
+                    order = numbering.order(version)
+                    found[holder].append(_Tag(order, is_own, version, name, commit, is_stable))
+    for listed in found.values():
         listed.sort(reverse=True)
     return found
+
+
+def _list_above(tags: _Tags, package: PackageId, own: _Tag | None) -> Iterable[_Tag]:
+    """Those that may be of the package, the highest first, as far as its `own`."""
+    found = merge(tags[package], tags[package.ecosystem], reverse=True)
+    return takewhile(lambda tag: own is None or tag > own, found)
 
 
 def canonical(ecosystem: str, text: str) -> str:
@@ -319,11 +312,11 @@ async def _find_last(
     own: dict[PackageId, _Tag] = {}
     unsure: dict[Package, list[_Tag]] = {}
     for package in versions:
-        for tag in tags.named[package.id]:
+        for tag in tags[package.id]:
             if tag.is_own and tag.is_stable is is_stable and tag.commit in places:
                 own[package.id] = tag
                 break
-        higher = tags.list_above(package.id, own.get(package.id))
+        higher = _list_above(tags, package.id, own.get(package.id))
         reached = (
             tag
             for tag in higher
@@ -407,7 +400,7 @@ async def _find_bases(
         # What the release before it had is no change of this one, whatever a message says.
         earlier = (
             places[each.commit].younger
-            for each in (*tags.named[package], *tags.bare[package.ecosystem])
+            for each in (*tags[package], *tags[package.ecosystem])
             if each.is_stable and each.order < last[package].order and each.commit in places
         )
         limit = min((each for each in earlier if each > index), default=len(line.commits))
