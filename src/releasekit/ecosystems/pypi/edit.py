@@ -182,7 +182,7 @@ def _move_requirements(
     """
     changes: dict[Where, Edit] = {}
     owner = canonicalize_name(text_in(table_in(document, "project"), "name"))
-    for where, text in _list_requirements(document):
+    for where, text in manifest.list_requirements(document):
         need = Requirement(text)
         name, specifier = canonicalize_name(need.name), need.specifier
         # What excludes the version that stands here means another one.
@@ -216,20 +216,6 @@ def _move_requirements(
         changes[where] = partial(manifest.replace_specifier, write)
         rewrites[owner, name, specifier] = write
     return changes
-
-
-def _list_requirements(document: Mapping[str, Any]) -> Iterator[tuple[Where, str]]:
-    extras = table_in(table_in(document, "project"), "optional-dependencies")
-    for place in (
-        *(("project", "dependencies"), ("build-system", "requires")),
-        *(("project", "optional-dependencies", extra) for extra in extras),
-        *(("dependency-groups", group) for group in table_in(document, "dependency-groups")),
-        ("tool", "uv", "dev-dependencies"),
-    ):
-        texts = find_value(document, place)
-        for index, text in enumerate(texts if isinstance(texts, list) else ()):
-            if isinstance(text, str) and manifest.is_requirement(text):
-                yield (*place, index), text
 
 
 def _write_version(

@@ -25,7 +25,7 @@ from releasekit.text.bounds import parse_toml
 from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.config.values import PinMode
@@ -411,29 +411,38 @@ def pin(manifest: str, versions: Mapping[str, str], mode: PinMode = "auto") -> s
     document = toml_text.parse_toml(manifest)
     own = canonicalize_name(document["project"]["name"])
     edits: dict[Where, Edit] = {}
-    extras = toml_text.find_value(document, ("project", "optional-dependencies")) or {}
-    # Only these requirements end up in what is built.
-    for where in (
-        ("project", "dependencies"),
-        *(("project", "optional-dependencies", extra) for extra in extras),
-        ("build-system", "requires"),
-    ):
-        requirements = toml_text.find_value(document, where) or []
-        for index, text in enumerate(requirements):
-            wanted = Requirement(text)
-            name = canonicalize_name(wanted.name)
-            if name == own or name not in versions or wanted.url is not None:
-                continue
-            exact = pinned_specifier(wanted, versions[name], mode)
-            if str(wanted.specifier) != exact:
-                write = partial(_write_exact, versions[name])
-                requirements[index] = with_specifier(text, write)
-                edits[*where, index] = partial(replace_specifier, write)
+    for where, text in list_requirements(document):
+        wanted = Requirement(text)
+        name = canonicalize_name(wanted.name)
+        # Others do not end up in what is built.
+        is_built = where[0] in {"project", "build-system"}
+        if not is_built or name == own or name not in versions or wanted.url is not None:
+            continue
+        exact = pinned_specifier(wanted, versions[name], mode)
+        if str(wanted.specifier) != exact:
+            write = partial(_write_exact, versions[name])
+            toml_text.find_value(document, where[:-1])[where[-1]] = with_specifier(text, write)
+            edits[where] = partial(replace_specifier, write)
     return (
         toml_text.edit_strings(manifest, edits, wanted=document, of=f"pypi:{own}")
         if edits
         else manifest
     )
+
+
+def list_requirements(document: Mapping[str, Any]) -> Iterator[tuple[Where, str]]:
+    """Each with the keys and the index that lead to it."""
+    extras = table_in(table_in(document, "project"), "optional-dependencies")
+    for place in (
+        *(("project", "dependencies"), ("build-system", "requires")),
+        *(("project", "optional-dependencies", extra) for extra in extras),
+        *(("dependency-groups", group) for group in table_in(document, "dependency-groups")),
+        ("tool", "uv", "dev-dependencies"),
+    ):
+        texts = toml_text.find_value(document, place)
+        for index, text in enumerate(texts if isinstance(texts, list) else ()):
+            if isinstance(text, str) and is_requirement(text):
+                yield (*place, index), text
 
 
 def _write_exact(version: str, specifier: str) -> str:
