@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import Group, gather_all
 from releasekit.announce.tag_names import tag_name
 from releasekit.cli.notes import find_package
-from releasekit.cli.session import (
-    name_bad_paths,
-    open_ecosystems,
-    open_workspace,
-)
+from releasekit.cli.session import name_bad_paths, open_ecosystems, open_workspace
 from releasekit.config.package_filter import matches, with_extra
 from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
 from releasekit.errors import (
@@ -33,9 +29,7 @@ from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.changes import below, tracked_files
 from releasekit.plan.make import collect_packages, discover
 from releasekit.problems import Problem
-from releasekit.report.versions import (
-    VersionsView,
-)
+from releasekit.report.versions import VersionsView
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
 from releasekit.versioning.decide import decide

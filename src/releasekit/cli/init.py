@@ -11,24 +11,14 @@ from itertools import groupby
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
-from releasekit.cli.session import (
-    name_bad_paths,
-    open_command,
-    open_ecosystems,
-    open_workspace,
-)
+from releasekit.cli.session import name_bad_paths, open_command, open_ecosystems, open_workspace
 from releasekit.config.locations import FILENAME
 from releasekit.errors import ConfigError, PathError, describe_os_error
 from releasekit.graph import reachable
 from releasekit.host import durable
 from releasekit.host.files import read_text, repository_of
 from releasekit.plan.make import collect_packages, discover, with_doubt
-from releasekit.plan.unlisted_packages import (
-    find_unlisted,
-    list_options,
-    read_list,
-    write_list,
-)
+from releasekit.plan.unlisted_packages import find_unlisted, list_options, read_list, write_list
 from releasekit.problems import OWN_REPOSITORY
 from releasekit.report.text import few
 from releasekit.text.escape import log_line

@@ -15,12 +15,7 @@ from releasekit.host.github import REPOSITORY, page_of_new_file
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.warnings import refuse_warned
 from releasekit.problems import Problem
-from releasekit.report.preview import (
-    Preview,
-    preview_markdown,
-    preview_outputs,
-    preview_table,
-)
+from releasekit.report.preview import Preview, preview_markdown, preview_outputs, preview_table
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.versions import versions_outputs
 from releasekit.text.escape import visible

@@ -22,12 +22,7 @@ from releasekit.cli.result_files import (
     refuse_tracked_results,
     tell,
 )
-from releasekit.cli.session import (
-    find_seal,
-    refuse_elsewhere,
-    restore_manifests,
-    say,
-)
+from releasekit.cli.session import find_seal, refuse_elsewhere, restore_manifests, say
 from releasekit.config.inputs import STATE_KEY
 from releasekit.errors import INTERRUPTED
 from releasekit.http.traffic import collect

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.decided import TITLE_FIELD
-from releasekit.report.summary.markdown import (
-    details,
-    first_fitting,
-    table,
-    warning_section,
-)
+from releasekit.report.summary.markdown import details, first_fitting, table, warning_section
 from releasekit.report.text import packages
 from releasekit.text.escape import (
     clip,
