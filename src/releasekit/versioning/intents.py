@@ -173,7 +173,7 @@ async def collect_intents(
             statements += _read_unit(unit, owners, manifests, options)
     if without:
         statements = [each for each in statements if each.source.commit not in without.commits]
-    statements = await _without_written(statements, versions, commits)
+    statements = await _drop_written(statements, versions, commits)
     known = _Known(statements)
     intents: list[Intent] = []
     replaced: set[_Statement] = set()
@@ -307,7 +307,7 @@ def _sort_by_package(
     return found
 
 
-async def _without_written(
+async def _drop_written(
     statements: Sequence[_Statement], versions: Mapping[Package, VersionAt], commits: Commits
 ) -> list[_Statement]:
     """Without the packages of which a commit changes the manifest alone, and there the version, as
@@ -324,10 +324,9 @@ async def _without_written(
     had = await find_versions(asked, commits)
 
     def is_written(package: PackageId, change: Change) -> bool:
-        now, *before = (
-            had.get((package, each), "") for each in (change.commit, *change.parents[:1])
-        )
-        return bool(now and before and before[0]) and now != before[0]
+        parent = next(iter(change.parents), "")
+        before, now = (had.get((package, each), "") for each in (parent, change.commit))
+        return now != before and "" not in {now, before}
 
     return [
         replace(each, packages=each.packages - written)

@@ -143,7 +143,7 @@ async def find_releases(
             continue
         base = index if is_there else min(index + 1, len(line.commits))
         releases[each.id] = Release(
-            version=canonical(each.id.ecosystem, each.version) if is_there else "",
+            version=_canonicalize(each.id.ecosystem, each.version) if is_there else "",
             base=base,
             tagged=base,
             taken=own.taken if own else prereleases,
@@ -172,7 +172,10 @@ async def _add_prereleases(
     found = dict(places)
     pending: dict[Package, _Tag] = {}
     for package in versions:
-        written, tag = canonical(package.id.ecosystem, package.version), last.get(package.id)
+        written, tag = (
+            _canonicalize(package.id.ecosystem, package.version),
+            last.get(package.id),
+        )
         numbering = numbering_of(package.id.ecosystem)
         stable = numbering.bump(written, Level.NONE, "literal") if written else ""
         if stable and numbering.find_number(written, labels[package.id], stable):
@@ -200,7 +203,7 @@ def _is_pending(package: Package, last: _Tag) -> bool:
     """Whether a higher version is written than the last one with a tag. The tag of a Go module is
     what publishes it.
     """
-    written = canonical(package.id.ecosystem, package.version)
+    written = _canonicalize(package.id.ecosystem, package.version)
     if not written or package.id.ecosystem == "go":
         return False
     numbering = numbering_of(package.id.ecosystem)
@@ -244,7 +247,7 @@ def _sort_tags(
                 else:
                     ecosystem = holder.ecosystem
                     is_own = ecosystem == "go" or len(holders) == 1
-                if version := canonical(ecosystem, text.removesuffix(suffix)):
+                if version := _canonicalize(ecosystem, text.removesuffix(suffix)):
                     numbering = numbering_of(ecosystem)
                     is_stable = not numbering.read(version).is_prerelease
                     order = numbering.order(version)
@@ -260,7 +263,7 @@ def _list_above(tags: _Tags, package: PackageId, own: _Tag | None) -> Iterable[_
     return takewhile(lambda tag: own is None or tag > own, found)
 
 
-def canonical(ecosystem: str, text: str) -> str:
+def _canonicalize(ecosystem: str, text: str) -> str:
     """Its canonical spelling, without Go's `v`; empty for what is no version."""
     if is_version_of_another(text):
         return ""
@@ -309,61 +312,50 @@ async def _find_last(
     """The highest tag of each package in the history of HEAD that is stable, or is not. Of those
     that may be of others, one at whose commit its manifests had that version.
     """
+    reached: _Tags = defaultdict(list)
+    for holder, listed in tags.items():
+        reached[holder] = [
+            tag for tag in listed if tag.is_stable is is_stable and tag.commit in places
+        ]
     own: dict[PackageId, _Tag] = {}
     unsure: dict[Package, list[_Tag]] = {}
     for package in versions:
-        for tag in tags[package.id]:
-            if tag.is_own and tag.is_stable is is_stable and tag.commit in places:
-                own[package.id] = tag
-                break
-        higher = _list_above(tags, package.id, own.get(package.id))
-        reached = (
-            tag
-            for tag in higher
-            if tag.is_stable is is_stable
-            and tag.commit in places
-            and not _began_again(package, own.get(package.id), tag, places)
-        )
-        unsure[package] = list(islice(reached, _MOST_COMPARED))
-    comparing = [package for package, listed in unsure.items() if listed]
-    today = await find_versions(
-        [(each, _name_unsaid(versions[each]), "HEAD") for each in comparing], commits
-    )
+        last = next((tag for tag in reached[package.id] if tag.is_own), None)
+        higher = _list_above(reached, package.id, last)
+        if last:
+            own[package.id] = last
+            if written := _canonicalize(package.id.ecosystem, package.version):
+                # It may have begun again below a version that it shared with others.
+                order = numbering_of(package.id.ecosystem).order(written)
+                age = places[last.commit].younger
+                higher = (
+                    tag for tag in higher if tag.order <= order or places[tag.commit].younger <= age
+                )
+        unsure[package] = list(islice(higher, _MOST_COMPARED))
+    reading = {
+        package: _name_unsaid(versions[package]) for package, listed in unsure.items() if listed
+    }
+    today = await find_versions([(package, at, "HEAD") for package, at in reading.items()], commits)
     found: dict[PackageId, _Tag] = {}
     # Nearly always it is the first one.
-    for asked in (slice(1), slice(1, None)):
+    for part in (slice(1), slice(1, None)):
         pairs = [
             (package, tag)
             for package, listed in unsure.items()
             if package.id not in found
-            for tag in listed[asked]
+            for tag in listed[part]
         ]
-        had = await find_versions(
-            [(package, _name_unsaid(versions[package]), tag.commit) for package, tag in pairs],
-            commits,
-        )
+        asked = [(package, reading[package], tag.commit) for package, tag in pairs]
+        had = await find_versions(asked, commits)
         for package, tag in pairs:
             said = had[package.id, tag.commit]
-            version = canonical(package.id.ecosystem, said)
+            version = _canonicalize(package.id.ecosystem, said)
             is_same = version and numbering_of(package.id.ecosystem).order(version) == tag.order
             # Where today's manifest says a version, that of then may have been another package's.
             is_unsaid = said == today[package.id, "HEAD"] == _UNSAID
             if is_same or (is_unsaid and package.id not in own):
                 found.setdefault(package.id, tag)
     return own | found
-
-
-def _began_again(
-    package: Package, own: _Tag | None, higher: _Tag, places: Mapping[str, _Place]
-) -> bool:
-    """Whether the package went on below a version that it shared with others."""
-    written = canonical(package.id.ecosystem, package.version)
-    return (
-        own is not None
-        and bool(written)
-        and numbering_of(package.id.ecosystem).order(written) < higher.order
-        and places[own.commit].younger < places[higher.commit].younger
-    )
 
 
 def _name_unsaid(version_at: VersionAt) -> VersionAt:
