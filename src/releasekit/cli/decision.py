@@ -151,7 +151,7 @@ async def decide_versions(
             packs=workspace.packs,
             templates=templates,
             find_published=partial(find_published, workspace),
-            labels=_label(workspace),
+            labels=_choose_labels(workspace),
             title=title,
             without=without,
         )
@@ -190,7 +190,7 @@ async def decide_versions(
     return Decided(workspace, collected, view)
 
 
-def _label(workspace: Workspace) -> dict[PackageId, str]:
+def _choose_labels(workspace: Workspace) -> dict[PackageId, str]:
     """Of the packages whose next version is a prerelease. Raises ConfigError for a label that the
     ecosystem of one has not.
     """
@@ -261,8 +261,8 @@ def find_warnings(
     for package, commits in sorted(unread.items()):
         newest = f"{commits[0].commit[:9]}: {clip(commits[0].title, _TITLE_CHARS)}"
         many = f"{len(commits)} commits do not say what they ask for, the newest is"
-        message = f"{many if len(commits) > 1 else 'a commit does not say what it asks for:'}"
-        yield package, PackageWarning(name=WarningName.UNREAD_COMMIT, message=f"{message} {newest}")
+        told = many if len(commits) > 1 else "a commit does not say what it asks for:"
+        yield package, PackageWarning(name=WarningName.UNREAD_COMMIT, message=f"{told} {newest}")
 
 
 def list_edges(

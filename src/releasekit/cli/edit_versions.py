@@ -262,7 +262,11 @@ async def write(
             edited.renamed.get(each.id, each.id): wanted.get(each.id, each.version)
             for each in workspace.public
         }
-        _refuse_others(expected, {package.id: package.version for package in found})
+        read = {package.id: package.version for package in found}
+        for name, version in sorted(expected.items()):
+            if read.get(name) != version:
+                now = read.get(name, "gone")
+                raise _tell_defect(f"{name} should have {version}, and reads as {now}")
         # Once a package has another name, nothing is decided for it.
         if (
             not edited.renamed
@@ -299,13 +303,6 @@ def _refuse_uncommitted(changes: Changes, uncommitted: Iterable[str], root: Path
             hint="Commit these changes, or take them back, and run it again.",
             problem=Problem.EDITED_MANIFEST,
         )
-
-
-def _refuse_others(expected: Mapping[PackageId, str], read: Mapping[PackageId, str]) -> None:
-    for name, version in sorted(expected.items()):
-        if read.get(name) != version:
-            found = read.get(name, "gone")
-            raise _tell_defect(f"{name} should have {version}, and reads as {found}")
 
 
 def _tell_defect(what: str) -> PlanError:
