@@ -243,6 +243,8 @@ def test_what_has_no_standing_is_left_out() -> None:
         ("1.3.0.dev0", "1.2.4", NONE, ""),
         ("1.3.0.dev0", "1.2.4", PATCH, "1.3.0"),
         ("1.3.0.dev0", "1.2.4", MAJOR, "2.0.0"),
+        # As a build computes it from a tag.
+        ("1.2.5.dev4+g1a2b3c4d5", "1.2.4", PATCH, "1.2.5"),
         # The tree is behind its tags, as where a tool sets versions only to publish.
         ("0.0.0", "1.2.4", NONE, ""),
         ("0.0.0", "1.2.4", MINOR, "1.3.0"),
@@ -726,6 +728,12 @@ def test_what_holds_the_place_of_a_version_gives_way_to_its_prerelease() -> None
     """Maven sorts 1.3.0-SNAPSHOT behind 1.3.0-rc.1."""
     one = standing("maven:g:a", "1.3.0-SNAPSHOT", "1.2.0", label="rc")
     assert versions(decided([one], [asking("maven:g:a", PATCH)])) == {"g:a": "1.3.0-rc.1"}
+
+
+def test_what_a_build_computes_from_the_last_prerelease_leads_to_the_next_one() -> None:
+    written = "1.3.0rc2.dev1+g1a2b3c4d5"
+    one = standing("pypi:a", written, "1.2.0", taken=tagged("1.3.0rc1"), label="rc")
+    assert versions(decided([one], [asking("pypi:a", MINOR, fresh=True)])) == {"a": "1.3.0rc2"}
 
 
 @pytest.mark.parametrize(

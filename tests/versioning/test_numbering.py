@@ -86,6 +86,7 @@ def test_the_next_version_is_spelled_like_the_one_before(
         ("pypi", "1!1.3.0-beta.1", "1!1.3.0", False),
         ("pypi", "1.3.0.dev0", "1.3.0", True),
         ("pypi", "1.3.0rc1.dev4", "1.3.0", True),
+        ("pypi", "1.3.0.dev4+g1a2b3c4d5", "1.3.0", True),
         ("npm", "1.3.0-rc.2", "1.3.0", False),
         ("cargo", "1.3.0-dev", "1.3.0", True),
         ("npm", "1.3.0-dev.7+sha.5", "1.3.0", True),

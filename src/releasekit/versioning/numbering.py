@@ -138,7 +138,8 @@ def _take_python(version: str) -> Parts | None:
         canonical=str(parsed),
         numbers=parsed.release,
         head=f"{parsed.epoch}!" if parsed.epoch else "",
-        tail=f"+{parsed.local}" if parsed.local else "",
+        # That of a development release names its commit, and no later version.
+        tail=f"+{parsed.local}" if parsed.local and not parsed.is_devrelease else "",
         is_prerelease=parsed.is_prerelease,
         is_placeholder=parsed.is_devrelease,
     )
