@@ -736,6 +736,16 @@ def test_what_a_build_computes_from_the_last_prerelease_leads_to_the_next_one() 
     assert versions(decided([one], [asking("pypi:a", MINOR, fresh=True)])) == {"a": "1.3.0rc2"}
 
 
+@pytest.mark.parametrize(("name", "written"), [("pypi:a", "1.3.0.dev1"), ("npm:a", "1.3.0-dev.1")])
+def test_a_tagged_prerelease_leads_to_its_stable_version_whatever_it_is_called(
+    name: str, written: str
+) -> None:
+    """Without a tag, the same version may only hold a place."""
+    one = standing(name, written, "1.2.0")
+    assert versions(decided([one])) == {}
+    assert versions(decided([replace(one, taken=tagged(written))])) == {"a": "1.3.0"}
+
+
 @pytest.mark.parametrize(
     ("written", "label", "message"),
     [

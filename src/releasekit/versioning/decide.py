@@ -194,7 +194,9 @@ def _count_own_steps(
     above = numbering.order(standing.released) if standing.released else None
     written = line.stable[package].order
     reasons = _explain(intents, exact=line.find_level(exact.order) if exact else Level.NONE)
-    rests = numbering.read(standing.written).is_placeholder and not reasons
+    # What has a tag was released, whatever it is called.
+    is_placeholder = numbering.read(standing.written).is_placeholder
+    rests = is_placeholder and standing.written not in standing.taken and not reasons
     if (above is None or written > above) and not rests:
         rule = f"{standing.written} is written already" if above else "the first release"
         reasons.append(Reason(package=package, level=line.find_level(written), rule=rule))
