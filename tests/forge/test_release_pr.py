@@ -232,6 +232,30 @@ def test_a_branch_that_somebody_has_edited_is_left_alone(place: Place, tmp_path:
     assert "By hand" not in place.show("packages/core/CHANGELOG.md")
 
 
+@pytest.mark.parametrize("how", ["squash", "rebase"])
+def test_a_branch_that_somebody_has_edited_is_nobodys_once_it_is_merged(
+    place: Place, tmp_path: Path, how: str
+) -> None:
+    """GitHub leaves branches where they are, unless a setting says otherwise."""
+    place.push("feat: read parquet files (#41)", FEATURE)
+    place.run()
+    git(tmp_path, "clone", "--quiet", "--branch", BRANCH, place.world.url, "person")
+    person = tmp_path / "person"
+    write(person, {"packages/core/CHANGELOG.md": "# Changelog\n\n## 1.3.0\n\nBy hand.\n"})
+    git(person, "commit", "--quiet", "--all", "--message", "docs: words")
+    git(person, "push", "--quiet")
+    place.world.find_pull(NUMBER)["state"] = "closed"
+    assert place.run().operation == "edited"
+    place.world.find_pull(NUMBER)["state"] = "open"
+    place.world.merge(NUMBER, how, deletes=False)
+    place.pull()
+    for tag in ("acme-core-v1.3.0", "acme-web-v0.3.1"):
+        git(place.root, "tag", tag)
+    assert place.run().operation == "none"
+    place.push("fix: exit 1 (#44)", FIX)
+    assert place.run().operation == "created"
+
+
 @pytest.mark.parametrize("how", ["merge", "rebase"])
 def test_a_branch_that_github_has_updated_is_still_ours(place: Place, how: str) -> None:
     place.push("feat: read parquet files (#41)", FEATURE)

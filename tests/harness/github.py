@@ -49,6 +49,7 @@ _WHAT = ("NAME", "EMAIL")
 NO_COMMIT = "0" * 40
 NODE = "R_1"
 NOT_FOUND = {"message": "Not Found"}
+MERGED = {"state": "closed", "merged": True, "merged_at": "2026-11-21T09:30:00Z"}
 # Of a pull request and of a comment: https://github.com/renovatebot/renovate/issues/2032
 MAX_PULL_BODY = 65_536
 # https://github.com/dead-claudia/github-limits
@@ -431,7 +432,7 @@ class GitHubDouble:
                 continue
             head, base = branches.get(pull["head"]["ref"]), branches[pull["base"]["ref"]]
             if not self.list_commits(pull["head"]["sha"], f"^{base}"):
-                pull |= {"state": "closed", "merged": True}
+                pull.update(MERGED)
             elif head is None or not self.list_commits(head, f"^{base}"):
                 pull["state"] = "closed"
             else:
@@ -498,6 +499,7 @@ class GitHubDouble:
             "html_url": f"{self.origin}/{self.repository}/pull/{number}",
             "state": "open",
             "merged": False,
+            "merged_at": None,
             "title": wanted["title"],
             "body": wanted.get("body"),
             "user": {"login": self.login},
@@ -576,7 +578,7 @@ class GitHubDouble:
                 commit = self.write_commit(self._write_squashed(pull, head, base), tree, base)
             self.signed.add(commit)
         self.git("update-ref", f"refs/heads/{pull['base']['ref']}", commit)
-        pull |= {"state": "closed", "merged": True, "merge_commit_sha": commit}
+        pull |= {**MERGED, "merge_commit_sha": commit}
         if deletes:
             self.git("update-ref", "-d", f"refs/heads/{pull['head']['ref']}")
         self.look_at_branches()

@@ -71,14 +71,30 @@ class GitHubPullRequests(GitHubRepository):
 
         https://docs.github.com/en/rest/pulls/pulls#list-pull-requests
         """
-        head = f"{self.repository.partition('/')[0]}:{branch}"
-        query = f"state=open&head={quote(head, safe='')}&base={quote(base, safe='')}"
-        url = self.at("/pulls").copy_with(query=query.encode())
-        match parse_answer(await self.ask("GET", url)):
+        match await self._list("open", branch, base):
             case []:
                 return None
             case [{"number": int(number)}, *_]:
                 return _parse(parse_answer(await self.ask("GET", self.at(f"/pulls/{number}"))))
+            case _:
+                raise _make_strange_error("a pull request")
+
+    async def has_merged(self, branch: str, base: str, head: str) -> bool:
+        """Whether one of the newest was merged when its branch was at the commit `head`."""
+        for each in await self._list("closed", branch, base):
+            match each:
+                case {"merged_at": str(), "head": {"sha": str(sha)}} if sha == head:
+                    return True
+        return False
+
+    async def _list(self, state: str, branch: str, base: str) -> list[Any]:
+        """The newest first."""
+        head = f"{self.repository.partition('/')[0]}:{branch}"
+        query = f"state={state}&head={quote(head, safe='')}&base={quote(base, safe='')}"
+        url = self.at("/pulls").copy_with(query=query.encode())
+        match parse_answer(await self.ask("GET", url)):
+            case [*pulls]:
+                return pulls
             case _:
                 raise _make_strange_error("a list of pull requests")
 

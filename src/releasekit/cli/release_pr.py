@@ -45,7 +45,12 @@ from releasekit.text.escape import visible
 from releasekit.versioning.change_files import Entry, format_change_file
 from releasekit.versioning.edits import refuse_edit
 from releasekit.versioning.messages import write_base, write_trailers
-from releasekit.versioning.release_branch import name_branch, name_edits, read_release_branch
+from releasekit.versioning.release_branch import (
+    ReleaseBranch,
+    name_branch,
+    name_edits,
+    read_release_branch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +64,6 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.host.ci import CI
     from releasekit.http.credentials import Secret
-    from releasekit.versioning.release_branch import ReleaseBranch
 
 # Something else may be faster.
 _LOOKS: Final = 3
@@ -215,6 +219,12 @@ class _Keeper:
             )
         there = await read_release_branch(self.commits, seen.get(self.branch, ""), tip)
         pull = await self.forge.find(self.branch, self.into)
+        if (
+            there.is_edited
+            and pull is None
+            and await self.forge.has_merged(self.branch, self.into, there.head)
+        ):
+            there = ReleaseBranch(head=there.head)  # squashed or rebased, and not deleted
         if there.is_edited:
             words = (
                 f"{self.branch} has commits of somebody else, and stays as it is: merge it as it "
