@@ -37,6 +37,9 @@ _PERMISSION: Final = (
     "Give the job the permission `contents: write` (`permissions: contents: write`), or a "
     "`forge-token` that has it."
 )
+_REFUSED: Final = (
+    "GitHub would say no again: correct what it says, then run the same command again."
+)
 _WRONG_LOGIN: Final = (
     "`forge-token` has to be a token of this GitHub; leave it out for the job's own."
 )
@@ -88,7 +91,8 @@ class GitHubRepository:
             # Something is there, or is not a draft any more, as far as GitHub knows.
             # https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
             if error.status in {409, 422}:
-                raise LookAgain(str(error), hint=error.hint) from error
+                hint = _REFUSED if error.status == 422 else error.hint
+                raise LookAgain(str(error), hint=hint) from error
             cures = {
                 401: _WRONG_LOGIN,
                 403: self.permission,
