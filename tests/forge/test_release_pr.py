@@ -358,7 +358,7 @@ def test_an_answer_that_is_lost_costs_nothing(place: Place, request_: str) -> No
             "`pull-requests: write`",
         ),
         ((404, {"message": "Not Found"}, {}), "GITHUB_API_URL"),
-        ((422, {"message": "Validation Failed"}, {}), "Validation Failed"),
+        ((422, {"message": "Validation Failed"}, {}), "GitHub would say no again"),
     ],
 )
 def test_a_refusal_ends_with_what_github_says_and_what_to_do(
@@ -413,6 +413,19 @@ def test_files_keep_their_modes_links_and_bytes(place: Place) -> None:
     changed = json.loads(job.outputs["changed-files"])
     different = place.world.git("diff", "--name-only", f"{BRANCH}^", BRANCH).splitlines()
     assert sorted(changed) == different
+    assert place.run().operation == "current"
+
+
+def test_what_is_ignored_comes_into_no_commit(place: Place) -> None:
+    """As code that is generated, in which imports change with the major version of a module."""
+    ignored = "packages/core/CHANGELOG.md"
+    write(place.root, {".gitignore": f"{ignored}\n", ignored: "# Changelog\n"})
+    place.push("feat: read parquet files (#41)", FEATURE)
+    assert place.run().operation == "created"
+    different = place.world.git("diff", "--name-only", f"{BRANCH}^", BRANCH).splitlines()
+    assert "packages/web/CHANGELOG.md" in different
+    assert ignored not in different
+    assert (place.root / ignored).read_text() == "# Changelog\n"
     assert place.run().operation == "current"
 
 

@@ -24,7 +24,7 @@ from releasekit.git.forge_repository import ForgeRepository
 from releasekit.git.objects import FILE_MODE, Object
 from releasekit.git.remote import Remote
 from releasekit.host.ci import SERVER_URL
-from releasekit.host.files import read_file, repository_of
+from releasekit.host.files import exists, read_file, repository_of
 from releasekit.host.github import page_of_new_file
 from releasekit.http.origins import require_safe
 from releasekit.model import MAX_MANIFEST_BYTES
@@ -147,6 +147,8 @@ async def _list_edits(workspace: Workspace, changes: Changes) -> list[FileEdit]:
                 )
         elif data is None:
             raise refuse_edit(f"{name} is not committed", "Commit it, and run it again.")
+        elif await asyncio.to_thread(exists, path):
+            continue  # ignored, as what is generated: no commit is to have it
         edits.append(FileEdit(path=name, mode=file.mode if file else FILE_MODE, data=data))
     return edits
 
