@@ -128,6 +128,20 @@ def test_what_is_decided_is_written_once(
         assert lines(capsys)[-1] == "3 packages to release, 3 of them written already"
 
 
+def test_packages_in_no_workspace_are_named(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They get no versions, and their changes would wait unseen."""
+    manifest = {"js/package.json": '{"name": "acme-js", "version": "1.0.0"}\n'}
+    commit(uv_workspace, "feat: a package beside (#44)", manifest)
+    assert main(["version", str(uv_workspace), "--dry-run"]) == 0
+    assert lines(capsys) == [
+        *A,
+        "npm packages in no workspace here: js; to plan them too, write "
+        '`[npm] packages = ["js"]` in releasekit.toml',
+    ]
+
+
 def test_ranges_can_be_kept(uv_workspace: Path) -> None:
     commit(uv_workspace, "chore: keep", {"releasekit.toml": '[version]\nranges = "keep"\n'})
     assert main(["version", str(uv_workspace)]) == 0

@@ -58,7 +58,8 @@ _TITLE_CHARS: Final = 100
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """What versions are decided for, as it was found. `public` packages get versions, in this run
-    those that are `versioned`; `published` is what registries have said so far.
+    those that are `versioned`; `published` is what registries have said so far. `notes` are
+    sentences about packages that are in no workspace here.
     """
 
     config: Config
@@ -71,6 +72,7 @@ class Workspace:
     packs: Packs
     branch: str
     published: dict[PackageId, bool | None] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,14 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
             f"{config.root} is in no git repository, and its history says what has changed",
             hint="Run it in a clone of the repository.",
         )
-    config, _, services = await open_workspace(group, config, session)
+    config, survey, services = await open_workspace(group, config, session)
     discoveries = await open_ecosystems(group, config, session, services)
     with name_bad_paths(config.root):
         targets = await discover(config.root, discoveries)
-    return await make_workspace(config, targets, services, Commits(top, services.processes))
+    workspace = await make_workspace(config, targets, services, Commits(top, services.processes))
+    about = config.package_filter
+    notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
+    return replace(workspace, notes=notes)
 
 
 async def make_workspace(
@@ -186,7 +191,8 @@ async def decide_versions(
         (found[package], config.levels.apply([warning]))
         for package, warning in find_warnings(collected.unread)
     ]
-    view = VersionsView(replace(decision, left_alone=left_alone), found, warned)
+    decision = replace(decision, left_alone=left_alone)
+    view = VersionsView(decision, found, warned, workspace.notes)
     return Decided(workspace, collected, view)
 
 

@@ -52,4 +52,4 @@ async def make_snapshot(decided: Decided, label: str) -> Decided:
         else:
             bumps.append(replace(bump, new=spell(bump)))
     decision = replace(view.decision, bumps=tuple(bumps), left_alone=tuple(left))
-    return replace(decided, view=VersionsView(decision, view.packages, view.warned))
+    return replace(decided, view=VersionsView(decision, view.packages, view.warned, view.notes))

@@ -32,17 +32,21 @@ _MAJOR_SUFFIX: Final = re.compile(r"/v[0-9]+")
 
 
 class VersionsView:
-    """A decision in words; `packages` are all of the workspace, as they stand."""
+    """A decision in words; `packages` are all of the workspace, as they stand, and `notes` sentences
+    about those that are in none.
+    """
 
     def __init__(
         self,
         decision: Decision,
         packages: Mapping[PackageId, Package],
         warned: Sequence[tuple[Package, Sequence[PackageWarning]]] = (),
+        notes: Sequence[str] = (),
     ) -> None:
         self.decision = decision
         self.packages = packages
         self.warned = warned
+        self.notes = notes
         self._bumps = {bump.package: bump for bump in decision.bumps}
         self._named = Counter(package.name for package in packages)
 
@@ -157,6 +161,7 @@ def versions_table(
             *warning_table(view.warned),
             log_line(view.headline),
             *([log_line(_list_files(changes))] if changes else []),
+            *map(log_line, view.notes),
         ]
     )
 
@@ -185,6 +190,7 @@ def _summary(view: VersionsView, most_rows: int, most_reasons: int) -> str:
             *(table(("package", "now", "next", "because"), rows) if rows else []),
             *([f"… and {packages(left)} more."] if left > 0 else []),
             "",
+            *(f"{markdown(note)}\n" for note in view.notes),
             *warning_section(view.warned, most_rows),
         ]
     )
