@@ -32,8 +32,8 @@ _MAJOR_SUFFIX: Final = re.compile(r"/v[0-9]+")
 
 
 class VersionsView:
-    """A decision in words; `packages` are all of the workspace, as they stand, and `notes` sentences
-    about those that are in none.
+    """A decision in words; `packages` are all of the workspace, as they stand, and `notes` tells of
+    those that are in none.
     """
 
     def __init__(
