@@ -143,6 +143,13 @@ def test_packages_in_no_workspace_are_named(
     )
 
 
+def test_a_change_file_that_names_nobody_goes_with_the_others(uv_workspace: Path) -> None:
+    """`changeset add --empty` writes one for a change that needs no release."""
+    commit(uv_workspace, "chore: tidy (#44)", {".changeset/quiet-cats-nap.md": "---\n---\n"})
+    assert main(["version", str(uv_workspace)]) == 0
+    assert not (uv_workspace / ".changeset/quiet-cats-nap.md").exists()
+
+
 def test_ranges_can_be_kept(uv_workspace: Path) -> None:
     commit(uv_workspace, "chore: keep", {"releasekit.toml": '[version]\nranges = "keep"\n'})
     assert main(["version", str(uv_workspace)]) == 0

@@ -184,6 +184,7 @@ async def collect_intents(
             names = {it.path: commits.name_object(without.base, root / it.path) for it in files}
             there = await commits.read_blobs(names.values())
             files = [each for each in files if there.get(names[each.path]) is not None]
+        waiting = {each.path: set() for each in files}
         named = resolve(files, [each.id for each in public], [each.id for each in everything])
         stated = [each for each in named if each[2] in releases]
         # A file that was there when the last version of a package was decided is used.
@@ -193,9 +194,9 @@ async def collect_intents(
         told = await _find_used(fresh, commits, line, root)
         for file, entry, package in named:
             replaces = file.replaces_commit or file.replaces_pull_request
-            own = waiting.setdefault(file.path, set())
-            if (entry.level or entry.exact or replaces) and (package, file.path) not in used:
-                own.add(package)
+            asks = entry.level or entry.exact or replaces
+            if asks and (package, file.path) not in used:
+                waiting[file.path].add(package)
         for file, entry, package in stated:
             if (package, file.path) in used:
                 continue
