@@ -206,7 +206,7 @@ def test_no_change_file_hides_what_stands_below_it(text: str) -> None:
 def test_dependencies_are_those_that_get_a_version_each_once() -> None:
     peer = needs(CORE, DependencyKind.PEER)
     body = write(needs(CORE), peer, needs(ICONS), needs(CLI))
-    assert body == "### Dependencies\n\n- acme-core 1.3.0\n- npm:@\u200bacme/icons 3.0.0"
+    assert body == "### Dependencies\n\n- acme-core 1.3.0\n- `npm:@acme/icons` 3.0.0"
 
 
 def test_late_changes_are_marked() -> None:
@@ -240,7 +240,7 @@ def test_a_first_release_says_so_alone() -> None:
     ("members", "sentence"),
     [
         ((WEB, CORE), "Released together with acme-core."),
-        ((WEB, CORE, CLI, ICONS), "Released together with acme-core, @\u200bacme/icons."),
+        ((WEB, CORE, CLI, ICONS), "Released together with acme-core, `@acme/icons`."),
         ((WEB, CLI), "No notable changes."),
     ],
 )

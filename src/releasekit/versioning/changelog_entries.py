@@ -47,7 +47,7 @@ def write_section_body(
         elif reason.edge and reason.edge.on in versions:
             on = reason.edge.on
             name = on.name if on.ecosystem == bump.package.ecosystem else str(on)
-            parts["Dependencies"].append(f"- {subject(f'{name} {versions[on]}')}")
+            parts["Dependencies"].append(f"- {_write_name(name)} {versions[on]}")
     for intent in late:
         if intent.level or intent.exact:
             part = _choose_part(intent.source, intent.level)
@@ -65,6 +65,11 @@ def write_date(bump: Bump, newest_s: int) -> str:
     """
     own_s = max((each.source.time_s for each in bump.reasons if each.source), default=0)
     return datetime.fromtimestamp(min(own_s or newest_s, _LAST_SECOND), UTC).date().isoformat()
+
+
+def _write_name(name: str) -> str:
+    """So that it can be copied: as text, a scope would mention whoever is called so on GitHub."""
+    return f"`{name}`" if "@" in name else subject(name)
 
 
 def _choose_part(source: Source, level: Level) -> str:
@@ -142,7 +147,7 @@ def _lower_headings(lines: list[str], prose: Sequence[bool]) -> set[int]:
 def _explain_nothing(bump: Bump, versions: Mapping[PackageId, str]) -> str:
     """Why there is a version without a change of its own."""
     others = [
-        subject(each.name)
+        _write_name(each.name)
         for reason in bump.reasons
         for each in (reason.group.packages if reason.group else ())
         if each in versions and each != bump.package
