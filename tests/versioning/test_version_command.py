@@ -439,29 +439,37 @@ acme-core = ["src/version.h", { path = "../../README.md", match = 'acme-core==(\
 def test_further_files_say_the_version_too(uv_workspace: Path) -> None:
     files = {
         "releasekit.toml": FILES,
-        "packages/core/src/version.h": '#define VERSION "1.2.0" // not 11.2.0, 1.2.0.1\r\n',
+        "packages/core/src/version.h": '#define VERSION "v1.2.0" // not 11.2.0, 1.2.0.1\r\n',
         "README.md": "pip install acme-core==1.2.0\nIn 1.2.0, …\n",
     }
     commit(uv_workspace, "chore: say it", files)
     assert main(["version", str(uv_workspace)]) == 0
     header = (uv_workspace / "packages/core/src/version.h").read_bytes()
-    assert header == b'#define VERSION "1.3.0" // not 11.2.0, 1.2.0.1\r\n'
+    assert header == b'#define VERSION "v1.3.0" // not 11.2.0, 1.2.0.1\r\n'
     assert (uv_workspace / "README.md").read_text().splitlines() == [
         "pip install acme-core==1.3.0",
         "In 1.2.0, …",
     ]
 
 
-@pytest.mark.parametrize("text", ["1.2.1\n", "1.2.0, 1.2.0\n", None])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1.2.1\n", "has 1.2.0 nowhere"),
+        ("1.2.0, 1.2.0\n", "has 1.2.0 in 2 places"),
+        ("core-v1.2.0 & v1.2.0\n", "has 1.2.0 in 2 places"),
+        (None, "has 1.2.0 nowhere"),
+    ],
+)
 def test_a_further_file_that_does_not_say_it_once_is_refused(
-    uv_workspace: Path, capsys: pytest.CaptureFixture[str], text: str | None
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str], text: str | None, told: str
 ) -> None:
     files = {"releasekit.toml": '[version.files]\nacme-core = ["VERSION"]\n'}
     if text is not None:
         files["packages/core/VERSION"] = text
     commit(uv_workspace, "chore: say it", files)
     assert main(["version", str(uv_workspace)]) == 3
-    assert "VERSION has " in capsys.readouterr().err
+    assert f"VERSION {told}" in capsys.readouterr().err
     assert git(uv_workspace, "status", "--porcelain") == ""
 
 

@@ -191,15 +191,17 @@ def _edit_further_files(decided: Decided, targets: Mapping[str, Target], edits: 
 
     def edit_file(package: Package, file: FurtherFile) -> None:
         path = package.directory / file.path
-        written = re.compile(rf"(?<![\w.])({re.escape(package.version)})(?!\w|\.\w)")
+        written = re.compile(rf"(?<![\w.])v?({re.escape(package.version)})(?!\w|\.\w)")
         text = edits.read(path) or ""
         found = [*(file.match or written).finditer(text)]
         if len(found) != 1:
             what = repr(file.match.pattern) if file.match else package.version
+            where = f"in {len(found)} places" if found else "nowhere"
             raise refuse_edit(
-                f"{package.id}: {file.path} has {len(found)} times {what}, and once is needed to "
-                "write the version there",
-                "Correct the file, or `files` below [version] in releasekit.toml.",
+                f"{package.id}: {file.path} has {what} {where}, and one place is needed to write "
+                "the version to",
+                "Below [version.files] in releasekit.toml, give each place an entry with a `match` "
+                "of its own, or leave the file out.",
             )
         version = new[package.id]
         edited = splice(text, [(found[0].span(1), version)])
