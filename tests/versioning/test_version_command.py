@@ -150,6 +150,25 @@ def test_a_change_file_that_names_nobody_goes_with_the_others(uv_workspace: Path
     assert not (uv_workspace / ".changeset/quiet-cats-nap.md").exists()
 
 
+def test_a_trial_in_a_directory_goes_on_with_what_is_published_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing tags a trial, so that registry alone knows."""
+    require_tool("npm")
+    monkeypatch.delenv("RELEASEKIT_REGISTRY")
+    there = ("--registry", f"dir:{tmp_path / 'registry'}")
+    manifest = {"package.json": '{"name": "acme-js", "version": "1.0.0"}\n'}
+    root = repository(tmp_path / "w", manifest, "acme-js-v1.0.0")
+    commit(root, "feat: one", {"index.js": "1\n"})
+    assert main(["version", str(root), *there]) == 0
+    commit(root, "chore: release", {})
+    assert main(["publish", str(root), *there]) == 0
+    commit(root, "fix: two", {"index.js": "2\n"})
+    capsys.readouterr()
+    assert main(["version", str(root), "--dry-run", *there]) == 0
+    assert lines(capsys)[0] == "acme-js  1.1.0 → 1.1.1  patch  fix: two"
+
+
 def test_ranges_can_be_kept(uv_workspace: Path) -> None:
     commit(uv_workspace, "chore: keep", {"releasekit.toml": '[version]\nranges = "keep"\n'})
     assert main(["version", str(uv_workspace)]) == 0

@@ -377,6 +377,7 @@ class Inputs:
             "`dir:PATH`: publish into static directories (`PATH/pypi` for Python) for every "
             "ecosystem whose own registry input is not set.",
             "registry",
+            commands=VERSION | {"plan", "publish", "check"},
         ),
     ] = None
     insecure_hosts: Annotated[
