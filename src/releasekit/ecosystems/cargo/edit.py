@@ -56,18 +56,16 @@ def edit_versions(
     versions: Mapping[str, str],
     edits: Edits,
     *,
-    root: Path,
     ranges: Ranges,
 ) -> None:
     """As `interface.Target.edit_versions`. A directory stands for the manifest in it."""
     if not versions:
         return
-    root = root.resolve()
     here = {crate.manifest.parent.resolve(): crate for crate in crates.values()}
     homes = {at: crate.workspace.resolve() for at, crate in here.items()}
-    manifests = _read_manifests(root, {*homes, *homes.values()}, edits)
+    manifests = _read_manifests({*homes, *homes.values()}, edits)
     needs = [
-        (at, where, need, _follow(root, at, need))
+        (at, where, need, _follow(edits.root, at, need))
         for at, document in manifests.items()
         for where, need in list_dependencies(document)
     ]
@@ -107,11 +105,11 @@ def edit_versions(
             )
         except ValueError as error:
             said = f"{'.'.join(map(str, keys))}: {error}; write {version!r}"
-            raise _refuse(root, at / MANIFEST, said) from error
+            raise _refuse(edits, at / MANIFEST, said) from error
 
     map_all(lambda each: edit_need(*each), needs)
     for at, wanted in values.items():
-        _edit_manifest(edits, root, at / MANIFEST, manifests[at], wanted)
+        _edit_manifest(edits, at / MANIFEST, manifests[at], wanted)
     locks: dict[Path, dict[str, str]] = {home: {} for home in homes.values()}
     for at, crate in here.items():
         locks[homes[at]][crate.name] = new.get(at, crate.version)
@@ -127,28 +125,26 @@ def edit_versions(
             try:
                 edits.write(path, _edit_lock(text, locks[path.parent], changes))
             except ValueError as error:
-                raise _refuse(root, path, str(error)) from error
+                raise _refuse(edits, path, str(error)) from error
 
     map_all(edit_lock, [at / "Cargo.lock" for at in sorted(locks)])
 
 
-def _refuse(root: Path, path: Path, what: str) -> PlanError:
-    place = path.relative_to(root).as_posix()
+def _refuse(edits: Edits, path: Path, what: str) -> PlanError:
+    place = path.relative_to(edits.root).as_posix()
     return refuse_edit(f"{place}: {what}")
 
 
-def _read_manifests(
-    root: Path, wanted: Collection[Path], edits: Edits
-) -> Mapping[Path, dict[str, Any]]:
+def _read_manifests(wanted: Collection[Path], edits: Edits) -> Mapping[Path, dict[str, Any]]:
     """By directory: the `wanted` ones, and all others that can be read."""
     found = {}
-    for at in dict.fromkeys([*sorted(wanted), *_walk(root)]):
+    for at in dict.fromkeys([*sorted(wanted), *_walk(edits.root)]):
         try:
             found[at] = parse_toml(edits.read(at / MANIFEST) or "")
         except (ConfigError, ValueError) as error:
             # Others may be templates, or lead out of the workspace.
             if at in wanted:
-                raise _refuse(root, at / MANIFEST, f"cannot be read: {error}") from error
+                raise _refuse(edits, at / MANIFEST, f"cannot be read: {error}") from error
     return found
 
 
@@ -178,13 +174,13 @@ def _follow(root: Path, at: Path, need: object) -> Path | None:
 
 
 def _edit_manifest(
-    edits: Edits, root: Path, path: Path, document: dict[str, Any], values: Mapping[Where, str]
+    edits: Edits, path: Path, document: dict[str, Any], values: Mapping[Where, str]
 ) -> None:
     changed = {keys: value for keys, value in values.items() if find_value(document, keys) != value}
     for keys, value in changed.items():
         table = find_value(document, keys[:-1])
         if keys[-1] not in table:
-            raise _refuse(root, path, f"has no {'.'.join(map(str, keys))}: write {value!r}")
+            raise _refuse(edits, path, f"has no {'.'.join(map(str, keys))}: write {value!r}")
         table[keys[-1]] = value
     strings = {keys: partial(put_string, value) for keys, value in changed.items()}
     if strings:
@@ -193,7 +189,7 @@ def _edit_manifest(
             edits.write(path, edit_strings(text, strings, wanted=document, of="cargo"))
         except PlanError as error:
             said = "its versions cannot be told apart; put the tables of each kind together"
-            raise _refuse(root, path, said) from error
+            raise _refuse(edits, path, said) from error
 
 
 def _edit_lock(

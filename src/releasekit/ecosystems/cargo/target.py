@@ -109,7 +109,7 @@ class CargoTarget(Target):
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
         found = self._found
-        edit.edit_versions(found.crates, versions, edits, root=found.root, ranges=ranges)
+        edit.edit_versions(found.crates, versions, edits, ranges=ranges)
         return ()
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:

@@ -22,7 +22,6 @@ def edit_versions(
     modules: Mapping[str, Module],
     versions: Mapping[str, str],
     edits: Edits,
-    root: Path,
     config_file: Path,
 ) -> None:
     """As `interface.Target.edit_versions`."""
@@ -33,19 +32,19 @@ def edit_versions(
     spans = find_strings(text, keys)
     refused: list[tuple[str, str]] = []
     for path, module in modules.items():
-        where = module.manifest.relative_to(root)
+        where = module.manifest.relative_to(edits.root)
         place, version = module.version_place, versions.get(path, "")
         path_then = renamed.get(path, path)
         if version and (trouble := paths.trouble_with_version(path_then, f"v{version}")):
             hint = "Change the module path by hand first: in go.mod, and in all imports."
             refused.append((f"{where}: {trouble}", hint))
         if not version and place in wanted:
-            said = f"{where}: keeps {module.version}, and {spell_place(place, root)} is going to be"
+            moves = f"{spell_place(place, edits.root)} is going to be {wanted[place]}"
             hint = "Release both, or give one a version of its own below [go.versions]."
-            refused.append((f"{said} {wanted[place]}", hint))
+            refused.append((f"{where}: keeps {module.version}, and {moves}", hint))
     for place in keys:
         if place not in spans:
-            said = f"{spell_place(place, root)} is not spelled plainly"
+            said = f"{spell_place(place, edits.root)} is not spelled plainly"
             refused.append((said, f'Write "{wanted[place]}" there by hand.'))
     if refused:
         raise join_errors([refuse_edit(said, hint) for said, hint in refused])

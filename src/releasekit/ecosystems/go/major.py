@@ -60,9 +60,9 @@ def move_modules(
     versions: Mapping[str, str],
     modules: Mapping[str, Module],
     edits: Edits,
-    root: Path,
 ) -> None:
     """Raises PlanError with all that cannot be moved."""
+    root = edits.root
     refused = [*_refuse(moved, modules, root)]
     for module in modules.values():
         tied = {path: moved[path] for path in moved.keys() & find_tied(module, modules, root)}

@@ -110,15 +110,15 @@ class GoTarget(Target):
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
         del ranges  # a requirement is a minimum, and publishing raises it
-        root, modules = self._found.root, self._modules
+        modules = self._modules
         if self._go.options.major == "rewrite":
             moved = find_moved(modules, versions)
-            move_modules(moved, versions, modules, edits, root)
+            move_modules(moved, versions, modules, edits)
             edits.renamed |= {
                 PackageId(discover.ECOSYSTEM, old): PackageId(discover.ECOSYSTEM, new)
                 for old, new in moved.items()
             }
-        edit_versions(modules, versions, edits, root, root / self._go.config_file)
+        edit_versions(modules, versions, edits, edits.root / self._go.config_file)
         return ()
 
     def own_tag(self, package: Package, /) -> str | None:

@@ -55,8 +55,8 @@ class Piece:
 class VersionEdits:
     """The files that versions come from, and what their texts are going to be."""
 
-    def __init__(self, root: Path, options: Options, config_file: Path, edits: Edits) -> None:
-        self._root = root
+    def __init__(self, options: Options, config_file: Path, edits: Edits) -> None:
+        self._root = edits.root
         self._options = options
         self._config_file = config_file
         self._edits = edits

@@ -229,7 +229,7 @@ class MavenTarget(Target):
         del ranges  # a range says all that will do
         found, config = self._found, self._found.maven.config
         settings = found.root / (config.config_file or FILENAME)
-        wanted = VersionEdits(found.root, found.maven.options, settings, edits)
+        wanted = VersionEdits(found.maven.options, settings, edits)
         wanted.collect(found.projects, versions)
         wanted.write()
         return ()

@@ -97,7 +97,6 @@ def _move_clause(new: Version, raises: bool, clause: re.Match[str]) -> str:
 
 
 def edit_versions(
-    root: Path,
     homes: Mapping[Path, Path],
     projects: Mapping[str, PyProject],
     versions: Mapping[str, str],
@@ -134,7 +133,7 @@ def edit_versions(
         if own is not None and is_released:
             members[homes[path]].add(str(path.parent))
             if Version(own.version) != new[own.name]:
-                written = _write_version(document, own, str(new[own.name]), root, edits)
+                written = _write_version(document, own, str(new[own.name]), edits)
                 changes |= written or {}
                 by_tag.update([own.name] if written is None else [])
         if changes:
@@ -219,7 +218,7 @@ def _move_requirements(
 
 
 def _write_version(
-    document: Mapping[str, Any], project: PyProject, new: str, root: Path, edits: Edits
+    document: Mapping[str, Any], project: PyProject, new: str, edits: Edits
 ) -> dict[Where, Edit] | None:
     """The edit of the manifest, as in `_move_requirements`; files that it names are edited here.
     None where a tag says the version.
@@ -247,7 +246,7 @@ def _write_version(
         edits.write(path, splice(spot.string, [(spot.span(1), new)]))
     elif build.backend == "maturin":
         try:
-            _write_crate(document, project, new, root, edits)
+            _write_crate(document, project, new, edits)
         except ValueError as error:
             raise refuse_edit(
                 f"{project.manifest}: the Cargo.toml of its crate is not valid TOML",
@@ -264,14 +263,12 @@ def _write_version(
     return {}
 
 
-def _write_crate(
-    document: Mapping[str, Any], project: PyProject, new: str, root: Path, edits: Edits
-) -> None:
+def _write_crate(document: Mapping[str, Any], project: PyProject, new: str, edits: Edits) -> None:
     """Write the version of the crate that maturin builds, and the one in its lock."""
     named = text_in(find_value(document, ("tool", "maturin")), "manifest-path")
     crates = [project.manifest.parent / each for each in ([named] if named else _CRATES)]
     crate = next((each for each in crates if edits.read(each)), crates[0])
-    above = [each for each in crate.parents if each.is_relative_to(root)]
+    above = [each for each in crate.parents if each.is_relative_to(edits.root)]
     places: list[tuple[Path, Where]] = [(crate, ("package",))]
     places += [(each / "Cargo.toml", ("workspace", "package")) for each in above]
     read = ((path, where, parse_toml(edits.read(path) or "")) for path, where in places)
@@ -282,7 +279,8 @@ def _write_crate(
     if old == wanted:
         return
     name = find_value(parse_toml(edits.read(crate) or ""), ("package", "name"))
-    lock = next((each for each in above if edits.read(each / "Cargo.lock")), root) / "Cargo.lock"
+    home = next((each for each in above if edits.read(each / "Cargo.lock")), edits.root)
+    lock = home / "Cargo.lock"
     locked = list(_LOCKED_CRATE.finditer(edits.read(lock) or ""))
     others = [each[1] for each in locked if each[2] == old and each[1] != name]
     if not old or not semver.VERSION.fullmatch(wanted) or (len(where) > 1 and others):

@@ -118,9 +118,7 @@ class PyPITarget(Target):
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
     ) -> Collection[str]:
         homes = find_lock_directories(self._root, self._options)
-        return edit_versions(
-            self._root, homes, self._found.projects, versions, edits, ranges=ranges
-        )
+        return edit_versions(homes, self._found.projects, versions, edits, ranges=ranges)
 
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
