@@ -247,9 +247,9 @@ class Commits:
         """Whether `ancestor` is in the history of `commit`, or is the same one."""
         return not (await self.run_git("rev-list", "--max-count=1", ancestor, f"^{commit}")).strip()
 
-    async def list_parents(self, *wanted: str, stdin: str | None = None) -> dict[str, list[str]]:
+    async def list_parents(self, *wanted: str) -> dict[str, list[str]]:
         """Of the commits that `git rev-list` lists for these arguments, in its order."""
-        told = await self.run_git("rev-list", "--parents", *wanted, stdin=stdin)
+        told = await self.run_git("rev-list", "--parents", *wanted)
         rows = (row.split() for row in told.splitlines())
         return {row[0]: row[1:] for row in rows}
 

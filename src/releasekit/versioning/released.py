@@ -89,7 +89,7 @@ async def find_releases(
     line: Line,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
-    labels: Mapping[PackageId, str] | None = None,
+    labels: Mapping[PackageId, str],
 ) -> dict[PackageId, Release]:
     """Of each package; `versions` says how its manifests are read at another commit, `templates`
     what its tags are called, with NUL in the place of the version. `labels` are those of packages
