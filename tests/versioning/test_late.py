@@ -107,6 +107,24 @@ def test_what_raises_nothing_is_a_warning(place: Place) -> None:
     assert place.run("version", "--check")[0] == 0
 
 
+def test_a_prerelease_goes_out_with_what_only_makes_the_next_one(place: Place) -> None:
+    config = '[version]\nbranches = { "*" = "rc" }\n'
+    commit(place.root, "chore: candidates", {"releasekit.toml": config})
+    place.merge("fix: close files (#42)", FEATURE)
+    code, out = place.run("publish")
+    assert code == 0
+    assert "fix: close files (#42) came after 1.2.1rc1 was decided, and goes out with it" in out
+    git(place.root, "tag", "acme-core-v1.2.1rc1")
+    assert "acme-core  1.2.0 → 1.2.1rc2  patch  fix: close" in place.run("version", "--dry-run")[1]
+
+
+def test_a_prerelease_of_a_lower_version_is_refused(place: Place) -> None:
+    config = '[version]\nbranches = { "*" = "rc" }\n'
+    commit(place.root, "chore: candidates", {"releasekit.toml": config})
+    place.merge("feat: read parquet files (#41)", FEATURE)
+    assert "came after 1.2.1rc1 was decided, and asks for 1.3.0rc1" in place.run("plan")[1]
+
+
 def test_a_level_says_what_it_comes_to(place: Place) -> None:
     place.merge("feat: read parquet files (#41)", FEATURE)
     (place.root / "releasekit.toml").write_text('[warnings]\nlate-change = "ignore"\n')

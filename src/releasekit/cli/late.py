@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.decision import decide_versions, make_workspace
+from releasekit.decided import Level
 from releasekit.errors import CommandFailed, ConfigError, PlanError
 from releasekit.git.commits import Commits
 from releasekit.git.versions import find_first_commits
@@ -17,6 +18,7 @@ from releasekit.report.text import few
 from releasekit.text.escape import clip
 from releasekit.versioning.history import make_shallow_error, read_line
 from releasekit.versioning.messages import find_base
+from releasekit.versioning.numbering import numbering_of
 from releasekit.versioning.release_branch import read_bases
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from releasekit.cli.decision import Decided
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
-    from releasekit.model import PackageId, Plan, PlannedPackage
+    from releasekit.model import Package, PackageId, Plan, PlannedPackage
 
 # What is released now was merged lately.
 _MOST_COMMITS: Final = 200
@@ -77,7 +79,11 @@ async def add_late_changes(
         note = f"it is unknown what came after these versions were decided: {why}"
         return replace(plan, notes=(*plan.notes, note))
     late = _find_late(decided, bases)
-    raised = decided.view.to_write
+    raised = {
+        package: version
+        for package, version in decided.view.to_write.items()
+        if package in new and _is_raised(new[package], version)
+    }
 
     def tell(planned: PlannedPackage) -> PlannedPackage:
         package = planned.package
@@ -93,6 +99,18 @@ async def add_late_changes(
         return replace(planned, warnings=(*planned.warnings, *told))
 
     return replace(plan, packages=tuple(map(tell, plan.packages)))
+
+
+def _is_raised(package: Package, version: str) -> bool:
+    """Whether the version leads to a higher stable one: a further prerelease of the same one does
+    not.
+    """
+    numbering = numbering_of(package.id.ecosystem)
+    written, asked = (
+        numbering.order(numbering.bump(each, Level.NONE, "literal"))
+        for each in (package.version, version)
+    )
+    return asked > written
 
 
 def _find_late(decided: Decided, bases: Mapping[PackageId, int]) -> dict[PackageId, list[str]]:
