@@ -88,7 +88,6 @@ class Repository:
                 public = [each for place, each in self.packages.items() if place not in private]
                 return await collect_intents(
                     dict.fromkeys(public, version_at),
-                    public,
                     list(self.packages.values()),
                     Counted(self.root, processes),
                     self.root / self.workspace,

@@ -296,6 +296,27 @@ def test_verbose_says_what_was_left_alone(
     assert any(line.startswith("acme-web") and "docs: typo (#43)" in line for line in left)
 
 
+def test_a_package_that_is_left_out_gives_its_name_to_one_that_gets_versions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As where changesets has a package.json beside each pyproject.toml, docs/moving.md."""
+    files = {
+        "pyproject.toml": member("measure", "1.2.0"),
+        "package.json": '{"name": "measure", "version": "1.2.0"}',
+        "releasekit.toml": 'exclude-packages = ["npm:*"]\n',
+    }
+    root = repository(tmp_path / "w", files, "measure@1.2.0")
+    text = '---\n"measure": minor\n---\nRead parquet files.\n'
+    commit(root, "Read parquet files", {".changeset/bright-owls-sing.md": text})
+    assert main(["version", str(root)]) == 0
+    assert lines(capsys) == [
+        "pypi:measure  1.2.0 → 1.3.0  minor  bright-owls-sing: Read parquet files.",
+        "",
+        "1 package to release",
+        "CHANGELOG.md, pyproject.toml, - .changeset/bright-owls-sing.md",
+    ]
+
+
 def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -148,7 +148,6 @@ async def decide_versions(
     try:
         collected = await collect_intents(
             {each: targets[each.id.ecosystem].version_at for each in workspace.versioned},
-            workspace.public,
             packages,
             workspace.commits,
             config.root,

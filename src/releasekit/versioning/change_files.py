@@ -156,18 +156,18 @@ def _read_text(lines: Sequence[str]) -> tuple[str, int, str]:
 
 
 def resolve(
-    files: Iterable[ChangeFile], public: Sequence[PackageId], everything: Iterable[PackageId]
+    files: Iterable[ChangeFile], versioned: Sequence[PackageId], everything: Iterable[PackageId]
 ) -> list[tuple[ChangeFile, Entry, PackageId]]:
-    """Each entry with its package. What is not `public`, and gets no versions, has its name only
-    where no public package has it. Raises PlanError with all that name no package, several, or one
-    twice.
+    """Each entry with its package. What gets no version, private or left out of this run, has its
+    name only where no `versioned` package has it. Raises PlanError with all that name no package,
+    several, or one twice.
     """
-    by_name = index_names(everything) | index_names(public)
-    if len(public) == 1:
-        by_name.setdefault(_ONLY, [*public])
+    by_name = index_names(everything) | index_names(versioned)
+    if len(versioned) == 1:
+        by_name.setdefault(_ONLY, [*versioned])
     # A Go module is called otherwise since its last major version.
     by_base: dict[str, list[PackageId]] = {}
-    for package in public:
+    for package in versioned:
         for name in (str(package), package.name) if package.ecosystem == "go" else ():
             by_base.setdefault(_MAJOR.sub("", name), []).append(package)
     found: list[tuple[ChangeFile, Entry, PackageId]] = []

@@ -117,7 +117,6 @@ class _Known:
 
 async def collect_intents(
     versions: Mapping[Package, VersionAt],
-    public: Sequence[Package],
     everything: Sequence[Package],
     commits: Commits,
     root: Path,
@@ -131,11 +130,10 @@ async def collect_intents(
     without: Addition | None = None,
 ) -> Collected:
     """`versions` are the packages that are decided for, each with how its manifests are read at
-    another commit, `public` all that get versions, `everything` those and the private ones, `packs`
-    as `Owners` has it, and `templates` the names of their tags, with NUL in the place of the
-    version. `labels` are those of packages whose next version is a prerelease. `title` is what HEAD
-    is going to be called once it is squashed. What HEAD adds is left out if it is given as
-    `without`.
+    another commit, `everything` those and all others here, `packs` as `Owners` has it, and
+    `templates` the names of their tags, with NUL in the place of the version. `labels` are those of
+    packages whose next version is a prerelease. `title` is what HEAD is going to be called once it
+    is squashed. What HEAD adds is left out if it is given as `without`.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
     history that does not reach back, and CommandFailed.
@@ -185,7 +183,7 @@ async def collect_intents(
             there = await commits.read_blobs(names.values())
             files = [each for each in files if there.get(names[each.path]) is not None]
         waiting = {each.path: set() for each in files}
-        named = resolve(files, [each.id for each in public], [each.id for each in everything])
+        named = resolve(files, [each.id for each in versions], [each.id for each in everything])
         stated = [each for each in named if each[2] in releases]
         # A file that was there when the last version of a package was decided is used.
         bases = {(package, file.path): releases[package].base for file, _, package in stated}
