@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from versioning.test_version_command import (
     bare_environment,
     commit,
     lines,
+    member,
     repository,
 )
 from workspaces import git
@@ -309,6 +311,49 @@ def test_requirements_of_a_stable_package_begin_at_no_prerelease(
     place.write()
     assert '"acme-core>=1.2,<2"' in (place.root / "packages/cli/pyproject.toml").read_text()
     assert f'"core": "{both}"' in (place.root / "js/ui/package.json").read_text()
+
+
+@pytest.mark.parametrize("ranges", ["raise", "keep"])
+def test_a_stable_version_leaves_no_prerelease_in_requirements(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ranges: str
+) -> None:
+    """Not in a range of peers, which is otherwise as wide as it can be."""
+    crates = ("crates/core", "crates/cli")
+    files = {
+        **PYTHON,
+        "packages/cli/pyproject.toml": member("acme-cli", "0.4.1", "acme-core~=1.2.0"),
+        "package.json": '{"private": true, "workspaces": ["js/*"]}',
+        "js/core/package.json": UI["packages/core/package.json"],
+        "js/ui/package.json": UI["packages/ui/package.json"].replace("dep", "peerDep"),
+        "Cargo.toml": f"[workspace]\nmembers = {json.dumps(crates)}\nresolver = '2'\n",
+        "crates/core/Cargo.toml": CRATE.replace("measure", "crate"),
+        "crates/core/src/lib.rs": "",
+        "crates/cli/Cargo.toml": CRATE.replace("measure", "tool")
+        + '[dependencies]\nacme-crate = { path = "../core", version = "0.5" }\n',
+        "crates/cli/src/lib.rs": "",
+        "releasekit.toml": f'[version]\nbranches = {{ next = "rc" }}\nranges = "{ranges}"\n',
+    }
+    tags = (*PYTHON_TAGS, *UI_TAGS, "acme-crate-v0.5.0", "acme-tool-v0.5.0")
+    place = Place(repository(tmp_path / "w", files, *tags), capsys)
+    place.switch("next", "--create")
+    changed = ("packages/core/a.py", "js/core/a.js", "crates/core/src/a.rs")
+    place.commit("feat: one (#1)", dict.fromkeys(changed, "//\n"))
+    place.write()
+    places = (
+        ("packages/cli/pyproject.toml", r'"acme-core([^"]+)"'),
+        ("js/ui/package.json", r'"core": "([^"]+)"'),
+        ("crates/cli/Cargo.toml", r'core", version = "([^"]+)"'),
+    )
+
+    def list_requirements() -> list[str]:
+        found = (re.search(pattern, (place.root / path).read_text()) for path, pattern in places)
+        return [each[1] if each else "" for each in found]
+
+    assert list_requirements() == ["~=1.3.0rc1", "^1.3.0-rc.1", "0.5.1-rc.1"]
+    place.switch("main")
+    git(place.root, "merge", "--quiet", "--no-edit", "next")
+    place.write()
+    assert list_requirements() == ["~=1.3.0", "^1.3.0", "0.5.1"]
 
 
 @pytest.mark.parametrize(

@@ -95,12 +95,13 @@ def edit_versions(
         raises = (at, where[-1]) in raised if where[0] == "workspace" else at in new
         keys = where if need is requirement else (*where, "version")
         old, version = here[meant].version, new[meant]
+        leaves = bool(Version.parse(old).pre) and not Version.parse(version).pre
         try:
             values[at][keys] = edit_requirement(
                 requirement,
                 old,
                 version,
-                raises=raises and ranges == "raise",
+                raises=raises and (ranges == "raise" or leaves),
                 exact=ranges == "exact",
             )
         except ValueError as error:

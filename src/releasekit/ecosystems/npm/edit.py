@@ -145,8 +145,10 @@ def _find_asked(
             fresh = Asked(spec, needed.version, versions[needed.name], edited=spec)
             one = asked.setdefault(place, fresh)
             # A stable version asks for no prerelease.
-            may = new and (Version.parse(new).pre or not Version.parse(fresh.new).pre)
-            raises = ranges == "raise" and each.field != "peerDependencies"
+            is_stable = not Version.parse(fresh.new).pre
+            may = new and (Version.parse(new).pre or is_stable)
+            leaves = is_stable and bool(Version.parse(fresh.old).pre)
+            raises = leaves or (ranges == "raise" and each.field != "peerDependencies")
             one.raises |= raises and bool(may)
     return asked
 

@@ -196,7 +196,8 @@ def _move_requirements(
         is_free = is_locked and name not in fixed
         # A stable version asks for no prerelease.
         may = not new[name].is_prerelease or (owner in new and new[owner].is_prerelease)
-        raises = ranges == "raise" and is_free and may
+        leaves = owner in new and specifier.prereleases and not new[name].is_prerelease
+        raises = bool(ranges == "raise" or leaves) and is_free and may
         write = partial(move_specifier, new=new[name], raises=raises)
         if is_free and ranges == "exact" and specifier:
             write = partial(re.sub, r"(?s).+", f"=={new[name]}")
