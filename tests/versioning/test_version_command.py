@@ -363,6 +363,29 @@ def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     ]
 
 
+def test_a_placeholder_gets_a_version_and_is_never_published(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """semantic-release writes versions only into what it publishes."""
+    manifests = {
+        name: json.dumps({"name": name, "version": "0.0.0-development", "dependencies": needs})
+        for name, needs in (("acme", {}), ("acme-web", {"acme": "0.0.0-development"}))
+    }
+    files = {f"packages/{name}/package.json": text for name, text in manifests.items()}
+    files["pnpm-workspace.yaml"] = "packages: ['packages/*']\n"
+    root = repository(tmp_path / "w", files, "acme@1.1.0", "acme-web@3.0.0")
+    assert main(["plan", str(root)]) == 0
+    assert "its package.json has a placeholder as version" in capsys.readouterr().out
+    commit(root, "feat: more (#44)", {"packages/acme/index.js": "1\n"})
+    assert main(["version", str(root)]) == 0
+    assert [line.split()[:4] for line in lines(capsys)[:2]] == [
+        ["acme", "1.1.0", "→", "1.2.0"],
+        ["acme-web", "3.0.0", "→", "3.0.1"],
+    ]
+    written = json.loads((root / "packages/acme-web/package.json").read_text())
+    assert (written["version"], written["dependencies"]) == ("3.0.1", {"acme": "1.2.0"})
+
+
 def test_a_wheel_takes_the_level_of_the_crate_in_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -160,6 +160,7 @@ def test_options_add_and_take_away(tmp_path: Path) -> None:
         ({"private": True, "version": "x"}, "says private: true"),
         ({"private": "true"}, 'says private: "true"'),
         ({"private": []}, "says private: []"),
+        ({"version": "0.0.0-development"}, "has a placeholder as version"),
     ],
 )
 def test_private_packages_say_why(tmp_path: Path, more: dict[str, object], reason: str) -> None:

@@ -61,6 +61,12 @@ _URL: Final = re.compile(
 )
 
 
+# In place of a version, where semantic-release writes one only into what it publishes.
+# https://semantic-release.gitbook.io/semantic-release/support/faq
+_PLACEHOLDERS: Final = ("0.0.0-development", "0.0.0-semantically-released")
+_PLACEHOLDER: Final = "its package.json has a placeholder as version"
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredDependency:
     """One entry of one of the four dependency tables."""
@@ -100,6 +106,11 @@ class NpmPackage:
     def directory(self) -> Path:
         return self.manifest.parent
 
+    @property
+    def is_private(self) -> bool:
+        """Whether it is never published, whatever its version is going to be."""
+        return self.unpublishable not in {"", _PLACEHOLDER}
+
 
 def read_manifest(path: Path) -> dict[str, object]:
     """The parsed file; raises ConfigError when it is too large, not UTF-8, or no JSON object."""
@@ -130,6 +141,8 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         unpublishable = f"its package.json says private: {json.dumps(private)[:40]}"
     elif "version" not in document:
         unpublishable = "its package.json has no version"
+    elif document["version"] in _PLACEHOLDERS:
+        unpublishable = _PLACEHOLDER
     scripts = checked_table(document, "scripts", path=path)
     version = str(document.get("version", ""))
     is_version = False

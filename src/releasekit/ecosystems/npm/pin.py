@@ -146,12 +146,12 @@ class Pins:
     def list_edges(self) -> Iterator[Edge]:
         """As `interface.Target.published_edges`, where `versions` are those that were released."""
         for project in self.found.by_name.values():
-            for declared in project.declared if not project.unpublishable else ():
+            for declared in project.declared if not project.is_private else ():
                 needed = find_needed(declared, project, self.found)
                 if (
                     needed is None
                     or needed is project
-                    or needed.unpublishable
+                    or needed.is_private
                     or declared.field == "devDependencies"
                     or declared.key in project.bundled
                 ):

@@ -105,6 +105,9 @@ class NpmTarget(Target):
             private = config.trust_config is not None
             self.attesting = NpmAttesting(workspace.found, takes, private)
 
+    def takes_version(self, package: Package, /) -> bool:
+        return not self._packages.found.by_name[package.id.name].is_private
+
     def missing_tool(self, packages: Sequence[Package], /) -> ConfigError | None:
         return find_missing_tool(packages, processes=self._packages.npm.processes)
 
