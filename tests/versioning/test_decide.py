@@ -587,7 +587,10 @@ def test_the_level_of_a_version_that_is_written_is_the_lowest_that_leads_there()
 
 def test_a_prerelease_that_was_the_last_release_leaves_by_a_patch() -> None:
     decision = decided([standing("a", "0.1.0-beta.3")])
-    assert lines(decision) == ["a 0.1.0-beta.3 -> 0.1.0 patch: 0.1.0-beta.3 is written already"]
+    (line,) = lines(decision)
+    change, _, reason = line.partition(": ")
+    assert change == "a 0.1.0-beta.3 -> 0.1.0 patch"
+    assert reason == "0.1.0-beta.3 is a prerelease, and [version] gives it no label"
 
 
 def test_only_the_group_that_raises_a_package_is_a_reason() -> None:

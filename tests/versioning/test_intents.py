@@ -341,6 +341,14 @@ def test_without_a_tag_the_registry_says_whether_it_was_released(repository: Rep
     assert [each.source.text for each in new.intents] == ["more", "start"]
 
 
+def test_no_tag_is_missed_where_a_prerelease_has_one(repository: Repository) -> None:
+    repository.commit("feat: start", repository.write("a", "a", "1.0.0-rc.1"))
+    repository.git("tag", "a-v1.0.0-rc.1")
+    collected = repository.collect(published=["a"])
+    assert standing(collected, "a").released == "1.0.0-rc.1"
+    assert collected.left_alone == ()
+
+
 def test_a_shared_tag_counts_for_those_that_had_its_version(repository: Repository) -> None:
     files = {**repository.write("a", "a", "1.0.0"), **repository.write("b", "b", "0.3.0")}
     repository.commit("feat: start", files)

@@ -199,6 +199,8 @@ def _count_own_steps(
     rests = is_placeholder and standing.written not in standing.taken and not reasons
     if (above is None or written > above) and not rests:
         rule = f"{standing.written} is written already" if above else "the first release"
+        if above == numbering.order(standing.written) and not standing.label:
+            rule = f"{standing.written} is a prerelease, and [version] gives it no label"
         reasons.append(Reason(package=package, level=line.find_level(written), rule=rule))
     own = next((each.exact for each in intents if each.exact), exact.version if exact else "")
     versions: dict[Level, str] = {}

@@ -136,18 +136,20 @@ async def find_releases(
         prereleases = {
             it.version: it.commit for it in tags[each.id] if it.is_own and not it.is_stable
         }
+        taken = own.taken if own else prereleases
         # Without an answer, a version that never had a tag counts as released: to take it for
         # unpublished would leave a change without a version.
         is_there = bool(published[each.id]) if own else published[each.id] is not False
         if own and not is_there:
             continue
         base = index if is_there else min(index + 1, len(line.commits))
+        version = _canonicalize(each.id.ecosystem, each.version) if is_there else ""
         releases[each.id] = Release(
-            version=_canonicalize(each.id.ecosystem, each.version) if is_there else "",
+            version=version,
             base=base,
             tagged=base,
-            taken=own.taken if own else prereleases,
-            guessed=True,
+            taken=taken,
+            guessed=version not in taken,
         )
     releases = {package: replace(each, fresh=each.base) for package, each in releases.items()}
     if labels:
