@@ -107,6 +107,15 @@ def test_what_raises_nothing_is_a_warning(place: Place) -> None:
     assert place.run("version", "--check")[0] == 0
 
 
+def test_nothing_is_missed_where_no_changelog_tells_of_it(place: Place) -> None:
+    commit(
+        place.root, "chore: tell nothing", {"releasekit.toml": '[version]\nchangelog = "none"\n'}
+    )
+    place.merge("fix: close files (#42)", FEATURE)
+    code, out = place.run("plan")
+    assert (code, "came after" in out) == (0, False), out
+
+
 def test_a_prerelease_goes_out_with_what_only_makes_the_next_one(place: Place) -> None:
     config = '[version]\nbranches = { "*" = "rc" }\n'
     commit(place.root, "chore: candidates", {"releasekit.toml": config})

@@ -93,7 +93,9 @@ async def add_late_changes(
         what = raises if asked else "goes out with it"
         message = f"{titles} came after {package.version} was decided, and {what}"
         warning = PackageWarning(name=WarningName.LATE_CHANGE, message=message)
-        told = config.levels.apply([warning]) if titles else ()
+        # Without changelogs, nothing would have told of it anyway.
+        is_missed = titles and (asked or config.versioning.changelog != "none")
+        told = config.levels.apply([warning]) if is_missed else ()
         if told and asked:
             planned = replace(planned, action=Action.REFUSE, reason=message)
         return replace(planned, warnings=(*planned.warnings, *told))
