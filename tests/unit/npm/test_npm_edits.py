@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from releasekit.decided import Ranges
+
 CORE = {"name": "core", "version": "1.2.3"}
 PNPM = {"pnpm-workspace.yaml": "packages: ['*']\n"}
 
@@ -92,6 +94,28 @@ def test_where_nobody_is_released_a_requirement_changes_only_if_it_excludes(tmp_
     changed = write_versions(root, target(root), versions, ranges="keep")
     assert changed == {"core/package.json", "web/package.json"}
     assert "^1.2.0" in (root / "web/package.json").read_text()
+
+
+@pytest.mark.parametrize("ranges", ["raise", "keep"])
+def test_a_stable_version_keeps_no_requirement_of_a_prerelease(
+    tmp_path: Path, ranges: Ranges
+) -> None:
+    web = {
+        "name": "web",
+        "version": "3.0.1-rc.1",
+        "dependencies": {"core": "^1.3.0-rc.1"},
+        "peerDependencies": {"core": "^1.2.0 || ^1.3.0-rc.1"},
+    }
+    files = {
+        **PNPM,
+        "core/package.json": {"name": "core", "version": "1.3.0-rc.2"},
+        "web/package.json": web,
+    }
+    root = write(tmp_path, files)
+    write_versions(root, target(root), {"core": "1.3.0", "web": "3.0.1"}, ranges=ranges)
+    after = json.loads((root / "web/package.json").read_text())
+    assert after["dependencies"] == {"core": "^1.3.0"}
+    assert after["peerDependencies"] == {"core": "^1.2.0 || ^1.3.0"}
 
 
 def test_a_package_that_needs_itself_means_the_published_one(tmp_path: Path) -> None:

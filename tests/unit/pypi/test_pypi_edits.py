@@ -500,3 +500,15 @@ def test_what_is_meant_for_another_version_or_place_stays(tmp_path: Path) -> Non
     versions = {"core": "2.0.0", "web": "0.4.0"}
     assert write_versions(root, target, versions, ranges="keep") == {*files}
     assert (root / "pyproject.toml").read_text() == text.replace("0.3.0", "0.4.0")
+
+
+def test_a_stable_version_keeps_no_requirement_of_a_prerelease(tmp_path: Path) -> None:
+    """Installers take prereleases of what one is asked of, also later ones."""
+    needs = 'dependencies = ["core>=1.3.0rc1,<2"]\n[dependency-groups]\nx = ["core>=1.2"]'
+    text = project("web", "0.4.0rc1", needs)
+    files = {"pyproject.toml": text, "core/pyproject.toml": project("core", "1.3.0rc2")}
+    root = put(tmp_path, files)
+    target = find(root, packages=("core",))
+    write_versions(root, target, {"core": "1.3.0", "web": "0.4.0"}, ranges="keep")
+    after = text.replace("0.4.0rc1", "0.4.0").replace("1.3.0rc1", "1.3.0")
+    assert (root / "pyproject.toml").read_text() == after
