@@ -705,6 +705,26 @@ def test_python_packages_that_share_a_file_share_their_version(
     assert "one version for 2 packages, in VERSION.py" in shown[1]
 
 
+def test_change_files_wait_for_ecosystems_that_a_run_is_not_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    icons = {
+        "package.json": '{"private": true, "workspaces": ["js/*"]}',
+        "js/icons/package.json": '{"name": "icons", "version": "2.4.1"}',
+    }
+    root = repository(tmp_path / "w", PYTHON | icons, *PYTHON_TAGS, "icons-v2.4.1")
+    of_both = '---\n"acme-cli": minor\n"icons": minor\n---\nFurther.\n'
+    of_one = of_both.replace('"icons": minor\n', "")
+    commit(root, "chore: words", {".changeset/both.md": of_both, ".changeset/one.md": of_one})
+    assert main(["version", str(root), "--ecosystem", "pypi"]) == 0
+    assert lines(capsys)[0].startswith("acme-cli  0.4.1 → 0.4.2 ")
+    assert [path.name for path in (root / ".changeset").iterdir()] == ["both.md"]
+    commit(root, "chore: release", {})
+    git(root, "tag", "acme-cli-v0.4.2")
+    assert main(["version", str(root), "--ecosystem", "npm"]) == 0
+    assert lines(capsys)[0].startswith("icons  2.4.1 → 2.5.0  minor")
+
+
 def test_a_heading_of_a_release_in_a_change_file_begins_no_section(uv_workspace: Path) -> None:
     text = '---\n"acme-core": minor\n---\nNew.\n\n## 2.0.0\n\nSoon.\n\nUnreleased\n---\n\nMore.\n'
     commit(uv_workspace, "feat: more", {".changeset/new.md": text})

@@ -158,6 +158,7 @@ async def decide_versions(
             labels=_choose_labels(workspace),
             title=title,
             without=without,
+            is_part=bool(config.ecosystem),
         )
     except CommandFailed as error:
         raise ConfigError(f"the history cannot be read: {error}") from error

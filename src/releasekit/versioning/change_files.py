@@ -156,11 +156,16 @@ def _read_text(lines: Sequence[str]) -> tuple[str, int, str]:
 
 
 def resolve(
-    files: Iterable[ChangeFile], versioned: Sequence[PackageId], everything: Iterable[PackageId]
+    files: Iterable[ChangeFile],
+    versioned: Sequence[PackageId],
+    everything: Iterable[PackageId],
+    *,
+    is_part: bool = False,
 ) -> list[tuple[ChangeFile, Entry, PackageId]]:
     """Each entry with its package. What gets no version, private or left out of this run, has its
     name only where no `versioned` package has it. Raises PlanError with all that name no package,
-    several, or one twice.
+    several, or one twice. Where `everything` `is_part` of what the repository has, names of others
+    are left out.
     """
     by_name = index_names(everything) | index_names(versioned)
     if len(versioned) == 1:
@@ -180,6 +185,8 @@ def resolve(
             if len(named) > 1:
                 several = f"{shown} is the name of several packages"
                 refused.append(_refuse(several, f"Write {' or '.join(map(str, named))}."))
+            elif is_part and not named:
+                continue
             elif not named:
                 # Comparing names takes long, and no more than these are shown.
                 near = did_you_mean(entry.name, by_name if len(refused) < MOST_TOLD else ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -128,12 +128,14 @@ async def collect_intents(
     labels: Mapping[PackageId, str],
     title: str = "",
     without: Addition | None = None,
+    is_part: bool = False,
 ) -> Collected:
     """`versions` are the packages that are decided for, each with how its manifests are read at
     another commit, `everything` those and all others here, `packs` as `Owners` has it, and
     `templates` the names of their tags, with NUL in the place of the version. `labels` are those of
     packages whose next version is a prerelease. `title` is what HEAD is going to be called once it
-    is squashed. What HEAD adds is left out if it is given as `without`.
+    is squashed. What HEAD adds is left out if it is given as `without`. Where `everything`
+    `is_part` of what the repository has, change files may name others, and are kept for them.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
     history that does not reach back, and CommandFailed.
@@ -183,20 +185,25 @@ async def collect_intents(
             there = await commits.read_blobs(names.values())
             files = [each for each in files if there.get(names[each.path]) is not None]
         waiting = {each.path: set() for each in files}
-        named = resolve(files, [each.id for each in versions], [each.id for each in everything])
-        stated = [each for each in named if each[2] in releases]
+        ids = [each.id for each in everything]
+        named = resolve(files, [each.id for each in versions], ids, is_part=is_part)
+        pairs = [(package, file.path) for file, _, package in named if package in releases]
         # A file that was there when the last version of a package was decided is used.
-        bases = {(package, file.path): releases[package].base for file, _, package in stated}
+        bases = {(package, path): releases[package].base for package, path in pairs}
         used = await _find_used(bases, commits, line, root)
-        fresh = {(package, file.path): releases[package].fresh for file, _, package in stated}
+        fresh = {(package, path): releases[package].fresh for package, path in pairs}
         told = await _find_used(fresh, commits, line, root)
+        resolved = Counter(file.path for file, _, _ in named)
+        for file in files:
+            if resolved[file.path] < len(file.entries):
+                del waiting[file.path]
         for file, entry, package in named:
-            replaces = file.replaces_commit or file.replaces_pull_request
-            asks = entry.level or entry.exact or replaces
-            if asks and (package, file.path) not in used:
-                waiting[file.path].add(package)
-        for file, entry, package in stated:
             if (package, file.path) in used:
+                continue
+            asks = entry.level or entry.exact or file.replaces_commit or file.replaces_pull_request
+            if asks and file.path in waiting:
+                waiting[file.path].add(package)
+            if package not in releases:
                 continue
             spoken = known.find(file.replaces_commit, file.replaces_pull_request)
             replaced.update(spoken)

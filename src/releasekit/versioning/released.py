@@ -136,7 +136,7 @@ async def find_releases(
         prereleases = {
             it.version: it.commit for it in tags[each.id] if it.is_own and not it.is_stable
         }
-        taken = own.taken if own else prereleases
+        taken = dict(own.taken) if own else prereleases
         # Without an answer, a version that never had a tag counts as released: to take it for
         # unpublished would leave a change without a version.
         is_there = bool(published[each.id]) if own else published[each.id] is not False
