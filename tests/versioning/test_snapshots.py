@@ -230,6 +230,18 @@ def test_a_development_release_leads_to_no_second_one(
     assert snapshot(root, capsys)["acme-core"] == "1.3.0.dev20261121093000"
 
 
+def test_a_version_that_another_branch_has_tagged_is_in_nobodys_way(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pull request may be checked out as it is, without what has been released meanwhile."""
+    elsewhere = git(root, "commit-tree", "-m", "x", "HEAD^{tree}").strip()
+    for tag in ("icons-v2.5.0", "acme-core-v1.3.0"):
+        git(root, "tag", tag, elsewhere)
+    made = snapshot(root, capsys)
+    assert made["icons"].startswith("0.0.0-pr-97.")
+    assert made["acme-core"] == "1.3.0.dev20261121093000"
+
+
 def test_a_version_that_a_tag_says_has_no_snapshot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

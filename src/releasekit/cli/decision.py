@@ -179,11 +179,13 @@ async def decide_versions(
         groups=tuple(list_groups(options, targets, [each.package for each in standings])),
     )
     decision = decide(standings, [*stated, *chosen], edges, rules)
-    if decision.troubles:
+    # A snapshot takes no version that another branch may have.
+    harmless = {Problem.TAGGED_ELSEWHERE} if config.snapshot else set()
+    if troubles := [each for each in decision.troubles if each.problem not in harmless]:
         raise join_errors(
             [
                 PlanError(f"{each.package}: {each.message}", hint=each.hint, problem=each.problem)
-                for each in decision.troubles
+                for each in troubles
             ]
         )
     left_alone = (*collected.left_alone, *decision.left_alone)
