@@ -284,6 +284,20 @@ def test_an_older_run_that_comes_last_changes_nothing(place: Place) -> None:
     assert place.open == []
 
 
+def test_an_older_run_that_could_not_catch_up_moves_nothing(place: Place) -> None:
+    """Where rules want branches up to date, and the run on the newest commit is still to come."""
+    place.world.strict = True
+    older = place.push("feat: read parquet files (#41)", FEATURE)
+    place.run()
+    place.push("docs: say it (#43)", {"README.md": "text\n"})
+    before = place.head
+    place.pull(older)
+    assert place.run().operation == "current"
+    assert place.head == before
+    place.pull()
+    assert place.run().operation == "updated"
+
+
 def test_it_is_closed_once_there_is_nothing_to_release(place: Place) -> None:
     place.push("feat: read parquet files (#41)", FEATURE)
     place.run()

@@ -242,7 +242,9 @@ class _Keeper:
             for each in self.edits
         }
         edits, base = name_edits(names), there.base
-        moves = edits != there.edits or (pull is not None and pull.is_behind)
+        # One that was made on HEAD would be no nearer to the newest commit.
+        is_behind = pull is not None and pull.is_behind and base != head
+        moves = edits != there.edits or is_behind
         title = write_title(self.decided.view, self.decided.workspace.config.versioning.title)
         if moves:
             base = head
