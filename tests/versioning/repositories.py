@@ -72,6 +72,7 @@ class Repository:
         published: Collection[str] = (),
         templates: Mapping[PackageId, str] | None = None,
         label: str = "",
+        together: Sequence[Collection[str]] = (),
         count: Counter[str] | None = None,
     ) -> Collected:
         class Counted(Commits):
@@ -95,6 +96,9 @@ class Repository:
                     packs=lambda _, path: not path.startswith("scripts/"),
                     templates=templates or {},
                     find_published=find_published,
+                    together=[
+                        [each.id for each in public if each.id.name in names] for names in together
+                    ],
                     labels={each.id: label for each in self.packages.values() if label},
                 )
 

@@ -17,6 +17,36 @@ if TYPE_CHECKING:
 PATCH = Level.PATCH
 
 
+def test_the_tag_of_one_package_is_that_of_all_whose_version_stands_in_one_place(
+    repository: Repository,
+) -> None:
+    """As maven-release-plugin tags a reactor by the name of its parent."""
+    for version in ("1.0.0", "1.1.0"):
+        files: dict[str, str] = {}
+        for place, name in ((".", "kit-parent"), ("core", "kit-core")):
+            files |= repository.write(place, name, version)
+        repository.commit("feat!: start", files | {"core/core.py": version})
+        repository.git("tag", f"kit-parent-{version}")
+    files = repository.write("late", "kit-late", "1.1.0")
+    repository.commit("fix: one", files | {"core/core.py": "1"})
+    together = [("kit-parent", "kit-core", "kit-late")]
+    collected = repository.collect(together=together)
+    released = {each.package.name: each.released for each in collected.standings}
+    assert released == {"kit-parent": "1.1.0", "kit-core": "1.1.0", "kit-late": ""}
+    asked = [each.source.title for each in collected.intents if each.package.name == "kit-core"]
+    assert asked == ["fix: one"]
+    apart = repository.collect()
+    assert standing(apart, "kit-core").released == ""
+
+
+def test_a_tag_may_have_the_name_of_the_directory_alone(repository: Repository) -> None:
+    """As the monorepo example of python-semantic-release calls its tags."""
+    repository.commit("feat: start", repository.write("packages/core", "acme-core", "1.1.0"))
+    repository.git("tag", "core-v1.1.0")
+    repository.git("tag", "core-v3.0.0")
+    assert standing(repository.collect(), "acme-core").released == "1.1.0"
+
+
 def test_the_higher_of_a_tag_of_its_own_and_a_shared_one_was_released(two: Repository) -> None:
     """As where packages went over to one version for all."""
     two.commit("Bump", two.write("packages/core", "acme-core", "2.0.0"))

@@ -156,6 +156,7 @@ async def decide_versions(
             templates=templates,
             find_published=partial(find_published, workspace),
             labels=_choose_labels(workspace),
+            together=[it.packages for each in targets.values() for it in each.shared_versions()],
             title=title,
             without=without,
             is_part=bool(config.ecosystem),

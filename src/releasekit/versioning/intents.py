@@ -28,7 +28,7 @@ from releasekit.versioning.owners import Owners
 from releasekit.versioning.released import find_releases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.version_options import VersionOptions
@@ -126,6 +126,7 @@ async def collect_intents(
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
     labels: Mapping[PackageId, str],
+    together: Iterable[Collection[PackageId]] = (),
     title: str = "",
     without: Addition | None = None,
     is_part: bool = False,
@@ -133,9 +134,10 @@ async def collect_intents(
     """`versions` are the packages that are decided for, each with how its manifests are read at
     another commit, `everything` those and all others here, `packs` as `Owners` has it, and
     `templates` the names of their tags, with NUL in the place of the version. `labels` are those of
-    packages whose next version is a prerelease. `title` is what HEAD is going to be called once it
-    is squashed. What HEAD adds is left out if it is given as `without`. Where `everything`
-    `is_part` of what the repository has, change files may name others, and are kept for them.
+    packages whose next version is a prerelease, and `together` the packages whose version stands
+    in one place. `title` is what HEAD is going to be called once it is squashed. What HEAD adds is
+    left out if it is given as `without`. Where `everything` `is_part` of what the repository has,
+    change files may name others, and are kept for them.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
     history that does not reach back, and CommandFailed.
@@ -149,7 +151,9 @@ async def collect_intents(
         paths=options.paths,
     )
     line = await read_line(commits)
-    releases = await find_releases(versions, commits, root, line, templates, find_published, labels)
+    releases = await find_releases(
+        versions, commits, root, line, templates, find_published, labels, together
+    )
     units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))
     is_titled = read_message(title) or find_reverted(title)
     if units and is_titled and not _is_ours(units[0], line):

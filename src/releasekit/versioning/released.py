@@ -19,7 +19,15 @@ from releasekit.versioning.release_branch import read_bases
 from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another, list_names
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import (
+        Awaitable,
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from pathlib import Path
 
     from releasekit.git.commits import Commits
@@ -28,8 +36,8 @@ if TYPE_CHECKING:
     from releasekit.versioning.history import Line
     from releasekit.versioning.order import VersionKey
 
-    # The tags that name a package, and those that name none, by ecosystem; the highest first.
-    _Tags = defaultdict[PackageId | str, list["_Tag"]]
+    # A package, an ecosystem, or those whose version stands in one place, by a name of no package.
+    _Holder = PackageId | str
     # Whether a registry has the version of each package; None where it does not say.
     FindPublished = Callable[[Sequence[Package]], Awaitable[Mapping[PackageId, bool | None]]]
 
@@ -73,6 +81,21 @@ class _Tag(NamedTuple):
     is_stable: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Tags:
+    """By who may have them, the highest first; `holders` are what each package belongs to, itself
+    first.
+    """
+
+    listed: defaultdict[_Holder, list[_Tag]]
+    holders: Mapping[PackageId, Sequence[_Holder]]
+
+    def list_above(self, package: PackageId, own: _Tag | None = None) -> Iterator[_Tag]:
+        """Those that may be of the package, the highest first, as far as its `own`."""
+        found = merge(*(self.listed[each] for each in self.holders[package]), reverse=True)
+        return takewhile(lambda tag: own is None or tag > own, found)
+
+
 class _Place(NamedTuple):
     """Of a commit in the history of HEAD: how many of the line are younger, and itself if it is
     none of the line.
@@ -90,15 +113,18 @@ async def find_releases(
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
     labels: Mapping[PackageId, str],
+    together: Iterable[Collection[PackageId]],
 ) -> dict[PackageId, Release]:
     """Of each package; `versions` says how its manifests are read at another commit, `templates`
     what its tags are called, with NUL in the place of the version. `labels` are those of packages
-    whose next version is a prerelease.
+    whose next version is a prerelease, and `together` the packages whose version stands in one
+    place.
 
     Raises CommandFailed, and PlanError where the history that is here does not reach back.
     """
-    tags = _sort_tags(versions, root, commits.top, await commits.list_tags(), templates)
-    reached = {tag.commit for listed in tags.values() for tag in listed}
+    known = await commits.list_tags()
+    tags = _sort_tags(versions, root, commits.top, known, templates, together)
+    reached = {tag.commit for listed in tags.listed.values() for tag in listed}
     places = await _find_places(reached, commits, line)
     last = await _find_last(versions, tags, places, commits)
     untagged = [package for package in versions if package.id not in last]
@@ -109,7 +135,7 @@ async def find_releases(
     for package, tag in last.items():
         place = places[tag.commit]
         # Of tags that may be of others, those that no manifest in the history of HEAD speaks for.
-        above = tags[package] if tag.is_own else _list_above(tags, package, tag)
+        above = tags.listed[package] if tag.is_own else tags.list_above(package, tag)
         taken = {
             each.version: each.commit
             for each in above
@@ -134,7 +160,7 @@ async def find_releases(
         index = line.indexes.get(first[each.id], 0)
         own = releases.get(each.id)
         prereleases = {
-            it.version: it.commit for it in tags[each.id] if it.is_own and not it.is_stable
+            it.version: it.commit for it in tags.listed[each.id] if it.is_own and not it.is_stable
         }
         taken = dict(own.taken) if own else prereleases
         # Without an answer, a version that never had a tag counts as released: to take it for
@@ -218,10 +244,19 @@ def _sort_tags(
     top: Path,
     tags: Mapping[str, str],
     templates: Mapping[PackageId, str],
+    together: Iterable[Collection[PackageId]],
 ) -> _Tags:
-    # What is meant, a package or all of an ecosystem, by what stands before and behind a version.
-    meant: defaultdict[tuple[str, str], set[PackageId | str]] = defaultdict(set)
+    groups = {
+        package: replace(package, name=f"\0{number}")
+        for number, each in enumerate(together)
+        for package in each
+    }
+    holders: dict[PackageId, list[_Holder]] = {}
+    # Who is meant by what stands before and behind a version, and whether by name.
+    meant: defaultdict[tuple[str, str], dict[_Holder, bool]] = defaultdict(dict)
     for package in packages:
+        group = [groups[package.id]] if package.id in groups else []
+        holders[package.id] = [package.id, *group, package.id.ecosystem]
         prefix, _, suffix = templates.get(package.id, "\0").partition("\0")
         names = [(f"{name}{joint}", "") for name in list_names(package, root) for joint in OWN_TAGS]
         if package.id.ecosystem == "go":
@@ -234,21 +269,24 @@ def _sort_tags(
             if suffix or prefix not in SHARED_TAGS:
                 names.append((prefix, suffix))
             for prefix in SHARED_TAGS:
-                meant[prefix, ""].add(package.id.ecosystem)
+                meant[prefix, ""][package.id.ecosystem] = False
+            for joint in OWN_TAGS if package.directory != root else ():
+                meant[f"{package.directory.name}{joint}", ""].setdefault(package.id, False)
+            # The tag of a reactor has the name of its parent.
+            for ends in names if group else ():
+                meant[ends][group[0]] = False
         for ends in names:
-            meant[ends].add(package.id)
+            meant[ends][package.id] = True
     suffixes = {"", *(suffix for _, suffix in meant)}
-    found: _Tags = defaultdict(list)
+    found: defaultdict[_Holder, list[_Tag]] = defaultdict(list)
     for name, commit in tags.items():
         for digit, suffix in product(re.finditer(r"[0-9]", name), suffixes):
             prefix, text = name[: digit.start()], name[digit.start() :]
-            holders = meant.get((prefix, suffix), ()) if text.endswith(suffix) else ()
-            for holder in holders:
-                if isinstance(holder, str):
-                    ecosystem, is_own = holder, False
-                else:
-                    ecosystem = holder.ecosystem
-                    is_own = ecosystem == "go" or len(holders) == 1
+            those = meant.get((prefix, suffix), {}) if text.endswith(suffix) else {}
+            is_of_one = sum(those.values()) == 1 and not any(isinstance(it, str) for it in those)
+            for holder, is_named in those.items():
+                ecosystem = holder if isinstance(holder, str) else holder.ecosystem
+                is_own = is_named and (is_of_one or ecosystem == "go")
                 if version := _canonicalize(ecosystem, text.removesuffix(suffix)):
                     numbering = numbering_of(ecosystem)
                     is_stable = not numbering.read(version).is_prerelease
@@ -256,13 +294,7 @@ def _sort_tags(
                     found[holder].append(_Tag(order, is_own, version, name, commit, is_stable))
     for listed in found.values():
         listed.sort(reverse=True)
-    return found
-
-
-def _list_above(tags: _Tags, package: PackageId, own: _Tag | None) -> Iterable[_Tag]:
-    """Those that may be of the package, the highest first, as far as its `own`."""
-    found = merge(tags[package], tags[package.ecosystem], reverse=True)
-    return takewhile(lambda tag: own is None or tag > own, found)
+    return _Tags(found, holders)
 
 
 def _canonicalize(ecosystem: str, text: str) -> str:
@@ -314,16 +346,16 @@ async def _find_last(
     """The highest tag of each package in the history of HEAD that is stable, or is not. Of those
     that may be of others, one at whose commit its manifests had that version.
     """
-    reached: _Tags = defaultdict(list)
-    for holder, listed in tags.items():
-        reached[holder] = [
+    reached = _Tags(defaultdict(list), tags.holders)
+    for holder, listed in tags.listed.items():
+        reached.listed[holder] = [
             tag for tag in listed if tag.is_stable is is_stable and tag.commit in places
         ]
     own: dict[PackageId, _Tag] = {}
     unsure: dict[Package, list[_Tag]] = {}
     for package in versions:
-        last = next((tag for tag in reached[package.id] if tag.is_own), None)
-        higher = _list_above(reached, package.id, last)
+        last = next((tag for tag in reached.listed[package.id] if tag.is_own), None)
+        higher = reached.list_above(package.id, last)
         if last:
             own[package.id] = last
             if written := _canonicalize(package.id.ecosystem, package.version):
@@ -394,7 +426,7 @@ async def _find_bases(
         # What the release before it had is no change of this one, whatever a message says.
         earlier = (
             places[each.commit].younger
-            for each in (*tags[package], *tags[package.ecosystem])
+            for each in tags.list_above(package)
             if each.is_stable and each.order < last[package].order and each.commit in places
         )
         limit = min((each for each in earlier if each > index), default=len(line.commits))
