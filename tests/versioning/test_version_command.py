@@ -317,6 +317,25 @@ def test_a_package_that_is_left_out_gives_its_name_to_one_that_gets_versions(
     ]
 
 
+def test_verbose_shows_the_last_version_of_what_gets_none_and_what_never_gets_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever moves here sees by it whether the tags were understood."""
+    files = {
+        "package.json": '{"name": "root", "private": true, "workspaces": ["packages/*"]}',
+        "packages/core/package.json": '{"name": "@acme/core", "version": "1.2.0"}',
+    }
+    root = repository(tmp_path / "w", files, "@acme/core@1.2.0")
+    assert main(["version", str(root), "--dry-run", "--verbose"]) == 0
+    assert lines(capsys) == [
+        "left alone:",
+        "@acme/core  stays at 1.2.0",
+        "root        never published: its package.json says private: true",
+        "",
+        "No package gets a new version",
+    ]
+
+
 def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from releasekit.announce.tag_names import tag_name
 from releasekit.cli.notes import find_package
 from releasekit.cli.session import name_bad_paths, open_ecosystems, open_workspace
 from releasekit.config.package_filter import matches, with_extra
-from releasekit.decided import Intent, Level, Rules, Source, VersionGroup
+from releasekit.decided import Intent, Level, Reason, Rules, Source, VersionGroup
 from releasekit.errors import (
     CommandFailed,
     ConfigError,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.version_options import VersionOptions
-    from releasekit.decided import Edge, Standing
+    from releasekit.decided import Decision, Edge, Standing
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.host.ci import CI
     from releasekit.host.process import Processes
@@ -189,7 +189,12 @@ async def decide_versions(
                 for each in troubles
             ]
         )
-    left_alone = (*collected.left_alone, *decision.left_alone)
+    left_alone = (
+        *_list_resting(standings, decision, collected.left_alone),
+        *_list_private(workspace),
+        *collected.left_alone,
+        *decision.left_alone,
+    )
     warned = [
         (found[package], config.levels.apply([warning]))
         for package, warning in find_warnings(collected.unread)
@@ -197,6 +202,28 @@ async def decide_versions(
     decision = replace(decision, left_alone=left_alone)
     view = VersionsView(decision, found, warned, workspace.notes)
     return Decided(workspace, collected, view)
+
+
+def _list_resting(
+    standings: Iterable[Standing], decision: Decision, told: Iterable[Reason]
+) -> Iterator[Reason]:
+    """The last version of each package that gets none now, so that a tag that was missed shows;
+    `told` say theirs already.
+    """
+    shown = {each.package for each in decision.bumps} | {each.package for each in told}
+    for each in standings:
+        if each.package not in shown:
+            mark = "v" if each.package.ecosystem == "go" else ""
+            rule = f"stays at {mark}{each.released}" if each.released else "was never released"
+            yield Reason(package=each.package, rule=rule)
+
+
+def _list_private(workspace: Workspace) -> Iterator[Reason]:
+    public = {each.id for each in workspace.public}
+    for package in workspace.packages.values():
+        if package.id not in public and package.unpublishable:
+            rule = f"never published: {package.unpublishable}"
+            yield Reason(package=package.id, rule=rule)
 
 
 def _choose_labels(workspace: Workspace) -> dict[PackageId, str]:
