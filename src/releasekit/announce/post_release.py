@@ -172,13 +172,15 @@ def open_github(services: Services, token: Secret) -> GitHub:
     return GitHub(http=services.http, api=services.ci.api, token=token, redact=redact)
 
 
-def require_token(credentials: Credentials, *, asked: str) -> Secret:
-    """Raises MissingCredentials."""
+def require_token(
+    credentials: Credentials, *, asked: str, needs: str = "`contents: write`"
+) -> Secret:
+    """`needs` are its permissions. Raises MissingCredentials."""
     token = credentials.get(FORGE_TOKEN.variable)
     if token is None:
         raise MissingCredentials(
             f"there is no token for GitHub, and `{asked}` needs one",
-            hint=f"Set {FORGE_TOKEN.variable}; its permission is `contents: write`.",
+            hint=f"Set {FORGE_TOKEN.variable} to one with {needs}.",
         )
     return token
 

@@ -141,7 +141,8 @@ def _command(word: str) -> Command:
 
 def help_text() -> str:
     """What `releasekit --help` prints."""
-    listed = "\n".join(f"  {name:<9}{COMMANDS[name].about}" for name in list_commands())
+    width = max(map(len, list_commands())) + 2
+    listed = "\n".join(f"  {name:<{width}}{COMMANDS[name].about}" for name in list_commands())
     about = "Publishes every package of a monorepo in dependency order, each version exactly once."
     return _HELP.format(about=about, commands=listed, exit_codes=COMMANDS["publish"].exit_codes)
 

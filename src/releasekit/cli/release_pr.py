@@ -75,7 +75,8 @@ _ENTRY: Final = "What this brings to users."
 async def run(config: Config, session: Session) -> int:
     """Open it, bring it up to date, or close it."""
     async with open_command(config, session) as group:
-        token = require_token(session.credentials, asked="release-pr")
+        needs = "`contents: write` and `pull-requests: write`"
+        token = require_token(session.credentials, asked="release-pr", needs=needs)
         seal = await take_turn(group, config, session)
         repository = await _find_repository(group, config, session)
         workspace = await open_versions(group, config, session)
