@@ -727,6 +727,11 @@ def test_a_first_release_may_be_a_prerelease(name: str, written: str, expected: 
     assert bump.new == expected
 
 
+def test_a_prerelease_may_be_above_a_stable_version_that_is_written_and_not_released() -> None:
+    one = standing("a", "1.3.0", "1.2.0", label="rc")
+    assert versions(decided([one], [asking("a", MAJOR)])) == {"a": "2.0.0-rc.1"}
+
+
 def test_what_holds_the_place_of_a_version_gives_way_to_its_prerelease() -> None:
     """Maven sorts 1.3.0-SNAPSHOT behind 1.3.0-rc.1."""
     one = standing("maven:g:a", "1.3.0-SNAPSHOT", "1.2.0", label="rc")

@@ -205,6 +205,7 @@ def _count_own_steps(
     own = next((each.exact for each in intents if each.exact), exact.version if exact else "")
     versions: dict[Level, str] = {}
     there: dict[Level, str] = {}
+    trouble = None
     for level in Level:
         try:
             version = numbering.check(own) if own else line.spell_next(package, level)
@@ -212,11 +213,12 @@ def _count_own_steps(
                 continue
             if standing.label and not numbering.read(version).is_prerelease:
                 there[level], version = _spell_prerelease(standing, members, version)
-        except ValueError as error:
-            return _Steps(versions, reasons, _cannot_count(package, str(error)))
+        except ValueError as error:  # a higher level may have one
+            trouble = _cannot_count(package, str(error))
+            continue
         versions[level] = version
     fresh = _explain(each for each in intents if each.fresh)
-    return _Steps(versions, reasons, there=there, fresh=fresh)
+    return _Steps(versions, reasons, trouble, there, fresh)
 
 
 def _spell_prerelease(
