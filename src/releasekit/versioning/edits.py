@@ -28,6 +28,7 @@ class Edits:
         self.root = root.resolve()
         # Packages whose names change with their versions.
         self.renamed: dict[PackageId, PackageId] = {}
+        self._places: dict[Path, Path] = {}
         self._before: dict[Path, bytes | None] = {}
         self._after: dict[Path, bytes | None] = {}
 
@@ -50,9 +51,12 @@ class Edits:
         }
 
     def _load(self, path: Path) -> Path:
+        if path in self._places:
+            return self._places[path]
         place = inside(self.root, path, where=str(path))
         if ".git" in place.relative_to(self.root).parts:
             raise PathError(f"{place}: no version is written into the directory of git")
+        self._places[path] = place
         if place not in self._after:
             data = read_file(place, max_bytes=MAX_MANIFEST_BYTES) if exists(place) else None
             self._before[place] = self._after[place] = data

@@ -4,9 +4,11 @@ brought along belongs to it.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PlanError
 from releasekit.problems import Problem
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 # So many fit into what is read of one process, as long as most of them change a few files.
 _AT_ONCE: Final = 5_000
+_SIDE_BY_SIDE: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,20 +110,23 @@ def make_shallow_error() -> PlanError:
 
 async def read_changes(commits: Commits, ids: Sequence[str]) -> list[Change]:
     """Of these commits, in their order. Raises CommandFailed."""
-    found: list[Change] = []
-    start, most = 0, _AT_ONCE
-    while start < len(ids):
+    slots = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def read_parts(ids: Sequence[str], most: int) -> list[Change]:
+        parts = [ids[start : start + most] for start in range(0, len(ids), most)]
+        return [change for found in await gather_all(map(read, parts)) for change in found]
+
+    async def read(part: Sequence[str]) -> list[Change]:
         try:
-            told = await commits.log_files(ids[start : start + most])
+            async with slots:
+                return list(_parse_log(await commits.log_files(part)))
         except CommandFailed:
-            # Some have longer messages or more files.
-            if most == 1:
+            if len(part) == 1:
                 raise
-            most = max(1, most // 8)
-            continue
-        found += _parse_log(told)
-        start += most
-    return found
+        # Some have longer messages or more files.
+        return await read_parts(part, max(1, len(part) // 8))
+
+    return await read_parts(ids, _AT_ONCE)
 
 
 def _parse_log(log: str) -> Iterator[Change]:
