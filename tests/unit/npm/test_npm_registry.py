@@ -437,6 +437,21 @@ def test_a_prerelease_is_never_sent_as_latest(
     assert sent(server)["dist-tags"] == {tag: version}
 
 
+@pytest.mark.parametrize(
+    ("version", "tag"), [("0.0.0-pr-9.20261121.g1a2b3c", "pr-9"), ("2.0.0-rc.1", "latest")]
+)
+def test_latest_in_a_manifest_is_not_for_prereleases_below_it(
+    tmp_path: Path, version: str, tag: str
+) -> None:
+    """A snapshot without `npm-tag` would be what everybody installs."""
+    target = package(version=version)
+    known = {"dist-tags": {"latest": "1.0.0"}}
+    server = Server({f"PUT {ALL}": httpx.Response(201), f"GET {ALL}": known})
+    artifact = tarball(tmp_path, target, publishConfig={"tag": "latest"})
+    using(server, lambda registry: registry.upload(target, [artifact]))
+    assert sent(server)["dist-tags"] == {tag: version}
+
+
 ADD_TAG = "npm dist-tag add @acme/core@1.0.0 release-1.x"
 
 

@@ -222,6 +222,14 @@ def find_given_tag(npm_tag: str, manifest: Mapping[str, object], *, where: str) 
     return npm_tag or check_tag(str(own or ""), where=f"{where}: publishConfig.tag")
 
 
+def is_below(version: str, latest: str) -> bool:
+    """Whether `latest`, which may be empty, points to a higher version."""
+    try:
+        return Version.parse(version) < Version.parse(latest)
+    except ValueError:
+        return False
+
+
 def choose_tag(version: str, *, latest: str) -> str:
     """The dist-tag where none is given: a prerelease gets its own word, a version below the one
     that `latest` points to a tag of its release line, and only the newest becomes `latest`.

@@ -299,9 +299,12 @@ class NpmRegistry:
 
     async def _choose_tag(self, package: Package, manifest: Mapping[str, Any]) -> str:
         given = document.find_given_tag(self._inputs.tag, manifest, where=str(package))
-        if given:
+        is_prerelease = bool(Version.parse(package.version).pre)
+        # In a manifest, it is said of all versions, snapshots among them.
+        is_usual = given == document.LATEST and not self._inputs.tag and is_prerelease
+        if given and not is_usual:
             return given
-        if Version.parse(package.version).pre:
+        if is_prerelease and not is_usual:
             return document.choose_tag(package.version, latest="")
         known = self._packuments.get(package.id.name)
         if known is None or asyncio.get_running_loop().time() - known.asked_s > REUSED_FOR_S:
@@ -311,6 +314,8 @@ class NpmRegistry:
                 # A lookup that fails has uploaded nothing.
                 error.ambiguous = False
                 raise
+        if is_usual and not document.is_below(package.version, known.latest):
+            return given
         return document.choose_tag(package.version, latest=known.latest)
 
     async def _read_packument(self, package: Package, known: Packument | None = None) -> Packument:
