@@ -55,6 +55,15 @@ def test_a_new_file_has_a_title(text: str | None) -> None:
         ("## [1.2.0] - 2024-02-01", "## [1.3.0] - 2026-11-21"),
         ("## 1.2.0", "## 1.3.0"),
         ("## [1.2.0](https://x.example/a...b) (2024-02-01)", "## 1.3.0 (2026-11-21)"),
+        (
+            "## [1.2.0](https://x.example/a/compare/v1.1.0...v1.2.0) (2024-02-01)",
+            "## [1.3.0](https://x.example/a/compare/v1.2.0...v1.3.0) (2026-11-21)",
+        ),
+        (
+            "## [core-v1.2.0](https://x.example/a/compare/core-v1.1.0...core-v1.2.0)",
+            "## [core-v1.3.0](https://x.example/a/compare/core-v1.2.0...core-v1.3.0)",
+        ),
+        ("## [1.2.0](https://x.example/compare/a...b) (2024-02-01)", "## 1.3.0 (2026-11-21)"),
         ("### [1.2.0][1.2.0] - 2024-02-01", "### 1.3.0 - 2026-11-21"),
         ("# v1.2.0 / 2024-02-01", "# v1.3.0 / 2026-11-21"),
         ("## v1.2.0, 2024-02-01", "## v1.3.0, 2026-11-21"),
@@ -90,6 +99,15 @@ def test_a_heading_is_like_the_first_one(old: str, new: str, end: str) -> None:
     assert written == "\ufeff" + after.replace("\n", end)
     assert find_section(written, "1.3.0", ("core",)) == part
     assert find_section(written, "1.2.0", ("core",)) == "- old"
+
+
+@pytest.mark.parametrize("what", ["pull", "issues", "-/merge_requests"])
+def test_numbers_are_linked_where_the_file_links_them(what: str) -> None:
+    url = f"https://x.example/acme/mono/{what}/"
+    before = f"# Changelog\n\n## 1.2.0\n\n- old ([#7]({url}7)) ([abc](https://x.example/abc))\n"
+    written = add(before)
+    assert f"\n- mend it ([#41]({url}41))\n" in written
+    assert add(written) == written
 
 
 def test_restructured_text_gets_headings_of_its_own() -> None:

@@ -32,6 +32,14 @@ _PENDING: Final = re.compile(r"\bunreleased\b", re.IGNORECASE)
 _LINK: Final = re.compile(r"\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])|`([^`<]*?)\s*<[^<>]*>`_+")
 _BEFORE: Final = re.compile(r"[\w@/`.:\[ -]*")
 _OTHER_NAME: Final = re.compile(r"(\[?)(?:\S.*?([ @/:-]+))?(\[?v?)")
+# How release-please, conventional-changelog and others link headings and entries.
+_COMPARED: Final = re.compile(
+    r"\[([^\[\]]*)\]\((https://[^()\s]+/compare/)[^()\s]+?\.\.\.([^()\s]+)\)"
+)
+_LINKED: Final = re.compile(
+    r"\[#[0-9]+\]\((https://[^()\s]+/(?:issues|pull|merge_requests)/)[0-9]+\)"
+)
+_NUMBER: Final = re.compile(r"^(- .*)\(#([0-9]+)\)", re.MULTILINE)
 # With a dash of any length.
 _DATED: Final = re.compile(r"([ ,/:\u2013\u2014-]{1,3}\(?)[0-9]{4}-[0-9]{2}-[0-9]{2}(\)?)")
 # Lines that introduce a changelog are fewer.
@@ -61,9 +69,10 @@ def add_section(
     or that of `replaces`, a version that was written and not published. What is unreleased moves
     into it, and what it lacks of `body` is added.
 
-    `text` is None for a new file, and `body` is from `write_section_body`. `names` are those that
-    headings may give the package; `name` is the one that they have to, in a file of several
-    packages. Raises PlanError, which shows `path`, for a file that could not be read back so.
+    Headings and numbers are linked as the file links them. `text` is None for a new file, and
+    `body` is from `write_section_body`. `names` are those that headings may give the package;
+    `name` is the one that they have to, in a file of several packages. Raises PlanError, which
+    shows `path`, for a file that could not be read back so.
     """
     is_rst = path.lower().endswith(".rst")
     if not text or not text.strip():
@@ -71,6 +80,8 @@ def add_section(
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     text = text.removeprefix(mark)
     names, version = {*names, name} - {""}, version.removeprefix("v")
+    if linked := _LINKED.search(text):
+        body = _NUMBER.sub(rf"\1([#\2]({linked[1]}\2))", body)
     old = read_changelog(text, names, is_rst=is_rst)
     if old is None or "\0" in text:
         raise _refuse(path, "it is longer than anybody reads, or no text")
@@ -279,7 +290,12 @@ def _write_title(model: Section | None, version: str, date: str, name: str) -> s
     if name and (other := _OTHER_NAME.fullmatch(before)):
         before = f"{other[1]}{name}{other[2] or ' '}{other[3]}"
     ending = f"{dated[1]}{date}{dated[2]}" if dated else f" - {date}" if after else ""
-    return f"{before}{version}{bracket}{ending}"
+    title, last = f"{before}{version}{bracket}{ending}", model.said.version
+    compared = _COMPARED.search(model.heading.text)
+    if not compared or last not in compared[1] or last not in compared[3]:
+        return title
+    shown, tag = (each.replace(last, version) for each in (compared[1], compared[3]))
+    return title.replace(shown, f"[{shown}]({compared[2]}{compared[3]}...{tag})", 1)
 
 
 def _splice(lines: list[str], place: range, new: Sequence[str], newline: str) -> None:
