@@ -453,6 +453,8 @@ def test_everything_else_stays(text: str, name: str, path: str) -> None:
         ("<!--\n", 15_000),
         ("- ```\n", 15_000),
         ("[", 30_000),
+        ("## [1.2.0](https://", "a/compare/", 20_000),
+        ("## [#1](https://", "a/pull/", 20_000),
     ],
 )
 @pytest.mark.parametrize("first", ["", "## Unreleased\n\n", "## 1.3.0\n\n"])

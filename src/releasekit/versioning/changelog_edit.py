@@ -42,6 +42,8 @@ _LINKED: Final = re.compile(
 _NUMBER: Final = re.compile(r"^(- .*)\(#([0-9]+)\)", re.MULTILINE)
 # With a dash of any length.
 _DATED: Final = re.compile(r"([ ,/:\u2013\u2014-]{1,3}\(?)[0-9]{4}-[0-9]{2}-[0-9]{2}(\)?)")
+# Longer headings are not searched for links.
+_MAX_LINKED: Final = 1_000
 # Lines that introduce a changelog are fewer.
 _MAX_INTRODUCTION: Final = 20
 
@@ -291,7 +293,7 @@ def _write_title(model: Section | None, version: str, date: str, name: str) -> s
         before = f"{other[1]}{name}{other[2] or ' '}{other[3]}"
     ending = f"{dated[1]}{date}{dated[2]}" if dated else f" - {date}" if after else ""
     title, last = f"{before}{version}{bracket}{ending}", model.said.version
-    compared = _COMPARED.search(model.heading.text)
+    compared = _COMPARED.search(model.heading.text[:_MAX_LINKED])
     if not compared or last not in compared[1] or last not in compared[3]:
         return title
     shown, tag = (each.replace(last, version) for each in (compared[1], compared[3]))
