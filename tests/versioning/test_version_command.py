@@ -143,6 +143,18 @@ def test_packages_in_no_workspace_are_named(
     )
 
 
+def test_why_nothing_can_get_a_version_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As for Go modules of which nobody has said where their versions are."""
+    files = {"go.mod": "module example.com/acme\n\ngo 1.22\n", "a.go": "package acme\n"}
+    root = repository(tmp_path / "w", files, "v1.0.0")
+    assert main(["version", str(root), "--dry-run"]) == 0
+    headline, why = lines(capsys)
+    assert headline == "No package gets a new version"
+    assert why.startswith("never published: go:example.com/acme: ")
+
+
 def test_a_change_file_that_names_nobody_goes_with_the_others(uv_workspace: Path) -> None:
     """`changeset add --empty` writes one for a change that needs no release."""
     commit(uv_workspace, "chore: tidy (#44)", {".changeset/quiet-cats-nap.md": "---\n---\n"})
@@ -731,6 +743,10 @@ def test_change_files_wait_for_ecosystems_that_a_run_is_not_about(
         "package.json": '{"private": true, "workspaces": ["js/*"]}',
         "js/icons/package.json": '{"name": "icons", "version": "2.4.1"}',
     }
+    icons["releasekit.toml"] = (
+        '[version.groups]\nui = { packages = ["icons"], kind = "fixed" }\n'
+        '[version.paths]\n"npm:icons" = ["art/**"]\n'
+    )
     root = repository(tmp_path / "w", PYTHON | icons, *PYTHON_TAGS, "icons-v2.4.1")
     of_both = '---\n"acme-cli": minor\n"icons": minor\n---\nFurther.\n'
     of_one = of_both.replace('"icons": minor\n', "")

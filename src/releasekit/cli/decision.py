@@ -29,6 +29,7 @@ from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.changes import below, tracked_files
 from releasekit.plan.make import collect_packages, discover
 from releasekit.problems import Problem
+from releasekit.report.text import by_reason, few
 from releasekit.report.versions import VersionsView
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
@@ -97,6 +98,13 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     workspace = await make_workspace(config, targets, services, Commits(top, services.processes))
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
+    if not workspace.versioned:
+        own = [each for each in workspace.packages.values() if about.has_package(each.id)]
+        notes += [
+            f"never published: {few([str(each.id) for each in group])}: {reason}"
+            for reason, group in by_reason(own).items()
+            if reason
+        ]
     return replace(workspace, notes=notes)
 
 
@@ -169,7 +177,7 @@ async def decide_versions(
     # What is decided by hand stands in place of what a change file says.
     stated = [each for each in collected.intents if not (each.exact and each.package in by_hand)]
     edges = list_edges(targets, standings, config.extra_edges)
-    options = config.versioning
+    options, is_part = config.versioning, bool(config.ecosystem)
     propagate = options.propagate
     if config.snapshot:
         # No usual requirement takes one, so whatever needs it comes along.
@@ -177,7 +185,9 @@ async def decide_versions(
     rules = Rules(
         zero=options.zero,
         propagate=propagate,
-        groups=tuple(list_groups(options, targets, [each.package for each in standings])),
+        groups=tuple(
+            list_groups(options, targets, [each.package for each in standings], is_part=is_part)
+        ),
     )
     decision = decide(standings, [*stated, *chosen], edges, rules)
     # A snapshot takes no version that another branch may have.
@@ -320,11 +330,17 @@ def list_edges(
 
 
 def list_groups(
-    options: VersionOptions, targets: Mapping[str, Target], packages: Sequence[PackageId]
+    options: VersionOptions,
+    targets: Mapping[str, Target],
+    packages: Sequence[PackageId],
+    *,
+    is_part: bool = False,
 ) -> Iterator[VersionGroup]:
-    """Those that releasekit.toml declares, then those whose version stands in one place."""
+    """Those that releasekit.toml declares, then those whose version stands in one place. Where
+    these are part of the packages, others may be named.
+    """
     for name, group in options.groups.items():
-        for glob in group.packages:
+        for glob in group.packages if not is_part else ():
             if not any(matches(package, [glob]) for package in packages):
                 raise ConfigError(
                     f"{options.where()} groups.{name}: {glob!r} matches no package that gets a "

@@ -149,6 +149,7 @@ async def collect_intents(
         packs=packs,
         ignore=options.ignore,
         paths=options.paths,
+        is_part=is_part,
     )
     line = await read_line(commits)
     releases = await find_releases(

@@ -49,10 +49,11 @@ class Owners:
         packs: Packs,
         ignore: Iterable[str],
         paths: Mapping[str, Iterable[str]],
+        is_part: bool = False,
     ) -> None:
-        """`packages` are all of the workspace. `packs` says of a package and a path in its
-        directory whether what is published of it has that file, or is made of it; `ignore` and
-        `paths` are options. Raises ConfigError.
+        """`packages` are all of the workspace, or, where they are a part of them, `paths` may name
+        others. `packs` says of a package and a path in its directory whether what is published of
+        it has that file, or is made of it; `ignore` and `paths` are options. Raises ConfigError.
         """
         self._packs = packs
         self._below = _name_place(root, top)
@@ -69,6 +70,8 @@ class Owners:
         names = index_names(each.id for each in packages)
         for name, patterns in paths.items():
             meant = names.get(name, [])
+            if is_part and not meant:
+                continue
             if len(meant) != 1:
                 near = did_you_mean(name, names)
                 fault = "is the name of several packages" if meant else f"is no package here{near}"
