@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.decision import decide_versions, make_workspace
-from releasekit.decided import Level
 from releasekit.errors import CommandFailed, ConfigError, PlanError
 from releasekit.git.commits import Commits
 from releasekit.git.versions import find_first_commits
@@ -109,8 +108,7 @@ def _is_raised(package: Package, version: str) -> bool:
     """
     numbering = numbering_of(package.id.ecosystem)
     written, asked = (
-        numbering.order(numbering.bump(each, Level.NONE, "literal"))
-        for each in (package.version, version)
+        numbering.order(numbering.stable(each)) for each in (package.version, version)
     )
     return asked > written
 

@@ -391,7 +391,7 @@ def _find_fault(intent: Intent, first: Intent | None, line: _Line) -> str:
     if numbering.read(exact).is_placeholder:
         return f"{exact} stands for what is not released; write the version itself"
     if numbering.read(exact).is_prerelease and intent.source.path:
-        stable = numbering.bump(exact, Level.NONE, line.zero)
+        stable = numbering.stable(exact)
         return f"{exact} is a prerelease, which labels in [version] make; write {stable}"
     if line.released and order <= line.released.order:
         last = line.released.version
@@ -602,5 +602,5 @@ def _find_troubles(
 
 def _find_taken(standing: Standing, version: str) -> str:
     """The version, or the stable one that it is a prerelease of, if that has a tag; else empty."""
-    stable = numbering_of(standing.package.ecosystem).bump(version, Level.NONE, "literal")
+    stable = numbering_of(standing.package.ecosystem).stable(version)
     return next((each for each in (version, stable) if each in standing.taken), "")

@@ -73,13 +73,13 @@ class Numbering:
         return version_key(self.check(version))
 
     def bump(self, version: str, level: Level, zero: Zero) -> str:
-        """The next stable version, spelled like `version`; without a level, `version` itself or
-        what it is a prerelease of. Raises ValueError for a date, which no level leads on from.
+        """The next stable version, spelled like `version`; without a level, as `stable`. Raises
+        ValueError for a date, which no level leads on from.
         """
         parts = self.read(version)
         numbers = parts.numbers
         if level is Level.NONE:
-            return parts.spell(numbers) if parts.is_prerelease else version
+            return self.stable(version)
         if numbers[0] >= _FIRST_YEAR:
             raise ValueError(f"{version} is a date, and no level says which version follows it")
         position = _find_position(numbers, level, zero)
@@ -88,6 +88,11 @@ class Numbering:
         kept = [*numbers, 0, 0][:position]
         behind = [0] * (len(numbers) - position - 1)
         return parts.spell([*kept, [*numbers, 0, 0][position] + 1, *behind])
+
+    def stable(self, version: str) -> str:
+        """`version` itself, or what it is a prerelease of, spelled like it."""
+        parts = self.read(version)
+        return parts.spell(parts.numbers) if parts.is_prerelease else version
 
     def prerelease(self, version: str, label: str, number: int) -> str:
         """Of a stable version."""
