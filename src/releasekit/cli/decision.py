@@ -29,7 +29,7 @@ from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.changes import below, tracked_files
 from releasekit.plan.make import collect_packages, discover
 from releasekit.problems import Problem
-from releasekit.report.text import by_reason, few
+from releasekit.report.text import describe_private
 from releasekit.report.versions import VersionsView
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
@@ -99,12 +99,8 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
     if not workspace.versioned:
-        own = [each for each in workspace.packages.values() if about.has_package(each.id)]
-        notes += [
-            f"never published: {few([str(each.id) for each in group])}: {reason}"
-            for reason, group in by_reason(own).items()
-            if reason
-        ]
+        private = [each for each in workspace.packages.values() if each.unpublishable]
+        notes += describe_private([each for each in private if about.has_package(each.id)])
     return replace(workspace, notes=notes)
 
 
@@ -147,6 +143,7 @@ async def decide_versions(
     once.
     """
     config, targets, found = workspace.config, workspace.targets, workspace.packages
+    options, is_part = config.versioning, bool(config.ecosystem)
     packages = list(found.values())
     # No manifest and no path can hold a NUL.
     templates = {
@@ -159,7 +156,7 @@ async def decide_versions(
             packages,
             workspace.commits,
             config.root,
-            config.versioning,
+            options,
             packs=workspace.packs,
             templates=templates,
             find_published=partial(find_published, workspace),
@@ -167,7 +164,7 @@ async def decide_versions(
             together=[it.packages for each in targets.values() for it in each.shared_versions()],
             title=title,
             without=without,
-            is_part=bool(config.ecosystem),
+            is_part=is_part,
         )
     except CommandFailed as error:
         raise ConfigError(f"the history cannot be read: {error}") from error
@@ -177,7 +174,6 @@ async def decide_versions(
     # What is decided by hand stands in place of what a change file says.
     stated = [each for each in collected.intents if not (each.exact and each.package in by_hand)]
     edges = list_edges(targets, standings, config.extra_edges)
-    options, is_part = config.versioning, bool(config.ecosystem)
     propagate = options.propagate
     if config.snapshot:
         # No usual requirement takes one, so whatever needs it comes along.

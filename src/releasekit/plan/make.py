@@ -44,7 +44,7 @@ from releasekit.plan.unlisted_packages import (
     find_unlisted,
 )
 from releasekit.problems import Problem
-from releasekit.report.text import by_reason, few
+from releasekit.report.text import describe_private, few
 from releasekit.text.commands import spell
 
 if TYPE_CHECKING:
@@ -270,16 +270,12 @@ def collect_packages(
     public = [p for p in packages if about.has_ecosystem(p.id.ecosystem) and not p.unpublishable]
     if unlisted and not public:
         own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]
-        never = [
-            f"never published: {few([str(each.id) for each in group])}: {reason}"
-            for reason, group in by_reason(own).items()
-        ]
         told = [sentence.partition("; ") for sentence in unlisted]
         here = "start in the directory that is meant (`working-directory`)"
         ways = [*(cure for _, _, cure in told if cure), here]
         raise ConfigError(
             f"{root}: there is no package to publish here: "
-            + "; ".join([*never, *(said for said, _, _ in told)]),
+            + "; ".join([*describe_private(own), *(said for said, _, _ in told)]),
             hint=f"Run {spell('init')}, which writes releasekit.toml; or {'; or '.join(ways)}.",
             problem=Problem.NO_PACKAGES,
         )

@@ -13,7 +13,7 @@ from releasekit.report.marks import ACTIONS
 from releasekit.report.mermaid import flowchart
 from releasekit.report.remarks import headline_words, short_name, tagged_lines, warning_table
 from releasekit.report.results import to_row
-from releasekit.report.text import by_reason, columns, few, packages
+from releasekit.report.text import columns, describe_private, packages
 from releasekit.text import escape
 from releasekit.text.codec import row_of
 
@@ -97,10 +97,7 @@ def plan_table(plan: Plan, *, whole: bool = True, warnings: bool = True) -> str:
         for (action, reason), count in shared.items()
     ]
     lines += [*common, ""] if common else []
-    never = [
-        escape.log_line(f"never published: {few([str(each.id) for each in group])}: {reason}")
-        for reason, group in by_reason(plan.private).items()
-    ]
+    never = [*map(escape.log_line, describe_private(plan.private))]
     lines += [*never, ""] if never else []
     if warnings:
         lines += warning_table((planned.package, planned.warnings) for planned in plan.packages)

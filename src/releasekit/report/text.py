@@ -73,6 +73,14 @@ def by_reason(private: Sequence[Package]) -> dict[str, list[Package]]:
     return groups
 
 
+def describe_private(private: Sequence[Package]) -> list[str]:
+    """A sentence for each reason."""
+    return [
+        f"never published: {few([str(each.id) for each in group])}: {reason}"
+        for reason, group in by_reason(private).items()
+    ]
+
+
 def seconds(duration_s: float) -> str:
     """No more exact than a reader needs: "0.4 s", "12 s", "3 min 5 s", "2 h 10 min"."""
     if duration_s < 10:
