@@ -212,12 +212,18 @@ def test_nothing_is_read_but_the_branch(place: Place) -> None:
     assert (place.head, place.open[0]["body"]) == (before, body)
 
 
-def test_a_branch_that_somebody_has_edited_is_left_alone(place: Place, tmp_path: Path) -> None:
-    place.push("feat: read parquet files (#41)", FEATURE)
-    place.run()
+def edit_by_hand(place: Place, tmp_path: Path) -> Path:
+    """A clone of the release branch, with a change that is not committed."""
     git(tmp_path, "clone", "--quiet", "--branch", BRANCH, place.world.url, "person")
     person = tmp_path / "person"
     write(person, {"packages/core/CHANGELOG.md": "# Changelog\n\n## 1.3.0\n\nBy hand.\n"})
+    return person
+
+
+def test_a_branch_that_somebody_has_edited_is_left_alone(place: Place, tmp_path: Path) -> None:
+    place.push("feat: read parquet files (#41)", FEATURE)
+    place.run()
+    person = edit_by_hand(place, tmp_path)
     git(person, "commit", "--quiet", "--all", "--amend", "--no-edit")
     git(person, "push", "--quiet", "--force")
     edited = place.head
@@ -239,9 +245,7 @@ def test_a_branch_that_somebody_has_edited_is_nobodys_once_it_is_merged(
     """GitHub leaves branches where they are, unless a setting says otherwise."""
     place.push("feat: read parquet files (#41)", FEATURE)
     place.run()
-    git(tmp_path, "clone", "--quiet", "--branch", BRANCH, place.world.url, "person")
-    person = tmp_path / "person"
-    write(person, {"packages/core/CHANGELOG.md": "# Changelog\n\n## 1.3.0\n\nBy hand.\n"})
+    person = edit_by_hand(place, tmp_path)
     git(person, "commit", "--quiet", "--all", "--message", "docs: words")
     git(person, "push", "--quiet")
     place.world.find_pull(NUMBER)["state"] = "closed"

@@ -14,6 +14,7 @@ from releasekit.__main__ import main
 from versioning.test_version_command import (
     bare_environment,
     commit,
+    hatch_vcs_project,
     lines,
     member,
     repository,
@@ -245,11 +246,7 @@ def test_a_version_that_another_branch_has_tagged_is_in_nobodys_way(
 def test_a_version_that_a_tag_says_has_no_snapshot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = member("acme", "1.2.0").replace('version = "1.2.0"', 'dynamic = ["version"]')
-    text = text.replace('["hatchling"]', '["hatchling", "hatch-vcs"]')
-    text += '[tool.hatch.version]\nsource = "vcs"\n'
-    root = repository(tmp_path / "w", {"pyproject.toml": text, "acme.py": "1\n"}, "v1.2.0")
-    commit(root, "feat: more", {"acme.py": "2\n"})
+    root = hatch_vcs_project(tmp_path / "w")
     assert main(["version", str(root), "--snapshot", "pr-97"]) == 3
     assert "acme: its tag says its version, and a snapshot has none" in capsys.readouterr().err
     monkeypatch.setenv("RELEASEKIT_EXCLUDE_PACKAGES", "acme")

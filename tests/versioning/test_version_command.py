@@ -80,6 +80,16 @@ def uv_workspace(tmp_path: Path) -> Path:
     return root
 
 
+def hatch_vcs_project(root: Path) -> Path:
+    """A tag says its version; a feature came after it."""
+    text = member("acme", "1.2.0").replace('version = "1.2.0"', 'dynamic = ["version"]')
+    text = text.replace('["hatchling"]', '["hatchling", "hatch-vcs"]')
+    text += '[tool.hatch.version]\nsource = "vcs"\n'
+    root = repository(root, {"pyproject.toml": text, "acme.py": "1\n"}, "v1.2.0")
+    commit(root, "feat: more", {"acme.py": "2\n"})
+    return root
+
+
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
@@ -231,11 +241,7 @@ def test_another_run_in_this_checkout_is_not_disturbed(
 def test_a_version_that_a_tag_says_is_decided_and_nothing_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = member("acme", "1.2.0").replace('version = "1.2.0"', 'dynamic = ["version"]')
-    text = text.replace('["hatchling"]', '["hatchling", "hatch-vcs"]')
-    text += '[tool.hatch.version]\nsource = "vcs"\n'
-    root = repository(tmp_path / "w", {"pyproject.toml": text, "acme.py": "1\n"}, "v1.2.0")
-    commit(root, "feat: more", {"acme.py": "2\n"})
+    root = hatch_vcs_project(tmp_path / "w")
     assert main(["version", str(root)]) == 0
     assert lines(capsys)[0] == "acme  1.2.0 → 1.3.0  minor  feat: more"
 

@@ -189,7 +189,6 @@ async def collect_intents(
             names = {it.path: commits.name_object(without.base, root / it.path) for it in files}
             there = await commits.read_blobs(names.values())
             files = [each for each in files if there.get(names[each.path]) is not None]
-        waiting = {each.path: set() for each in files}
         ids = [each.id for each in everything]
         named = resolve(files, [each.id for each in versions], ids, is_part=is_part)
         pairs = [(package, file.path) for file, _, package in named if package in releases]
@@ -198,10 +197,9 @@ async def collect_intents(
         used = await _find_used(bases, commits, line, root)
         fresh = {(package, path): releases[package].fresh for package, path in pairs}
         told = await _find_used(fresh, commits, line, root)
+        # One that names others as well is kept for them.
         resolved = Counter(file.path for file, _, _ in named)
-        for file in files:
-            if resolved[file.path] < len(file.entries):
-                del waiting[file.path]
+        waiting = {it.path: set() for it in files if resolved[it.path] == len(it.entries)}
         for file, entry, package in named:
             if (package, file.path) in used:
                 continue

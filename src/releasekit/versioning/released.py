@@ -11,7 +11,6 @@ from heapq import merge
 from itertools import islice, product, takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from releasekit.decided import Level
 from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.versioning.history import make_shallow_error, read_changes
 from releasekit.versioning.numbering import numbering_of
@@ -200,12 +199,10 @@ async def _add_prereleases(
     found = dict(places)
     pending: dict[Package, _Tag] = {}
     for package in versions:
-        written, tag = (
-            _canonicalize(package.id.ecosystem, package.version),
-            last.get(package.id),
-        )
+        written = _canonicalize(package.id.ecosystem, package.version)
+        tag = last.get(package.id)
         numbering = numbering_of(package.id.ecosystem)
-        stable = numbering.bump(written, Level.NONE, "literal") if written else ""
+        stable = numbering.stable(written) if written else ""
         if stable and numbering.find_number(written, labels[package.id], stable):
             order = numbering.order(written)
             if tag is None or tag.order < order:

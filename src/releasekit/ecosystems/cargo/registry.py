@@ -178,10 +178,12 @@ class SparseRegistry(Resource):
         if isinstance(self._login, OidcAuth):
             denied = Denied("trusted publishing creates no crate on crates.io", hint=_FIRST)
             return {each.id: denied for each in packages if self.is_new(each.id)}
+        if not isinstance(self._login, TokenAuth):
+            return {}
         known = [each.id for each in packages if not self.is_new(each.id)]
         denied = Denied("crates.io takes them by trusted publishing only", hint=_TRUSTING_ONLY)
         found: dict[PackageId, Denied] = {}
-        for at in range(0, len(known) if isinstance(self._login, TokenAuth) else 0, _LISTED):
+        for at in range(0, len(known), _LISTED):
             some = known[at : at + _LISTED]
             only = await self._list_trusting_only([each.name for each in some])
             found |= {each: denied for each in some if each.name in only}
