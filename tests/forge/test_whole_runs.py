@@ -33,7 +33,7 @@ class Place:
         git(self.root, "remote", "add", "origin", world.url)
         git(self.root, "push", "--quiet", "origin", "HEAD:main")
         self.world = world
-        self._registry = tmp_path / "registry"
+        self.registry = tmp_path / "registry"
         home = tmp_path / "home"
         home.mkdir()
         path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
@@ -41,7 +41,7 @@ class Place:
 
     def run(self, *flags: str, command: str = "publish") -> Run:
         given = flags or ("--tag", "--announce")
-        where = f"--pypi-registry=dir:{self._registry}"
+        where = f"--pypi-registry=dir:{self.registry}"
         retries = ("--max-retries=1", "--retry-base-delay=0s")
         return self.program.run(command, self.root, where, *retries, *given)
 
@@ -113,18 +113,33 @@ def test_a_job_of_a_pull_request_tags_and_announces_nothing(place: Place) -> Non
     assert published.code == 0, published.err
 
 
-def test_a_failure_of_tagging_changes_no_outcome_and_is_made_up_for(place: Place) -> None:
-    """R15: a token that may only read."""
+def test_a_token_that_may_only_read_keeps_all_back_before_the_first_upload(place: Place) -> None:
+    """R38: with the right given, the same command publishes and tags. A plan needs no right."""
     place.world.read_only = True
+    assert place.run("--tag", command="plan").code == 0
+    first = place.run("--tag")
+    assert first.code == 3
+    assert "error: pypi:acme-core, pypi:acme-cli: git remote origin: " in first.err
+    assert "denied to github-actions[bot]" in first.err
+    assert "nothing was sent [RK-324]" in first.err
+    assert "`permissions: contents: write`" in first.err
+    assert not place.registry.exists()
+    place.world.read_only = False
+    assert place.run("--tag").code == 0
+    assert set(place.world.tags) == TAGS
+    place.world.read_only = True  # nothing is left to tag
+    assert place.run("--tag").code == 0
+
+
+def test_a_failure_of_tagging_changes_no_outcome_and_is_made_up_for(place: Place) -> None:
+    """R15"""
+    place.world.protect_tags()
     first = place.run()
     assert (first.code, set(first.outcomes.values())) == (1, {"published"})
     assert first.results["result"] == "partial"
-    tag = only(first, "tag")
-    assert (tag["status"], tag["problem"]) == ("owed", "RK-121")
-    assert "contents: write" in tag["hint"]
     assert statuses(first, "announcement") == dict.fromkeys(PACKAGES, "owed")
     assert "2 tags are owed" in first.out
-    place.world.read_only = False
+    place.world.release_tags()
     second = place.run()
     assert (second.code, second.results["result"]) == (0, "success")
     assert statuses(second, "tag") == dict.fromkeys(PACKAGES, "made")

@@ -130,10 +130,16 @@ class GitHubDouble:
             each for each in self.asked if not each.startswith("GET ") and "upload-pack" not in each
         ]
 
+    @property
+    def _rule(self) -> Path:
+        return self.bare / "hooks" / "pre-receive"
+
     def protect_tags(self) -> None:
-        hook = self.bare / "hooks" / "pre-receive"
-        hook.write_text(PROTECTED)
-        hook.chmod(0o755)
+        self._rule.write_text(PROTECTED)
+        self._rule.chmod(0o755)
+
+    def release_tags(self) -> None:
+        self._rule.unlink()
 
     def git(self, *arguments: str, stdin: bytes = b"", index: str = "", **more: str) -> str:
         """`more` are variables of its environment."""

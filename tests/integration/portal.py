@@ -151,6 +151,9 @@ class _Handler(Handler):
             if self._known():
                 self.portal.requests.append("GET download")
                 self._file(self.portal.waiting_files(identifier).get(name))
+        elif path.startswith(f"{_API}published?"):
+            if self._known():
+                self.send(200, body=b'{"published": false}')
         else:
             self._file(self.portal.files.get(path.removeprefix("/maven2/")))
             self.portal.go_on()

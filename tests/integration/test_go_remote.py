@@ -18,7 +18,7 @@ from integration.servers import PASSWORD, USERNAME, free_port, recorded
 from releasekit.aio import Group
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services, Target
+from releasekit.ecosystems.interface import RightsFound, Services, Target
 from releasekit.errors import Denied, Transient
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
@@ -128,6 +128,30 @@ def test_wrong_credentials_are_denied_without_being_shown(place: Place) -> None:
         assert "wrong-horse" not in f"{caught.value!r} {caught.value.hint}"
         assert "contents: write" in caught.value.hint
         assert "\n" not in str(caught.value)
+    assert place.forge.tags() == {}
+
+
+def rights(place: Place, *, proving: bool = True) -> RightsFound:
+    async def use(target: Target, packages: list[Package]) -> RightsFound:
+        assert target.rights is not None
+        return await target.rights.find_rights(packages, proving=proving)
+
+    return place.run(use)
+
+
+def test_whether_git_may_push_is_known_before_it_does(place: Place) -> None:
+    """R38: a login that may read and not write is denied for all modules, in one look."""
+    assert rights(place) == RightsFound()
+    before = len(place.recorder.exchanges)
+    assert rights(place, proving=False) == RightsFound()
+    assert len(place.recorder.exchanges) == before
+    refusal = Fault(kind="status", method="GET", path=r".*service=git-receive-pack", status=403)
+    place.recorder.faults.append(refusal)
+    found = rights(place).denied
+    assert {each.name.rpartition("/")[2] for each in found} == set(WORKSPACE)
+    (error,) = set(found.values())
+    assert isinstance(error, Denied)
+    assert "contents: write" in error.hint
     assert place.forge.tags() == {}
 
 

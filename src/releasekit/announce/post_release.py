@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.announce.github import GitHubReleases
@@ -20,6 +21,7 @@ from releasekit.announce.tag_names import is_shared
 from releasekit.announce.tags import pending_tag, plan_tags, push_tags
 from releasekit.announced import Announcement, Status
 from releasekit.config.inputs import FORGE_TOKEN
+from releasekit.ecosystems.interface import RightsFound
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.git.remote import find_repository
 from releasekit.host.ci import HOW_TO_NAME_REPOSITORY
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from releasekit.git.remote import Remote
     from releasekit.host.ci import CI
     from releasekit.http.credentials import Credentials, Secret
-    from releasekit.model import Plan, Result
+    from releasekit.model import Package, Plan, Result
 
 
 _STOPPED: Final = "the run was stopped before its turn"
@@ -55,6 +57,19 @@ class PostRelease:
     tagging: Tagging
     forge: Forge | None
     services: Services
+
+    async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
+        """Implements `interface.Rights`, for the tags that are to be pushed."""
+        wanted = {
+            each.package.id: each.tag.name
+            for each in self.plan.packages
+            if each.tag and each.tag.status is Status.WANTED
+        }
+        own = [each for each in packages if each.id in wanted]
+        if not own or not proving:
+            return RightsFound()
+        push = partial(self.tagging.remote.try_push, wanted[own[0].id])
+        return await RightsFound.trying(retry(push, self.services.retries), own)
 
     async def run(
         self,

@@ -40,10 +40,10 @@ async def run(config: Config, session: Session) -> int:
     with Interruption(), collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         async with Group() as group:
             ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
-            await refuse_unentitled(ready.plan.packages, ready.targets, proving=False)
+            made = await refuse_unentitled(ready.plan, ready.targets, None, proving=False)
     session.actions.restore_files(for_good=True)
     made = await asyncio.to_thread(
-        with_shards, ready.plan, config.shard_counts, ready.targets, history.durations
+        with_shards, made, config.shard_counts, ready.targets, history.durations
     )
     path = config.plan_file
     if path is None and session.ci.is_actions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -104,8 +104,11 @@ async def run(config: Config, session: Session) -> int:
                     each.package.id.ecosystem for each in made.packages if each.action in SENT
                 }
                 check_credentials(uploaded, ready.targets)
-            await refuse_unentitled(made.packages, ready.targets, proving=not config.dry_run)
+            made = await refuse_unentitled(
+                made, ready.targets, ready.post_release, proving=not config.dry_run
+            )
             sources = Sources.in_checkout(made, config.root, ready.processes)
+            ready = replace(ready, plan=made)
             run = Publishing(run_id, ready, session, journal, seal, book)
             return await run.carry_out(sources, interruption)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
+from releasekit.errors import Denied, Rejected
 from releasekit.host.ci import CI
 from releasekit.scheduler.retries import PATIENT
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
     from releasekit.decided import Edge, Ranges, VersionGroup
-    from releasekit.errors import BuildFailed, ConfigError, Denied
+    from releasekit.errors import BuildFailed, ConfigError, PackageError
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Credentials
@@ -225,15 +226,32 @@ class Attesting(Protocol):
         """What is to be signed about a built file; may read it, which blocks."""
 
 
+@dataclass(frozen=True, slots=True)
+class RightsFound:
+    """`denied` are the packages that a registry would surely not let this run publish, and why;
+    `note` is a sentence on what is doubtful or not known, or empty.
+    """
+
+    denied: Mapping[PackageId, PackageError] = field(default_factory=dict)
+    note: str = ""
+
+    @classmethod
+    async def trying(cls, attempt: Awaitable[None], packages: Iterable[Package]) -> Self:
+        """All of them are denied where the attempt raises Denied or Rejected."""
+        try:
+            await attempt
+        except (Denied, Rejected) as error:
+            return cls(dict.fromkeys((each.id for each in packages), error))
+        return cls()
+
+
 class Rights(Protocol):
     """What a registry says of a login before anything is sent."""
 
-    async def find_denied(
-        self, packages: Sequence[Package], *, proving: bool
-    ) -> Mapping[PackageId, Denied]:
-        """Which of these it would surely not let this run publish, and why; once all were looked
-        up. Where it is `proving`, the identity of a job is shown, which makes the projects of
-        pending publishers. Raises PackageError.
+    async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
+        """Of a login for these; once all were looked up. Where it is `proving`, the login may be
+        used as for an upload: the identity of a job is shown, which makes the projects of pending
+        publishers. Raises PackageError.
         """
 
 

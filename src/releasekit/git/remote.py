@@ -17,7 +17,7 @@ from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from releasekit.host.process import Processes
@@ -176,21 +176,43 @@ class Remote:
         specs = [f"{oid}:refs/tags/{name}" for name, oid in tags.items()]
         try:
             await self._check_where()
-            # Hooks are the user's own tests, not for tags of a commit that is pushed already.
-            await self._git(
-                *("push", "--atomic", "--no-verify", "--no-follow-tags", "--porcelain"),
-                *("--recurse-submodules=no", self._name, *specs),
-                objects=objects,
-            )
+            await self._push(specs, objects=objects)
         except CommandFailed as error:
             what = f"{what}: git remote {self._name}"
-            if closed := await self._closed_directory():
-                raise Rejected(
-                    f"{what} is {closed}, where the sandbox does not let git write",
-                    hint=f"If tags belong there, name {closed} in `build-sandbox-paths`.",
-                    problem=Problem.TAG_REFUSED,
-                ) from error
+            if closed := await self._explain_closed(what):
+                raise closed from error
             raise explain(error, what, writing=True) from error
+
+    async def try_push(self, tag: str) -> None:
+        """Whether the remote lets these credentials push at all, which changes nothing; rules for
+        tags and hooks of the server show only when they are pushed. Raises as `push`.
+        """
+        what = f"git remote {self._name}"
+        try:
+            await self._check_where()
+            await self._push([f"HEAD:refs/tags/{tag}"], "--dry-run")
+        except CommandFailed as error:
+            raise explain(error, what, writing=False) from error
+        if closed := await self._explain_closed(what):
+            raise closed
+
+    async def _push(self, specs: Sequence[str], *options: str, objects: Path | None = None) -> None:
+        # Hooks are the user's own tests, not for tags of a commit that is pushed already.
+        await self._git(
+            *("push", "--atomic", "--no-verify", "--no-follow-tags", "--porcelain"),
+            *("--recurse-submodules=no", *options, self._name, *specs),
+            objects=objects,
+        )
+
+    async def _explain_closed(self, what: str) -> Rejected | None:
+        closed = await self._closed_directory()
+        if not closed:
+            return None
+        return Rejected(
+            f"{what} is {closed}, where the sandbox does not let git write",
+            hint=f"If tags belong there, name {closed} in `build-sandbox-paths`.",
+            problem=Problem.TAG_REFUSED,
+        )
 
     async def _closed_directory(self) -> str:
         """The directory of this machine that a push writes to, if git may not write there; else

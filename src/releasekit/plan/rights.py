@@ -4,42 +4,51 @@ the first upload: a registry that refuses the last package of a release has publ
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
+from releasekit.ecosystems.interface import RightsFound
 from releasekit.errors import PlanError, join_errors
 from releasekit.model import SENT
 from releasekit.problems import Problem
 from releasekit.report.text import few, without_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
-    from releasekit.ecosystems.interface import Target
-    from releasekit.errors import Denied
-    from releasekit.model import PackageId, PlannedPackage
+    from releasekit.ecosystems.interface import Rights, Target
+    from releasekit.model import Package, Plan
 
 # How many packages a message names, which all need the same.
 _NAMED: Final = 50
 
 
 async def refuse_unentitled(
-    planned: Iterable[PlannedPackage], targets: Mapping[str, Target], *, proving: bool
-) -> None:
-    """Raises PlanError for all packages that their registries surely refuse, one for each cause,
-    and PackageError where a registry does not answer. `proving` as in `interface.Rights`.
+    plan: Plan, targets: Mapping[str, Target], tags: Rights | None, *, proving: bool
+) -> Plan:
+    """`plan`, with notes on what is not known. Raises PlanError for all packages that their
+    registries surely refuse, or `tags` does, one for each cause, and PackageError where one of
+    these does not answer. `proving` as in `interface.Rights`.
     """
-    sent = [each.package for each in planned if each.action in SENT]
+    sent = [each.package for each in plan.packages if each.action in SENT]
 
-    async def find_denied(name: str) -> Mapping[PackageId, Denied]:
-        own = [each for each in sent if each.id.ecosystem == name]
-        rights = targets[name].rights
-        return await rights.find_denied(own, proving=proving) if rights and own else {}
+    async def find(rights: Rights | None, own: Sequence[Package]) -> RightsFound:
+        return await rights.find_rights(own, proving=proving) if rights and own else RightsFound()
 
+    answers = await gather_all(
+        [
+            *(
+                find(target.rights, [each for each in sent if each.id.ecosystem == name])
+                for name, target in targets.items()
+            ),
+            find(tags, sent),
+        ]
+    )
     causes: dict[tuple[str, str], list[str]] = {}
-    for denied in await gather_all(map(find_denied, targets)):
+    for answer in answers:
         for package in sent:
-            if error := denied.get(package.id):
+            if error := answer.denied.get(package.id):
                 cause = without_name(str(error), package), error.hint
                 causes.setdefault(cause, []).append(str(package.id))
     refused = [
@@ -52,3 +61,5 @@ async def refuse_unentitled(
     ]
     if refused:
         raise join_errors(refused)
+    notes = (answer.note for answer in answers if answer.note)
+    return replace(plan, notes=(*plan.notes, *notes))

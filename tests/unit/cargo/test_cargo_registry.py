@@ -437,7 +437,7 @@ def test_who_may_not_look_is_told_what_reading_takes(
 
 def denied(
     root: Path, new: Sequence[str], only: Sequence[str], **more: Any
-) -> tuple[Mapping[PackageId, Denied], list[httpx.Request]]:
+) -> tuple[Mapping[PackageId, PackageError], list[httpx.Request]]:
     """Of 150 crates."""
     crates = [package(f"c{number}") for number in range(150)]
     asked: list[httpx.Request] = []
@@ -451,11 +451,13 @@ def denied(
         found = [{"id": each, "trustpub_only": each in only} for each in named]
         return httpx.Response(200, json={"crates": found, "meta": {}})
 
-    async def use(target: Target) -> Mapping[PackageId, Denied]:
+    async def use(target: Target) -> Mapping[PackageId, PackageError]:
         for each in crates if not more.get("place") else ():
             await target.registry.lookup(each)
         assert target.rights is not None
-        return await target.rights.find_denied(crates, proving=True)
+        found = await target.rights.find_rights(crates, proving=True)
+        assert bool(found.note) == ("environ" not in more and not more.get("place"))
+        return found.denied
 
     return using(root, use, answer, **{"place": "", **more}), asked
 

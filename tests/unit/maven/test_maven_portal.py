@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
+from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.maven import Options, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
@@ -147,6 +148,34 @@ def test_a_plan_names_what_central_refuses_to_go_without(
     found = using(server(), root, use, place=portal.CENTRAL, ecosystem_tables=tables)
     assert ("It refuses packages" in found) is bool(unset)
     assert f"does not set {unset}: plugins" in found or not unset
+
+
+def test_a_user_token_that_the_portal_does_not_know_is_told_before_anything_is_sent(
+    root: Path,
+) -> None:
+    """R38: https://central.sonatype.org/publish/publish-portal-api/"""
+    package = package_at(root)
+
+    def ask(status: int) -> tuple[RightsFound, list[httpx.Request]]:
+        there = Server()
+        there.answer("GET", f"{API}/published", httpx.Response(status, json={"published": False}))
+        config = settings(root, place=portal.CENTRAL, max_retries=0)
+
+        async def main() -> RightsFound:
+            async with services(there, config) as given:
+                opened = portal.open_portal(config, Options.from_table({}), given)
+                registry = Portal(*opened, config.state_directory, automatic=False)
+                return await registry.find_rights([package], proving=False)
+
+        return asyncio.run(main()), there.requests
+
+    found, requests = ask(401)
+    assert "does not know the user token" in str(found.denied[package.id])
+    assert "https://central.sonatype.com/account" in found.denied[package.id].hint
+    (request,) = requests
+    assert dict(request.url.params) == {"namespace": "g", "name": "a", "version": "1.0"}
+    assert request.headers["Authorization"].startswith("Bearer ")
+    assert ask(200)[0] == ask(404)[0] == RightsFound()
 
 
 def test_a_build_that_still_runs_changes_nothing_of_a_bundle(

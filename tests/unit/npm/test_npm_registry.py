@@ -13,9 +13,10 @@ import fakes
 from javascript import package, tarball
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.interface import Services
+from releasekit.ecosystems.interface import RightsFound, Services
 from releasekit.ecosystems.npm import Inputs
 from releasekit.ecosystems.npm.registry import NpmRegistry
+from releasekit.ecosystems.shared.login import untold as untold_by
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES
 from releasekit.errors import (
     ConfigError,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.interface import Registry
     from releasekit.host.process import Processes
-    from releasekit.model import PackageId, Published
+    from releasekit.model import Published
 
 T = TypeVar("T")
 PACKAGE = package()
@@ -669,10 +670,10 @@ def test_trusted_publishing_is_tried_again(tmp_path: Path) -> None:
 OTHER = package("@acme/other")
 
 
-def denied(server: Server, *, proving: bool = True, **more: Any) -> Mapping[PackageId, Denied]:
-    async def use(registry: Registry) -> Mapping[PackageId, Denied]:
+def rights(server: Server, *, proving: bool = True, **more: Any) -> RightsFound:
+    async def use(registry: Registry) -> RightsFound:
         assert isinstance(registry, NpmRegistry)
-        return await registry.find_denied([PACKAGE, OTHER], proving=proving)
+        return await registry.find_rights([PACKAGE, OTHER], proving=proving)
 
     return using(server, use, **more)
 
@@ -683,24 +684,39 @@ def test_each_package_has_to_trust_the_job_before_one_is_sent() -> None:
     missing = httpx.Response(404, json={"message": "package not found"})
     made = httpx.Response(201, json={"token": "npm_minted"})
     server = Server({**ID_TOKEN, EXCHANGE: made, second: missing})
-    found = denied(server, environ=ACTIONS, place="")
+    found = rights(server, environ=ACTIONS, place="").denied
     assert [*found] == [OTHER.id]
     assert "package not found" in str(found[OTHER.id])
     assert "https://www.npmjs.com/package/@acme/other/access" in found[OTHER.id].hint
     asked = len(server.asked)
-    assert denied(server, environ=ACTIONS, place="", proving=False) == {}
+    assert rights(server, environ=ACTIONS, place="", proving=False) == RightsFound()
     assert len(server.asked) == asked
 
 
 def test_a_token_that_npm_does_not_know_may_publish_nothing() -> None:
     """https://github.com/npm/registry/blob/main/docs/user/authentication.md (npm whoami)"""
     dead = Server({"GET /-/whoami": httpx.Response(401)})
-    found = denied(dead, place="")
+    found = rights(dead, place="").denied
     assert {*found} == {PACKAGE.id, OTHER.id}
     assert "or it has expired" in found[OTHER.id].hint
     assert dead.requests[0].headers["Authorization"] == "Bearer npm_hunter2"
-    assert denied(Server({"GET /-/whoami": {"username": "me"}}), place="") == {}
-    assert denied(Server({"GET /-/whoami": httpx.Response(404)}), place="") == {}
+    untold = RightsFound(note=untold_by("registry.npmjs.org"))
+    assert rights(Server({"GET /-/whoami": {"username": "me"}}), place="") == untold
+    assert rights(Server({"GET /-/whoami": httpx.Response(404)}), place="") == untold
     elsewhere = Server({})
-    assert denied(elsewhere) == {}  # other servers may answer anything
+    assert rights(elsewhere) == RightsFound()  # other servers may answer anything
     assert elsewhere.asked == []
+
+
+def test_packages_that_npm_does_not_list_as_writable_are_a_doubt() -> None:
+    """https://docs.npmjs.com/cli/v11/commands/npm-access: one request for all of them."""
+    listing = {PACKAGE.id.name: "write", OTHER.id.name: "read", "@acme/else": "write"}
+    server = Server({"GET /-/whoami": {"username": "me@x"}, "GET /-/user/me%40x/package": listing})
+    found = rights(server, place="")
+    assert found.denied == {}
+    assert found.note == (
+        "as far as npm tells, me@x may not publish @acme/other: see `npm access list packages me@x`"
+    )
+    assert server.asked == ["GET /-/whoami", "GET /-/user/me%40x/package"]
+    listing[OTHER.id.name] = "read-write"
+    assert rights(server, place="").note == untold_by("registry.npmjs.org")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.model import Artifact, PackageId
+    from releasekit.ecosystems.interface import RightsFound
+    from releasekit.model import Artifact
 
 ORIGIN = "https://upload.pypi.org"
 PACKAGE = distributions.package()
@@ -371,11 +372,19 @@ def test_an_event_that_cannot_be_read_is_no_fork() -> None:
     assert "no `id-token: write` permission" in str(error)
 
 
+ACCOUNT_WIDE = "pypi-hunter2"
+
+
 def denied(
-    index: TrustedIndex, new: Sequence[str], *, token: str = "", proving: bool = True
+    index: TrustedIndex,
+    new: Sequence[str],
+    *,
+    token: str = "",
+    proving: bool = True,
+    names: Sequence[str] = "abcd",
 ) -> tuple[dict[str, str], str]:
     """Of four projects, why some may not be published, and the first hint."""
-    packages = [distributions.package(name) for name in ("a", "b", "c", "d")]
+    packages = [distributions.package(name) for name in names]
     answer = served(index)
 
     def serve(request: httpx.Request) -> httpx.Response:
@@ -387,16 +396,18 @@ def denied(
     environ = index.environment("https://actions.example")
     environ |= {"RELEASEKIT_PYPI_TOKEN": token} if token else {}
 
-    async def main() -> Mapping[PackageId, Denied]:
+    async def main() -> RightsFound:
         async with registries.opened("", environ, transport=httpx.MockTransport(serve)) as registry:
             assert isinstance(registry, PackageIndex)
             for each in packages:
                 await registry.lookup(each)
-            return await registry.find_denied(packages, proving=proving)
+            return await registry.find_rights(packages, proving=proving)
 
     found = asyncio.run(main())
-    hints = [each.hint for each in found.values()]
-    return {package.name: str(error) for package, error in found.items()}, "".join(hints[:1])
+    assert bool(found.note) == (token == ACCOUNT_WIDE)
+    hints = [each.hint for each in found.denied.values()]
+    told = {package.name: str(error) for package, error in found.denied.items()}
+    return told, "".join(hints[:1])
 
 
 def test_a_job_that_all_projects_trust_may_publish_them() -> None:
@@ -437,4 +448,12 @@ def test_a_token_for_some_projects_is_not_for_others() -> None:
     assert "for the whole account" in hint
     told, _ = denied(TrustedIndex(), [], token=make_token([0, 1000, 0]), proving=False)
     assert told == dict.fromkeys("abcd", "the token has expired at 1970-01-01T00:16+00:00")
-    assert denied(TrustedIndex(), [], token="pypi-hunter2") == ({}, "")
+    assert denied(TrustedIndex(), [], token=ACCOUNT_WIDE) == ({}, "")
+
+
+def test_the_names_of_pythons_own_modules_are_for_nobody() -> None:
+    """https://pypi.org/help/#project-name"""
+    names = ["asyncio", "string-io", "graphlib"]
+    told, hint = denied(TrustedIndex(), ["asyncio", "string-io"], proving=False, names=names)
+    assert told == {"asyncio": "a module of Python's standard library has its name"}
+    assert hint.startswith("PyPI never takes it")

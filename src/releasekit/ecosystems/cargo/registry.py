@@ -18,8 +18,9 @@ from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.cargo.sparse_index import Home, request_body
+from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.shared.answers import ResponseRules, hints_by_status
-from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth
+from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, untold
 from releasekit.ecosystems.shared.server import (
     MAX_FILE_BYTES,
     MAX_PAGE_BYTES,
@@ -34,7 +35,7 @@ from releasekit.model import SENT
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from releasekit.config.shards import Shard
     from releasekit.config.values import TrustedPublishing
@@ -164,22 +165,22 @@ class SparseRegistry(Resource):
         jobs = self._jobs
         return rates.plan_note(new_crates=new * jobs, new_versions=(len(names) - new) * jobs)
 
-    async def find_denied(
+    async def find_rights(
         self,
         packages: Sequence[Package],
         *,
         proving: bool,  # noqa: ARG002
-    ) -> Mapping[PackageId, Denied]:
+    ) -> RightsFound:
         """What crates.io tells of crates without a login. What a token may do, it tells nobody.
         https://github.com/rust-lang/crates.io/blob/main/src/controllers/krate/publish.rs
         """
         if not self._destination.is_crates_io:
-            return {}
+            return RightsFound()
         if isinstance(self._login, OidcAuth):
             denied = Denied("trusted publishing creates no crate on crates.io", hint=_FIRST)
-            return {each.id: denied for each in packages if self.is_new(each.id)}
+            return RightsFound({each.id: denied for each in packages if self.is_new(each.id)})
         if not isinstance(self._login, TokenAuth):
-            return {}
+            return RightsFound()
         known = [each.id for each in packages if not self.is_new(each.id)]
         denied = Denied("crates.io takes them by trusted publishing only", hint=_TRUSTING_ONLY)
         found: dict[PackageId, Denied] = {}
@@ -187,7 +188,7 @@ class SparseRegistry(Resource):
             some = known[at : at + _LISTED]
             only = await self._list_trusting_only([each.name for each in some])
             found |= {each: denied for each in some if each.name in only}
-        return found
+        return RightsFound(found, untold("crates.io"))
 
     async def _list_trusting_only(self, names: Sequence[str]) -> set[str]:
         """https://crates.io/api/openapi.json (GET /api/v1/crates)"""

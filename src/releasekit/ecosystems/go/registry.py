@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import re
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ from releasekit.ecosystems.go import gomod, module_zip, paths
 from releasekit.ecosystems.go.paths import parse_version
 from releasekit.ecosystems.go.release import filenames, read_version_in, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
+from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.answers import ResponseRules
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, RegistryClient
@@ -31,7 +33,7 @@ from releasekit.git.remote import HINT, Remote
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.files import repository_of
-from releasekit.http.client import MAX_RESPONSE_BYTES
+from releasekit.http.client import MAX_RESPONSE_BYTES, retry
 from releasekit.http.origins import require_safe
 from releasekit.model import Published
 from releasekit.problems import Problem
@@ -74,6 +76,7 @@ class TagRegistry(Resource):
         super().__init__(together=True)
         self._top = repository_of(root)
         self._processes = services.processes
+        self._retries = services.retries
         self._remote_name = options.remote
         self._at_a_time = at_a_time
         self._proxy = ModuleProxy(proxy, services) if options.proxy else None
@@ -96,6 +99,13 @@ class TagRegistry(Resource):
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup of a doubtful module found no tag of any version."""
         return package in self._new
+
+    async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
+        """Whether git's credentials may push, of one tag for all."""
+        if not proving:
+            return RightsFound()
+        push = partial(self._remote.try_push, self._tag(packages[0]))
+        return await RightsFound.trying(retry(push, self._retries), packages)
 
     async def lookup(self, package: Package) -> Published | None:
         look = self._looks.pop(package.id, None)

@@ -84,6 +84,7 @@ class GoTarget(Target):
         self._tags = registry if isinstance(registry, TagRegistry) else None
         if self._tags:
             self.deployment, self.whole = self._tags, False
+            self.rights = self._tags
             self.is_new = self._tags.is_new
 
     def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:

@@ -20,6 +20,7 @@ from urllib.parse import unquote
 import httpx
 
 from releasekit.aio import growing_pauses, uncancellable
+from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.maven import Inputs, layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader, make_login
 from releasekit.ecosystems.shared.documents import table_in
@@ -74,6 +75,11 @@ _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 # currently being published in another deployment (ID)".
 _ELSEWHERE: Final = re.compile(r"in another deployment \(([A-Za-z0-9_-]{1,100})\)")
 
+_GENERATE: Final = (
+    "Generate one at https://central.sonatype.com/account, and give both of its parts as "
+    "`maven-username` and RELEASEKIT_MAVEN_PASSWORD (input `maven-password`)."
+)
+
 State = Literal["PENDING", "VALIDATING", "VALIDATED", "PUBLISHING", "PUBLISHED", "FAILED"]
 
 
@@ -100,6 +106,20 @@ class Deployments:
         self.url = str(self.server.url)
         self.login = make_login(username, services.credentials, registry)
         self._redact = services.credentials.redact
+
+    async def check_token(self, package: Package) -> None:
+        """Raises Denied for a user token that the portal does not know; nothing without one.
+        https://central.sonatype.org/publish/publish-portal-api/
+        """
+        if not self.header:
+            return
+        group, _, artifact = package.id.name.partition(":")
+        query = {"namespace": group, "name": artifact, "version": package.version}
+        response = await self.server.read(
+            self._endpoint("published").copy_with(params=query), self.header
+        )
+        if response.status_code == 401:
+            raise Denied(f"{self.url} does not know the user token", hint=_GENERATE)
 
     @property
     def page(self) -> str:
@@ -306,6 +326,17 @@ class Portal:
         self._state = state_directory
         self._first_pause_s = first_pause_s
         self.lookup, self.is_new = reader.lookup, reader.is_new
+
+    async def find_rights(
+        self,
+        packages: Sequence[Package],
+        *,
+        proving: bool,  # noqa: ARG002
+    ) -> RightsFound:
+        """Whether the portal knows the user token. Whose namespaces these are it checks, as all
+        else, before it publishes anything.
+        """
+        return await RightsFound.trying(self.deployments.check_token(packages[0]), packages)
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """How many of the files that Maven Central counts a release takes."""

@@ -243,7 +243,7 @@ class PortalTarget(MavenTarget):
         self, workspace: MavenWorkspace, portal: Portal, *, staging: PortalStaging
     ) -> None:
         super().__init__(workspace, portal)
-        self._portal = self.deployment = portal
+        self._portal = self.deployment = self.rights = portal
         self.staging = staging
         self.is_new = portal.is_new
 

@@ -9,9 +9,11 @@ import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
+from urllib.parse import quote
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
+from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
@@ -29,12 +31,15 @@ from releasekit.ecosystems.npm.manifest import Hosted
 from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
 from releasekit.ecosystems.shared.documents import table_in
-from releasekit.ecosystems.shared.login import TokenAuth
+from releasekit.ecosystems.shared.login import TokenAuth, untold
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
+from releasekit.http.identity import text_of
+from releasekit.http.origins import describe_request
 from releasekit.model import Published
 from releasekit.problems import Problem
+from releasekit.report.text import few
 from releasekit.text.escape import clip, redact_urls, visible
 
 if TYPE_CHECKING:
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.npm.document import Command
     from releasekit.ecosystems.npm.staging import HiddenVersion
     from releasekit.ecosystems.shared.login import Login
+    from releasekit.http.credentials import Secret
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
     from releasekit.provenance.job import Job
 
@@ -60,6 +66,8 @@ ABBREVIATED: Final = {
     "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8",
 }
 _MAX_SHOWN: Final = 100
+# https://github.com/npm/cli/blob/latest/lib/commands/access.js
+_WRITABLE: Final = frozenset({"write", "read-write"})
 
 
 class NpmRegistry:
@@ -116,20 +124,41 @@ class NpmRegistry:
         known = self._packuments.get(package.name)
         return known is not None and not known.exists
 
-    async def find_denied(
-        self, packages: Sequence[Package], *, proving: bool
-    ) -> Mapping[PackageId, Denied]:
-        """By the token that npm makes for each, or whether it knows the one that is given."""
+    async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
+        """By the token that npm makes for each, or what it says of the one that is given."""
         if isinstance(self._login, PackageTokens):
-            return await self._find_untrusted(packages) if proving else {}
+            return RightsFound(await self._find_untrusted(packages) if proving else {})
         token = self._login.for_reading()
         if token is None or not self.is_npmjs:
-            return {}
+            return RightsFound()
         response = await self.server.read(self.server.at("-/whoami"), authorize(token))
-        if response.status_code != 401:
-            return {}
-        denied = Denied(f"{self.url} does not know the token", hint=ANSWERS.by_status[401])
-        return {each.id: denied for each in packages}
+        if response.status_code == 401:
+            denied = Denied(f"{self.url} does not know the token", hint=ANSWERS.by_status[401])
+            return RightsFound({each.id: denied for each in packages})
+        user = text_of(response, "username") or ""
+        known = [each.id.name for each in packages if not self.is_new(each.id)]
+        closed = await self._list_closed(user, token, known) if user and known else []
+        if not closed:
+            return RightsFound(note=untold(self.server.url.host))
+        return RightsFound(
+            note=f"as far as npm tells, {user} may not publish {few(closed)}: see `npm access list "
+            f"packages {user}`"
+        )
+
+    async def _list_closed(self, user: str, token: Secret, names: Sequence[str]) -> list[str]:
+        """Those of `names` that npm does not list as writable for a user; none where it does not
+        list them for this token. It says that it lists all, and of tokens for automation it did
+        not, so nothing is refused for it.
+
+        https://docs.npmjs.com/cli/v11/commands/npm-access and
+        https://github.com/npm/cli/blob/latest/workspaces/libnpmaccess/lib/index.js
+        """
+        url = self.server.at(f"-/user/{quote(user, safe='')}/package")
+        response = await self.server.read(url, authorize(token), max_bytes=MAX_PAGE_BYTES)
+        if response.status_code != 200:
+            return []
+        listed = await self.server.document(response, describe_request(response.request))
+        return [name for name in names if listed.get(name) not in _WRITABLE]
 
     async def _find_untrusted(self, packages: Sequence[Package]) -> Mapping[PackageId, Denied]:
         async def find(package: Package) -> Denied | None:

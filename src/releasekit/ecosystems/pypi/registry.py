@@ -9,16 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import IO, TYPE_CHECKING, Final, cast
 
 import httpx
+from packaging.utils import canonicalize_name
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
+from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.pypi import Inputs, login, macaroon, simple_index
 from releasekit.ecosystems.pypi.distribution import make_form
 from releasekit.ecosystems.shared.answers import (
@@ -28,7 +31,7 @@ from releasekit.ecosystems.shared.answers import (
     most_telling,
 )
 from releasekit.ecosystems.shared.artifacts import read_attestation
-from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, pair
+from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, pair, untold
 from releasekit.ecosystems.shared.server import (
     MAX_PAGE_BYTES,
     UPLOAD_TIMEOUT,
@@ -77,6 +80,7 @@ _WIDER: Final = (
     "`pypi-token`); or leave it out and register this workflow as their trusted publisher: "
     "https://docs.pypi.org/trusted-publishers/"
 )
+_RENAME: Final = "PyPI never takes it: rename the package, or leave it out with `exclude-packages`."
 # A pending publisher is known by the workflow's file and the environment, so there is one at a
 # time: https://github.com/pypi/warehouse/blob/main/warehouse/oidc/models/github.py
 _TRUST: Final = (
@@ -238,14 +242,27 @@ class PackageIndex:
         """Whether the last lookup found no project of that name."""
         return package.name in self._unknown
 
-    async def find_denied(
+    async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
+        """By the names that PyPI takes for nobody, and by what a token says of itself."""
+        taken = self._find_prohibited(packages)
+        found = await self._find_login_rights(packages, proving=proving)
+        return replace(found, denied={**found.denied, **taken})
+
+    def _find_prohibited(self, packages: Sequence[Package]) -> Mapping[PackageId, Denied]:
+        """https://github.com/pypi/warehouse/blob/main/warehouse/packaging/services.py"""
+        denied = Denied("a module of Python's standard library has its name", hint=_RENAME)
+        names = set(map(canonicalize_name, sys.stdlib_module_names)) if self.is_pypi else ()
+        return {
+            each.id: denied for each in packages if each.id.name in names and self.is_new(each.id)
+        }
+
+    async def _find_login_rights(
         self, packages: Sequence[Package], *, proving: bool
-    ) -> Mapping[PackageId, Denied]:
-        """By what a token says of itself."""
+    ) -> RightsFound:
         if isinstance(self._login, TokenAuth):
             return self._find_outside(await self._login.get(packages[0]), packages)
         if not self.is_trusting or not proving:
-            return {}
+            return RightsFound()
         # A token is for the projects that trust this job. To mint one makes the project of one
         # pending publisher.
         # https://github.com/pypi/warehouse/blob/main/warehouse/oidc/views.py
@@ -255,7 +272,7 @@ class PackageIndex:
             token = await self._login.get(packages[0])
             ids = macaroon.read_limits(token).ids
             if ids is None or len(ids) >= len(packages):
-                return {}
+                return RightsFound()
             if not new or len(ids) <= trusted:
                 break
             trusted = len(ids)
@@ -264,21 +281,19 @@ class PackageIndex:
             f"{self._upload_url.host} lets this job publish {len(ids)} of {len(packages)} projects"
         )
         denied = Denied(f"{told}; {few(new)} did not exist" if new else told, hint=_TRUST)
-        return {each.id: denied for each in packages}
+        return RightsFound({each.id: denied for each in packages})
 
-    def _find_outside(
-        self, token: Secret, packages: Sequence[Package]
-    ) -> Mapping[PackageId, Denied]:
+    def _find_outside(self, token: Secret, packages: Sequence[Package]) -> RightsFound:
         limits = macaroon.read_limits(token)
         if limits.expires is not None and limits.expires <= time.time():
             ended = datetime.fromtimestamp(limits.expires, UTC).isoformat(timespec="minutes")
             denied = Denied(f"the token has expired at {ended}", hint=_WIDER)
-            return {each.id: denied for each in packages}
+            return RightsFound({each.id: denied for each in packages})
         names = limits.names
         if names is None:
-            return {}
+            return RightsFound(note=untold(self._upload_url.host) if self.is_pypi else "")
         denied = Denied(f"the token is for {few(sorted(names))} only", hint=_WIDER)
-        return {each.id: denied for each in packages if each.id.name not in names}
+        return RightsFound({each.id: denied for each in packages if each.id.name not in names})
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """The versions that pypi.org no longer takes files for. Raises PlanError for a version that

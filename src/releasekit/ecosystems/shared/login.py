@@ -214,6 +214,14 @@ def choose_login(
     return NoAuth(wanted.missing(services.ci, trusting=trusted is not None and known))
 
 
+def untold(registry: str) -> str:
+    """The note on a token where nobody is told what it may do."""
+    return (
+        f"{registry} tells nobody what a token may do: whether it may publish each of these shows "
+        "at its upload"
+    )
+
+
 def withhold(ecosystem: str, registry: Url) -> NoAuth | None:
     """Replaces a login where no input names the registry."""
     error = explain_unnamed(ecosystem, registry)
