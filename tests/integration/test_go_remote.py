@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 import fakes
-from go_workspaces import REMOTE, Forge, built, deploy, forge, go_workspace, short
+from go_workspaces import (
+    REMOTE,
+    Forge,
+    built,
+    commit_and_push,
+    deploy,
+    forge,
+    go_workspace,
+    short,
+)
 from harness.git_server import git_server
 from integration.recorder import Fault, Recorder
 from integration.servers import PASSWORD, USERNAME, free_port, recorded
@@ -24,6 +33,7 @@ from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.plan.decision import compare
+from workspaces import TWELVE, Program
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -153,6 +163,32 @@ def test_whether_git_may_push_is_known_before_it_does(place: Place) -> None:
     assert isinstance(error, Denied)
     assert "contents: write" in error.hint
     assert place.forge.tags() == {}
+
+
+def test_a_login_that_may_not_push_keeps_twelve_modules_back(tmp_path: Path) -> None:
+    """R38: with the right given, the same command publishes."""
+    made = forge(tmp_path / "server")
+    root = go_workspace(tmp_path / "workspace", made).resolve()
+    (root / "releasekit.toml").write_text(
+        '[go]\nversion = "1.0.0"\nproxy = false\nverify = false\n'
+    )
+    commit_and_push(root, made, "Configure")
+    (tmp_path / "home").mkdir()
+    settings = {"GIT_CONFIG_GLOBAL": str(made.home / ".gitconfig")}
+    with git_server(tmp_path / "server") as origin, recorded(origin) as recorder:
+        Place(root, made, recorder).login()
+        refusal = Fault(kind="status", method="GET", path=r".*service=git-receive-pack", status=403)
+        recorder.faults.append(refusal)
+        program = Program(tmp_path / "home", settings)
+        run = program.run("publish", root)
+        assert run.code == 3, run.out + run.err
+        assert run.err.count("nothing was sent [RK-324]") == 1
+        assert "go:github.com/acme/mono/demo-base, " in run.err
+        assert "`permissions: contents: write`" in run.err
+        assert made.tags() == {}
+        run = program.run("publish", root)
+    assert run.code == 0, run.out + run.err
+    assert set(made.tags()) == {f"{name}/v1.0.0" for name in TWELVE}
 
 
 def test_a_remote_that_is_down_is_no_verdict(place: Place) -> None:

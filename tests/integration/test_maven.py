@@ -447,6 +447,21 @@ def test_the_portal_gets_one_signed_bundle_which_is_checked_and_then_published(
         assert_signed(path, gnupg)
 
 
+def test_a_dead_token_of_the_portal_keeps_all_back_before_anything_is_uploaded(
+    portal_server: PortalServer,
+    small: Path,
+    program: Program,
+    gnupg: Path,
+) -> None:
+    """R38: with the right one, the same command publishes."""
+    run = through_portal(program, small, portal_server, RELEASEKIT_MAVEN_PASSWORD="dead")
+    assert run.code == 3
+    assert f"{portal_server.url} does not know the user token; nothing was sent [RK-324]" in run.err
+    assert portal_server.requests == []
+    run = through_portal(program, small, portal_server)
+    assert run.outcomes == dict.fromkeys(SMALL_NAMES, "published")
+
+
 def approve(program: Program, workspace: Path, portal: PortalServer, results: Path) -> Run:
     known = Program(program.home, {**program.environment, **portal.environment})
     where = ["--working-directory", str(workspace), "--maven-registry", portal.url]

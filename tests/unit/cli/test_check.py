@@ -11,6 +11,7 @@ import pytest
 
 from releasekit.__main__ import main
 from releasekit.errors import ConfigError
+from trusted_index import make_token
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -75,6 +76,20 @@ def test_what_is_there_comes_first_and_what_is_to_be_done_with_its_cure_last(
     assert "       Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`." in lines
     assert not (root / ".releasekit").exists()
     assert "hunter2" not in said
+
+
+def test_a_token_is_shown_with_what_it_says_of_itself(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = make_token([1, ["acme-core", "acme-io"]], [0, 1_800_000_000, 0])
+    monkeypatch.setenv("RELEASEKIT_PYPI_TOKEN", token)
+    main(["check", str(root), "--ecosystem", "pypi"])
+    said = capsys.readouterr().out
+    assert (
+        "login: the token of RELEASEKIT_PYPI_TOKEN, for acme-core, acme-io only, until "
+        "2027-01-15T08:00+00:00"
+    ) in said
+    assert token not in said
 
 
 def test_what_would_not_be_published_is_noted(

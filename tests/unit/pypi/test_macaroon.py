@@ -62,3 +62,9 @@ def test_no_token_is_too_strange(token: str) -> None:
 def test_a_damaged_one_is_no_error(at: int, damage: bytes) -> None:
     data = base64.urlsafe_b64decode(OF_A_JOB.removeprefix("pypi-") + "==")
     limits(base64.urlsafe_b64encode(data[:at] + damage + data[at + len(damage) :]).decode())
+
+
+def test_an_end_beyond_all_years_is_the_last_of_them() -> None:
+    assert limits(make_token([0, 10**400, 0])).end == "9999-12-31T23:59+00:00"
+    assert limits(make_token([0, -1, 0])).end == "1970-01-01T00:00+00:00"
+    assert limits(OF_A_USER).end == ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from releasekit.text.json_text import parse_json
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Secret
 
 _VERSION: Final = 2
+_LAST_SECOND: Final = 253_402_300_799  # of the year 9999
 _END, _IDENTIFIER = 0, 2
 _EXPIRATION, _PROJECT_NAME, _PROJECT_ID = 0, 1, 2
 
@@ -32,6 +34,14 @@ class TokenLimits:
     names: frozenset[str] | None = None
     ids: frozenset[str] | None = None
     expires: float | None = None
+
+    @property
+    def end(self) -> str:
+        """When it expires, to the minute; empty where it never does."""
+        if self.expires is None:
+            return ""
+        end = datetime.fromtimestamp(max(0, min(self.expires, _LAST_SECOND)), UTC)
+        return end.isoformat(timespec="minutes")
 
 
 def read_limits(token: Secret) -> TokenLimits:

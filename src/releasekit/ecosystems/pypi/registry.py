@@ -219,7 +219,6 @@ class PackageIndex:
         self._server = RegistryClient(self._upload_url, ANSWERS, services)
         self._index = RegistryClient(self._index_url, ANSWERS, services)
         self._login = login.make_login(trusted_publishing, services, goes_to)
-        self.check_credentials = self._login.check
         has_token = isinstance(self._login, TokenAuth)
         self._user = inputs.username if has_token else login.TOKEN_USER
         # A package takes one upload slot, and its files go out side by side; a concurrency of 1
@@ -227,6 +226,15 @@ class PackageIndex:
         self._one_by_one = concurrency == 1
         self._slots = asyncio.Semaphore(1 if self._one_by_one else FILES_AT_ONCE * concurrency)
         self._unknown: set[str] = set()
+
+    def check_credentials(self) -> str:
+        """With what a token says of itself."""
+        told = self._login.check()
+        token = self._login.for_reading()
+        limits = macaroon.read_limits(token) if token else macaroon.TokenLimits()
+        if limits.names is not None:
+            told += f", for {few(sorted(limits.names))} only"
+        return f"{told}, until {limits.end}" if limits.end else told
 
     @property
     def is_pypi(self) -> bool:
@@ -286,8 +294,7 @@ class PackageIndex:
     def _find_outside(self, token: Secret, packages: Sequence[Package]) -> RightsFound:
         limits = macaroon.read_limits(token)
         if limits.expires is not None and limits.expires <= time.time():
-            ended = datetime.fromtimestamp(limits.expires, UTC).isoformat(timespec="minutes")
-            denied = Denied(f"the token has expired at {ended}", hint=_WIDER)
+            denied = Denied(f"the token has expired at {limits.end}", hint=_WIDER)
             return RightsFound({each.id: denied for each in packages})
         names = limits.names
         if names is None:
