@@ -14,6 +14,7 @@ from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.ci import API_URL
 from releasekit.http.client import retry
 from releasekit.problems import Problem
+from releasekit.report.text import minutes
 from releasekit.text.json_text import parse_json, read_entries
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ _PER_PAGE: Final = 100
 # "Only the first 10000 results are available."
 # https://docs.github.com/en/rest/releases/releases#list-releases
 _MAX_PAGES: Final = 100
+# "In general", and of one user; GitHub Enterprise Server has no such limits by default.
+# https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api (November 2026)
+CREATED_IN_A_MINUTE: Final = 80
+CREATED_IN_AN_HOUR: Final = 500
 _PIECE_BYTES: Final = 256 * 1024
 # https://docs.github.com/en/actions/security-for-github-actions/security-guides/automatic-token-authentication
 _PERMISSION: Final = (
@@ -43,6 +48,23 @@ _REFUSED: Final = (
 _WRONG_LOGIN: Final = (
     "`forge-token` has to be a token of this GitHub; leave it out for the job's own."
 )
+
+
+def describe_pace(releases: int, *, assets: int) -> str:
+    """How long github.com takes for so many releases, each with so many assets; empty below its
+    limits. A release is created, gets its assets, and is published: these limits come before that
+    of a GITHUB_TOKEN, 1,000 requests in an hour.
+    """
+    requests = releases * (2 + assets)
+    within, an_hour = CREATED_IN_A_MINUTE, CREATED_IN_AN_HOUR
+    if requests <= within:
+        return ""
+    lasts_s = max((requests - 1) // within * 60.0, (requests - 1) // an_hour * 3600.0)
+    return (
+        f"announcing {releases} releases takes about {minutes(lasts_s)}: GitHub takes {within} "
+        f"requests that create something in a minute, and {an_hour} in an hour. The next run makes "
+        "what is missing"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from releasekit.announce.github import GitHubReleases
+from releasekit.announce.github import GitHubReleases, describe_pace
 from releasekit.announce.releases import (
     announce,
     announcement_of,
@@ -25,6 +25,7 @@ from releasekit.ecosystems.interface import RightsFound
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.git.remote import find_repository
 from releasekit.host.ci import HOW_TO_NAME_REPOSITORY
+from releasekit.host.github import API
 from releasekit.http.client import retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
@@ -137,7 +138,9 @@ async def plan_post_release(
             )
         forge = await _choose_forge(tagging, services)
     if forge is not None:
-        plan = await _look_up_releases(plan, forge)
+        plan = await _look_up_releases(
+            plan, forge, assets=len(config.announcing.assets), is_limited=services.ci.api == API
+        )
     return plan, PostRelease(plan, tagging, forge, services)
 
 
@@ -200,8 +203,10 @@ def require_token(
     return token
 
 
-async def _look_up_releases(plan: Plan, forge: Forge) -> Plan:
-    """`plan` with what the forge has for each tag already."""
+async def _look_up_releases(plan: Plan, forge: Forge, *, assets: int, is_limited: bool) -> Plan:
+    """`plan` with what the forge has for each tag already, and how long a forge that `is_limited`
+    takes for the others, each with so many assets.
+    """
     releases = await forge.releases()
     packages = tuple(
         replace(each, announcement=announcement_of(each.tag.name, releases)) if each.tag else each
@@ -216,8 +221,12 @@ async def _look_up_releases(plan: Plan, forge: Forge) -> Plan:
     )
     said = {Status.WANTED: "to announce", Status.EXISTING: "announced already"}
     words = [f"{counts[each]} {text}" for each, text in said.items() if counts[each]]
+    pace = describe_pace(counts[Status.WANTED], assets=assets) if is_limited else ""
     return replace(
-        plan, packages=packages, announcing=", ".join(filter(None, [plan.announcing, *words]))
+        plan,
+        packages=packages,
+        announcing=", ".join(filter(None, [plan.announcing, *words])),
+        notes=(*plan.notes, *filter(None, [pace])),
     )
 
 

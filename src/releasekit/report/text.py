@@ -92,6 +92,12 @@ def seconds(duration_s: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def minutes(duration_s: float) -> str:
+    """Of what takes minutes at least: "10 min", "1 h 10 min"."""
+    whole = round(duration_s / 60)
+    return f"{whole // 60} h {whole % 60} min" if whole >= 60 else f"{whole} min"
+
+
 def size(count: int) -> str:
     """Of bytes, no more exact than a reader needs: "512 bytes", "3.1 kB", "12 MB"."""
     if count < 1000:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import fakes
+from releasekit.announce import post_release
+from releasekit.announce.github import describe_pace
 from releasekit.announce.post_release import PostRelease
 from releasekit.announce.tags import Tagging
 from releasekit.announced import Announcement, Status, Tag
+from releasekit.config.tag_options import AnnounceOptions
 from releasekit.git.remote import find_repository
 from releasekit.http.client import RetryPolicy
 from releasekit.model import Action, Outcome, Plan, PlannedPackage, Result
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from releasekit.announce.forge import Forge
+    from releasekit.announce.forge import Forge, ForgeRelease
     from releasekit.announce.releases import Assets
     from releasekit.git.commits import Commits
     from releasekit.git.remote import Remote, RemoteTag
@@ -115,3 +118,63 @@ def test_a_dry_run_only_says_what_would_follow(tmp_path: Path) -> None:
     assert remote.asked == 0
     assert result.tag is not None
     assert result.tag.status is Status.WANTED
+
+
+@pytest.mark.parametrize(
+    ("releases", "assets", "lasts"),
+    [
+        (40, 0, ""),
+        (41, 0, "about 1 min"),
+        (20, 2, ""),
+        (21, 2, "about 1 min"),
+        (250, 0, "about 6 min"),
+        (251, 0, "about 1 h 0 min"),
+        (1001, 0, "about 4 h 0 min"),
+    ],
+)
+def test_how_long_github_takes_for_all_releases_is_said(
+    releases: int, assets: int, lasts: str
+) -> None:
+    """80 requests that create something in a minute, 500 in an hour."""
+    note = describe_pace(releases, assets=assets)
+    assert bool(note) is bool(lasts)
+    assert not lasts or f"announcing {releases} releases takes {lasts}: " in note
+
+
+class Empty:
+    """A forge without releases."""
+
+    async def releases(self) -> tuple[ForgeRelease, ...]:
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [({}, True), ({"GITHUB_API_URL": "https://ghe.example/api/v3"}, False)],
+)
+def test_a_plan_says_how_long_releases_take_on_github_com_alone(
+    tmp_path: Path, environment: Mapping[str, str], said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GitHub Enterprise Server has no such limits by default. A tag that packages share has one."""
+    names = [*(f"v{number}" for number in range(41)), "v0"]
+    made = fakes.plan(*(fakes.package(f"p{number}") for number in range(len(names))))
+    tagged = tuple(
+        replace(each, tag=Tag(name=name, status=Status.WANTED))
+        for each, name in zip(made.packages, names, strict=True)
+    )
+    config = fakes.config(tmp_path, tag=True, announce=True, announcing=AnnounceOptions(assets=()))
+    services = replace(fakes.services(config, None), environment=environment)
+
+    async def plan_tags(plan: Plan, *_: object, **__: object) -> tuple[Plan, Tagging]:
+        tagging = Tagging(cast("Remote", None), cast("Commits", None), config, "")
+        return replace(plan, packages=tagged), tagging
+
+    async def choose_forge(*_: object) -> Empty:
+        return Empty()
+
+    monkeypatch.setattr(post_release, "plan_tags", plan_tags)
+    monkeypatch.setattr(post_release, "_choose_forge", choose_forge)
+    planned, _ = asyncio.run(
+        post_release.plan_post_release(made, config, {}, services, repository="")
+    )
+    assert [note.startswith("announcing 41 releases") for note in planned.notes] == [True] * said
