@@ -176,6 +176,7 @@ class WarningName(StrEnum):
 
     CHANGED_WITHOUT_BUMP = "changed-without-bump"
     EMPTY_PACKAGE = "empty-package"
+    ENDS_EARLY = "ends-early"
     EXCLUDED_SIBLING = "excluded-sibling"
     INVALID_METADATA = "invalid-metadata"
     LATE_CHANGE = "late-change"
@@ -184,6 +185,7 @@ class WarningName(StrEnum):
     MISSING_README = "missing-readme"
     NEW_NAME = "new-name"
     OLDER_SIBLING = "older-sibling"
+    OVER_LIMIT = "over-limit"
     PLATFORM_TAG = "platform-tag"
     REFUSED_BUT_THERE = "refused-but-there"
     UNCOMMITTED = "uncommitted"

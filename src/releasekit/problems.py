@@ -164,6 +164,8 @@ class Problem(StrEnum):
     LATE_CHANGE = "RK-513", "Changes came after its version was decided"
     MISSING_INTENT = "RK-514", "Nothing says what its changes ask for"
     UNREAD_COMMIT = "RK-515", "A commit does not say what it asks for"
+    OVER_LIMIT = "RK-516", "The release is larger than a registry takes"
+    ENDS_EARLY = "RK-517", "The run ends before the release can"
 
     @property
     def is_warning(self) -> bool:

@@ -29,6 +29,7 @@ from releasekit.host.ci import IDENTITY_URL
 from releasekit.http.client import http_client
 from releasekit.http.pool import CONNECTIONS
 from releasekit.model import Action
+from releasekit.plan.forecast import with_limits
 from releasekit.plan.make import discover, find_missing_tools, make_plan
 from releasekit.plan.source import read_checkout
 from releasekit.plan.warnings import with_warnings
@@ -102,6 +103,7 @@ async def prepare(
                 targets, config.dist, config.package_filter, session.ecosystems
             )
             plan = await make_plan(config, targets, history, commit=checkout.commit, survey=survey)
+        plan = with_limits(plan, targets, deadline_s=config.deadline, is_job=session.ci.is_actions)
         plan = await with_warnings(
             plan,
             config.root,

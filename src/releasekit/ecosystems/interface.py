@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     Into = Callable[[Package], Path]
     # From a path of today to its bytes at another time, or None where there was no such file.
     Read = Callable[[Path], bytes | None]
+    Planned = Sequence[PlannedPackage]
 
 
 # What the files of a workspace's root say of a directory; nothing where that is empty.
@@ -271,6 +272,11 @@ class Target:
     staging: Staging | None = None
     # It may take that long to show a package, if that is longer than the time for a package.
     shows_within_s: float = 0.0
+    # It takes at least that long to show a package, as it checks it first.
+    shows_after_s: float = 0.0
+    # The end of the token that uploads, a time of `time.time`; None where it is not known, or where
+    # another one is made in time.
+    token_ends: float | None = None
     # None where the registry takes no attestations, as far as is known.
     attesting: Attesting | None = None
     # None where a registry says nothing of a login, as a directory.
@@ -278,6 +284,10 @@ class Target:
     # Whether the registry has no package of a name that was looked up; None where that means
     # nothing.
     is_new: Callable[[PackageId], bool] | None = None
+    # Which of some packages are more than the registry takes, and the seconds after which it takes
+    # each, once all were looked up; None where it has no such limits.
+    find_excess: Callable[[Planned], Mapping[PackageId, PackageWarning]] | None = None
+    find_earliest: Callable[[Planned], Mapping[PackageId, float]] | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.
     builds_on_published: bool = False
     # A batch that waits for no registry is built after those that hold what it needs.

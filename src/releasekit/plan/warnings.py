@@ -44,8 +44,8 @@ async def with_warnings(
     *,
     uncommitted: Sequence[str],
 ) -> Plan:
-    """`plan` with the warnings of its packages, so far as they can be told before a build;
-    `uncommitted` are files by sorted names relative to the root.
+    """`plan` with the warnings of its packages, and at the levels that apply, so far as they can be
+    told before a build; `uncommitted` are files by sorted names relative to the root.
     """
     found = await find_changes(plan, root, targets, history, processes, uncommitted)
     # Not where files from elsewhere are added to a version that is there.
@@ -61,6 +61,7 @@ async def with_warnings(
         ecosystem = planned.package.id.ecosystem
         target = targets[ecosystem]
         warnings = [
+            *planned.warnings,
             *_of_names(planned, target, plan, is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
             *await asyncio.to_thread(_of_siblings, planned, new, target),

@@ -238,22 +238,57 @@ def test_turns_are_kept_apart_for_new_crates_and_new_versions(
     assert sent == ["/api/v1/crates/new"]
 
 
-def test_the_plan_says_how_long_it_will_take(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("new", "known", "shard", "said"),
+    [
+        (5, 30, "", ""),
+        (6, 0, "", "10 min"),
+        (12, 30, "", "1 h 10 min"),
+        (12, 3, "", "1 h 10 min"),
+        (0, 31, "", "1 min"),
+        (6, 60, "", "30 min"),
+        (2, 15, "1/2", ""),
+        (3, 15, "1/2", "10 min"),
+    ],
+)
+def test_the_plan_says_how_long_it_will_take(
+    tmp_path: Path, new: int, known: int, shard: str, said: str
+) -> None:
+    """R12: jobs that share a release share the limits."""
+
     def answer(request: httpx.Request) -> httpx.Response:
-        known = request.url.path.endswith("/known")
-        return httpx.Response(200, content=b"") if known else httpx.Response(404)
+        is_known = request.url.path.rpartition("/")[2].startswith("known")
+        return httpx.Response(200, content=b"") if is_known else httpx.Response(404)
 
     async def use(target: Target) -> str:
-        names = ["known", *(f"new-{number}" for number in range(6))]
+        names = [f"new-{number}" for number in range(new)]
+        names += [f"known-{number}" for number in range(known)]
         for name in names:
             await target.registry.lookup(package(name))
         steps = [
             PlannedPackage(package=package(it), action=Action.PUBLISH, reason="") for it in names
         ]
-        return target.plan_notes([*steps, replace(steps[1], action=Action.KEEP)])
+        kept = replace(steps[0], package=package("new-kept"), action=Action.KEEP)
+        return target.plan_notes([kept, *steps])
 
-    assert "at least 10 min" in using(tmp_path, use, answer, place="")
+    note = using(tmp_path, use, answer, place="", shard=shard)
+    assert f"takes at least {said}:" in note if said else note == ""
     assert using(tmp_path, use, answering(httpx.Response(200))) == ""  # not crates.io
+
+
+@pytest.mark.parametrize("place", ["", INDEX])
+def test_a_crate_that_is_larger_than_crates_io_takes_is_said(
+    tmp_path: Path, artifact: Artifact, place: str
+) -> None:
+    """R49: it may have agreed to more for this crate, so it is no error."""
+
+    async def use(target: Target) -> list[list[str]]:
+        sized = [replace(artifact, size=10 * 1024**2 + more) for more in (0, 1)]
+        found = [await target.find_warnings(package(), [each]) for each in sized]
+        return [[str(each.name) for each in warnings] for warnings in found]
+
+    found = using(tmp_path, use, answering(httpx.Response(404)), place=place)
+    assert found == [[], [] if place else ["over-limit"]]
 
 
 def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:

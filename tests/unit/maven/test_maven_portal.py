@@ -5,6 +5,7 @@ import json
 import zipfile
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -14,14 +15,11 @@ from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.maven import Options, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.model import Action, Package, PackageId, PlannedPackage
+from releasekit.model import Action, Artifact, Package, PackageId, PlannedPackage
 from unit.maven.releases import URL, Server, built, services, settings, using, workspace
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Artifact
 
 API = "/api/v1/publisher"
 
@@ -103,8 +101,8 @@ def test_a_bundle_holds_what_the_portal_asks_for_and_nothing_else(root: Path) ->
 @pytest.mark.parametrize(
     ("place", "packaging", "said"),
     [
-        (portal.CENTRAL, "jar", "48 or more of the 1,000"),
-        (portal.CENTRAL, "pom", "12 or more of the 1,000"),
+        (portal.CENTRAL, "jar", "one of 7 releases, with 48 or more of 1,000 files. How much is"),
+        (portal.CENTRAL, "pom", "one of 7 releases, with 12 or more of 1,000 files. How much is"),
         (URL, "jar", ""),
     ],
 )
@@ -124,6 +122,53 @@ def test_a_plan_tells_how_many_of_the_files_of_a_month_a_release_takes(
     found = using(server(), root, use, place=place, ecosystem_tables=tables)
     assert said in found
     assert bool(found) is bool(said)
+
+
+def plan_with(
+    root: Path, *steps: PlannedPackage, place: str = portal.CENTRAL
+) -> tuple[str, set[str]]:
+    """The notes about these, and the warnings."""
+
+    async def use(target: Target, _: Package) -> tuple[str, set[str]]:
+        assert target.find_excess is not None
+        warnings = target.find_excess(steps)
+        assert warnings.keys() in (set(), {each.package.id for each in steps})
+        return target.plan_notes(steps), {each.message for each in warnings.values()}
+
+    tables = {"maven": {"api": "portal"}}
+    return using(server(), root, use, place=place, ecosystem_tables=tables)
+
+
+def sized(step: PlannedPackage, size: int) -> PlannedPackage:
+    """`step` with a file that is built."""
+    artifact = Artifact(path=Path("a-1.0.jar"), size=size, digests={})
+    return replace(step, action=Action.UPLOAD, artifacts=(artifact,))
+
+
+@pytest.mark.parametrize(
+    ("poms", "place", "named"),
+    [(750, portal.CENTRAL, False), (751, portal.CENTRAL, True), (751, URL, False)],
+)
+def test_a_release_is_named_that_central_takes_in_no_three_months(
+    root: Path, poms: int, place: str, named: bool
+) -> None:
+    """R49: 3,000 files, four of a POM."""
+    package = replace(package_at(root), packaging="pom")
+    step = PlannedPackage(package=package, action=Action.PUBLISH, reason="")
+    _, said = plan_with(root, *[step] * poms, place=place)
+    assert bool(said) is named
+    assert all("has 3,004 files, and Maven Central takes 3,000 files" in each for each in said)
+
+
+def test_bytes_that_are_built_count_too(root: Path) -> None:
+    """R49"""
+    step = PlannedPackage(package=package_at(root), action=Action.PUBLISH, reason="")
+    notes, said = plan_with(root, sized(step, 240_000_000))
+    assert "and 240 MB or more of 80 MB" in notes
+    assert said == set()
+    _, said = plan_with(root, sized(step, 240_000_001))
+    assert all("16 files and 240 MB, and Maven Central takes" in each for each in said)
+    assert len(said) == 1
 
 
 @pytest.mark.parametrize(

@@ -66,5 +66,6 @@ def test_a_damaged_one_is_no_error(at: int, damage: bytes) -> None:
 
 def test_an_end_beyond_all_years_is_the_last_of_them() -> None:
     assert limits(make_token([0, 10**400, 0])).end == "9999-12-31T23:59+00:00"
+    assert limits(make_token([0, 10**400, 0])).expires == 253_402_300_799
     assert limits(make_token([0, -1, 0])).end == "1970-01-01T00:00+00:00"
     assert limits(OF_A_USER).end == ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import distributions
+from releasekit.ecosystems.pypi import distribution
 from releasekit.ecosystems.pypi.distribution import check_metadata, find_pinned_apart, find_warnings
 from releasekit.errors import PackageError
 
@@ -69,6 +70,21 @@ def test_wheels_that_were_never_repaired_are_said(
     package = distributions.package()
     file = wheel(tmp_path, package, tags, "acme_core.so")
     assert ("platform-tag" in found(package, file)) is refused
+
+
+@pytest.mark.parametrize("on_pypi", [True, False])
+def test_a_file_that_is_larger_than_pypi_takes_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_pypi: bool
+) -> None:
+    """R49: it may have agreed to more for the project, so it is no error."""
+    package = distributions.package()
+    file = distributions.wheel(tmp_path, package)
+    monkeypatch.setattr(distribution, "MAX_UPLOAD_BYTES", file.size)
+    assert "over-limit" not in found(package, file, on_pypi=on_pypi)
+    monkeypatch.setattr(distribution, "MAX_UPLOAD_BYTES", file.size - 1)
+    said = found(package, file, on_pypi=on_pypi)
+    assert ("over-limit" in said) is on_pypi
+    assert said.get("over-limit", file.filename).startswith(file.filename)
 
 
 def test_what_pypi_refuses_is_an_error_there(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from releasekit.errors import (
     Transient,
 )
 from releasekit.http.circuit import Circuit
-from releasekit.model import Action, PlannedPackage
+from releasekit.model import Action, PackageId, PlannedPackage
+from trusted_index import make_token
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -37,6 +38,11 @@ T = TypeVar("T")
 PACKAGE = distributions.package()
 PRIVATE = "https://pkgs.example/team/legacy/"
 LOGIN = {"RELEASEKIT_PYPI_TOKEN": "hunter2-token", "RELEASEKIT_PYPI_USERNAME": "ci"}
+IDENTITY = {
+    "GITHUB_ACTIONS": "true",
+    "ACTIONS_ID_TOKEN_REQUEST_URL": "https://actions.example/idtoken",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
+}
 PAGE = {
     "files": [
         {"filename": "acme_core-1.0.0.tar.gz", "hashes": {"sha256": "ab" * 32}},
@@ -385,6 +391,62 @@ def test_a_version_that_pypi_completes_no_more_is_named(
     said = using(Server(dict.fromkeys(paths, page)), place, plan_notes)
     assert said.startswith("acme-core 1.0: ") is closed
     assert ("publish a higher one" in said) is closed
+
+
+@pytest.mark.parametrize(
+    ("place", "environ", "new", "named"),
+    [
+        ("https://upload.pypi.org/legacy/", LOGIN, 20, 0),
+        ("https://upload.pypi.org/legacy/", LOGIN, 21, 1),
+        ("https://test.pypi.org/legacy/", LOGIN, 25, 5),
+        ("https://upload.pypi.org/legacy/", IDENTITY, 21, 0),
+        (PRIVATE, LOGIN, 21, 0),
+    ],
+)
+def test_new_projects_are_named_that_pypi_creates_only_later(
+    place: str, environ: Mapping[str, str], new: int, named: int
+) -> None:
+    """R49: 20 in an hour; those of pending publishers do not count, nor those that are there."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return page() if request.url.path.endswith("/known/") else httpx.Response(404)
+
+    async def use(registry: Registry) -> list[str]:
+        assert isinstance(registry, PackageIndex)
+        names = ["known", *(f"new-{number:02}" for number in range(new + 1))]
+        steps = []
+        for name in names:
+            package = replace(PACKAGE, id=PackageId("pypi", name))
+            await registry.lookup(package)
+            action = Action.KEEP if name == "new-00" else Action.PUBLISH
+            steps.append(PlannedPackage(package=package, action=action, reason=""))
+        found = registry.find_excess(steps)
+        assert all(f"one of {new} new projects" in each.message for each in found.values())
+        return [each.name for each in found]
+
+    found = using(answer, place, use, environ=environ)
+    assert found == [f"new-{number:02}" for number in range(new - named + 1, new + 1)]
+
+
+@pytest.mark.parametrize(
+    ("environ", "ends"),
+    [
+        ({"RELEASEKIT_PYPI_TOKEN": make_token([0, 2_000_000_000, 0])}, 2_000_000_000),
+        ({"RELEASEKIT_PYPI_TOKEN": make_token([3, "user"])}, None),
+        (IDENTITY, None),
+        ({}, None),
+    ],
+)
+def test_the_end_of_a_token_is_known_where_it_says_so(
+    environ: Mapping[str, str], ends: float | None
+) -> None:
+    """One that is minted for this job is minted again before its end."""
+
+    async def use(registry: Registry) -> float | None:
+        assert isinstance(registry, PackageIndex)
+        return registry.token_ends
+
+    assert using(Server({}), "https://upload.pypi.org/legacy/", use, environ=environ) == ends
 
 
 def test_an_answer_that_cannot_be_read_leaves_open_what_became_of_an_upload(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from releasekit.report.text import minutes
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
@@ -29,16 +31,12 @@ NEW_CRATES: Final = Limit(5, 600.0)
 NEW_VERSIONS: Final = Limit(30, 60.0)
 
 
-def plan_note(*, new_crates: int, new_versions: int) -> str:
+def plan_note(least_s: float) -> str:
     """Tells the user the least time that a release takes; empty where nothing has to wait."""
-    # The two limits apply at the same time.
-    least_s = max(NEW_CRATES.duration_s(new_crates), NEW_VERSIONS.duration_s(new_versions))
-    minutes = round(least_s / 60)
-    if not minutes:
+    if not least_s:
         return ""
-    hours = f"{minutes // 60} h " if minutes >= 60 else ""
     return (
-        f"cargo: this release takes at least {hours}{minutes % 60} min: crates.io takes 5 new "
+        f"cargo: this release takes at least {minutes(least_s)}: crates.io takes 5 new "
         "crates, then one every 10 minutes, and 30 new versions, then one a minute. What is "
         "published stays when the run ends before: https://crates.io/docs/rate-limits"
     )

@@ -35,7 +35,7 @@ from releasekit.model import SENT
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from releasekit.config.shards import Shard
     from releasekit.config.values import TrustedPublishing
@@ -151,19 +151,31 @@ class SparseRegistry(Resource):
         self._paces = {True: new, False: known}
         self._jobs = shard.count
 
+    @property
+    def is_crates_io(self) -> bool:
+        return self._destination.is_crates_io
+
     def is_new(self, package: PackageId) -> bool:
         """Whether no lookup has found a crate of that name."""
         return package.name not in self._known
 
+    def find_earliest(self, packages: Sequence[PlannedPackage]) -> Mapping[PackageId, float]:
+        """By the limits of crates.io, and what the lookups have found."""
+        if not self.is_crates_io:
+            return {}
+        sent = [each.package.id for each in packages if each.action in SENT]
+        new = [each for each in sent if self.is_new(each)]
+        known = [each for each in sent if not self.is_new(each)]
+        # The two limits apply at the same time. The other jobs send as many, and share them.
+        return {
+            each: limit.duration_s(number * self._jobs)
+            for limit, some in ((NEW_CRATES, new), (NEW_VERSIONS, known))
+            for number, each in enumerate(some, 1)
+        }
+
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """The least time that the limits of crates.io allow, by what the lookups have found."""
-        if not self._destination.is_crates_io:
-            return ""
-        names = [planned.package.id.name for planned in packages if planned.action in SENT]
-        new = sum(name not in self._known for name in names)
-        # The other jobs send as many, and share the limits.
-        jobs = self._jobs
-        return rates.plan_note(new_crates=new * jobs, new_versions=(len(names) - new) * jobs)
+        """The least time that the limits of crates.io allow."""
+        return rates.plan_note(max(self.find_earliest(packages).values(), default=0.0))
 
     async def find_rights(
         self,

@@ -17,7 +17,7 @@ from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.interface import Discovery, Services, Target
-from releasekit.ecosystems.shared.artifacts import scratch
+from releasekit.ecosystems.shared.artifacts import find_too_large, scratch
 from releasekit.ecosystems.shared.packages import batched
 from releasekit.model import Action, PackageId
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.directory import Layout
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.errors import BuildFailed
-    from releasekit.model import Artifact, Package, PlannedPackage
+    from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.versioning.edits import Edits
 
 # The build reads cargo's output, so no configuration file may change its form.
@@ -46,6 +46,12 @@ _TERMINAL: Final = {
     "CARGO_TERM_PROGRESS_WHEN": "never",
 }
 
+# https://github.com/rust-lang/crates.io/blob/main/src/config/publish_limits.rs (August 2026)
+MAX_CRATE_BYTES: Final = 10 * 1024**2
+_LARGER: Final = (
+    "crates.io takes of a crate, unless it has agreed to more: leave out files by `exclude`, or "
+    "ask help@crates.io"
+)
 UNVERIFIED: Final = "cargo: `[cargo] verify` is false: no crate is compiled before it is published"
 
 
@@ -87,6 +93,7 @@ class CargoTarget(Target):
         self._index = registry if isinstance(registry, SparseRegistry) else None
         if self._index:
             self.is_new, self.rights = self._index.is_new, self._index
+            self.find_earliest = self._index.find_earliest
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         notes = [self._index.plan_notes(planned)] if self._index else []
@@ -111,6 +118,12 @@ class CargoTarget(Target):
         found = self._found
         edit.edit_versions(found.crates, versions, edits, ranges=ranges)
         return ()
+
+    async def find_warnings(
+        self, _package: Package, artifacts: Sequence[Artifact], /
+    ) -> list[PackageWarning]:
+        on_crates_io = self._index is not None and self._index.is_crates_io
+        return [*find_too_large(artifacts, MAX_CRATE_BYTES, _LARGER)] if on_crates_io else []
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
         return await self._index.differing(package, artifact) if self._index else []

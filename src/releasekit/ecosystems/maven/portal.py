@@ -30,8 +30,9 @@ from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import one_line
 from releasekit.http.origins import require_safe
-from releasekit.model import SENT, Staged
+from releasekit.model import SENT, PackageWarning, Staged, WarningName
 from releasekit.problems import Problem
+from releasekit.report.text import size
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -52,9 +53,15 @@ _LONGEST_PAUSE_S: Final = 10.0
 # that an organisation may publish. https://central.sonatype.org/publish/requirements/ and
 # https://central.sonatype.org/publish/reducing-publishing-usage/
 CHECKSUMS: Final = ("md5", "sha1")
-# About this many, as a mean of three months, since October 2026.
-# https://central.sonatype.org/publish/maven-central-publishing-limits/
+# What an organisation publishes in a month, as a mean of three, since October 2026. The rest of it
+# is shown to people only: no endpoint of the portal's API tells it.
+# https://central.sonatype.org/publish/maven-central-publishing-limits/ and, for the figures that
+# accounts see, https://github.com/ZUGFeRD/mustangproject/issues/1157 (November 2026)
 FILES_IN_A_MONTH: Final = 1_000
+BYTES_IN_A_MONTH: Final = 80 * 1000**2
+RELEASES_IN_A_MONTH: Final = 7
+_MONTHS: Final = 3
+_USAGE: Final = f"{CENTRAL}/publishing/usage"
 # POM, jar, sources and documentation; each with its signature and checksums.
 # https://central.sonatype.org/publish/requirements/
 _FILES: Final = 4
@@ -339,15 +346,42 @@ class Portal:
         return await RightsFound.trying(self.deployments.check_token(packages[0]), packages)
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
-        """How many of the files that Maven Central counts a release takes."""
-        sent = [each.package for each in packages if each.action in SENT]
-        files = sum(1 if each.packaging == "pom" else _FILES for each in sent)
-        if not sent or self.url.rstrip("/") != CENTRAL:
+        """How much of what Maven Central counts a release takes."""
+        files, total = self._measure(packages)
+        if not files:
             return ""
+        built = f", and {size(total)} or more of {size(BYTES_IN_A_MONTH)}" if total else ""
         return (
-            f"Maven Central counts files: {_ENTRIES * files} or more of the {FILES_IN_A_MONTH:,} "
-            "that an organisation has in a month, as a mean of three, are of this release"
+            f"Maven Central counts what an organisation publishes in a month, as a mean of three: "
+            f"this is one of {RELEASES_IN_A_MONTH} releases, with {files:,} or more of "
+            f"{FILES_IN_A_MONTH:,} files{built}. How much is left: {_USAGE}"
         )
+
+    def find_excess(self, packages: Sequence[PlannedPackage]) -> Mapping[PackageId, PackageWarning]:
+        """All of a release that alone is more than Maven Central takes in the months it counts."""
+        files, total = self._measure(packages)
+        most_files, most_bytes = _MONTHS * FILES_IN_A_MONTH, _MONTHS * BYTES_IN_A_MONTH
+        if files <= most_files and total <= most_bytes:
+            return {}
+        message = (
+            f"this release has {files:,} files{f' and {size(total)}' if total else ''}, and Maven "
+            f"Central takes {most_files:,} files and {size(most_bytes)} of an organisation in "
+            f"{_MONTHS} months: ask for more first, "
+            "https://central.sonatype.org/publish/maven-central-publishing-limits/"
+        )
+        warning = PackageWarning(name=WarningName.OVER_LIMIT, message=message)
+        return {each.package.id: warning for each in packages if each.action in SENT}
+
+    def _measure(self, packages: Sequence[PlannedPackage]) -> tuple[int, int]:
+        """The files that Maven Central counts of a release, at least, and the bytes of what is
+        built; zero for any other server.
+        """
+        sent = [each for each in packages if each.action in SENT]
+        if self.url.rstrip("/") != CENTRAL:
+            return 0, 0
+        files = sum(1 if each.package.packaging == "pom" else _FILES for each in sent)
+        built = [file for each in sent for file in each.artifacts or each.package.prebuilt]
+        return _ENTRIES * files, sum(file.size for file in built)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         await self.deploy({package: artifacts})

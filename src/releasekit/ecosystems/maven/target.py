@@ -245,7 +245,7 @@ class PortalTarget(MavenTarget):
         super().__init__(workspace, portal)
         self._portal = self.deployment = self.rights = portal
         self.staging = staging
-        self.is_new = portal.is_new
+        self.is_new, self.find_excess = portal.is_new, portal.find_excess
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """The one upload waits for all builds."""

@@ -100,6 +100,7 @@ class NpmTarget(Target):
             self._notes += [staging.plan_notes, registry.plan_notes]
             if registry.is_npmjs and config.gate == "visible" and staging.mode != "always":
                 self._notes.append(describe_scans)
+                self.shows_after_s = _SCAN_MIN[0] * 60.0
             attests, takes = registry.is_npmjs or config.attestations == "required", registry
         if attests:
             private = config.trust_config is not None

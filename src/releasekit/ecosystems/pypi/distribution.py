@@ -32,6 +32,7 @@ from releasekit.ecosystems.shared.archives import (
     opened_entry,
     opened_zip,
 )
+from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.errors import PackageError
 from releasekit.host import durable
@@ -239,6 +240,13 @@ def _read_sdist(file: IO[bytes]) -> bytes | None:
 # https://packaging.python.org/en/latest/specifications/platform-compatibility-tags/
 # https://github.com/pypi/warehouse/blob/main/warehouse/forklift/legacy.py
 _PLAIN_LINUX: Final = re.compile(r"linux_(?!armv[67]l$).+")
+# https://docs.pypi.org/project-management/storage-limits/ and
+# https://github.com/pypi/warehouse/blob/main/warehouse/constants.py (August 2026)
+MAX_UPLOAD_BYTES: Final = 100 * 1024**2
+_LARGER: Final = (
+    "PyPI takes of a file, unless it has agreed to more for this project: leave out files, or ask "
+    "first: https://docs.pypi.org/project-management/storage-limits/"
+)
 _MAX_DIRECTORIES: Final = 100_000
 _NO_MODULES: Final = re.compile(
     r"(?:^|/)(?:\.[^/]*|build|dist|docs?|examples?|node_modules|scripts|tests?)/"
@@ -255,6 +263,8 @@ def find_warnings(
     `on_pypi` says that the files go to pypi.org or test.pypi.org. Raises PackageError for a file
     that cannot be read, or belongs to another package.
     """
+    if on_pypi:
+        yield from find_too_large(artifacts, MAX_UPLOAD_BYTES, _LARGER)
     for artifact in artifacts:
         if not artifact.filename.endswith(".whl"):
             continue

@@ -40,7 +40,7 @@ class TokenLimits:
         """When it expires, to the minute; empty where it never does."""
         if self.expires is None:
             return ""
-        end = datetime.fromtimestamp(max(0, min(self.expires, _LAST_SECOND)), UTC)
+        end = datetime.fromtimestamp(self.expires, UTC)
         return end.isoformat(timespec="minutes")
 
 
@@ -62,7 +62,8 @@ def read_limits(token: Secret) -> TokenLimits:
     return TokenLimits(
         _intersect(found.get(_PROJECT_NAME, [])),
         _intersect(found.get(_PROJECT_ID, [])),
-        min(ends, default=None),
+        # Within what a date can show, and what a time can be subtracted from.
+        max(0, min(*ends, _LAST_SECOND)) if ends else None,
     )
 
 

@@ -42,7 +42,7 @@ from releasekit.errors import Denied, PackageError, PlanError, Rejected
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import message_of
 from releasekit.http.origins import require_safe, same_origin
-from releasekit.model import SENT, Action
+from releasekit.model import SENT, Action, PackageWarning, WarningName
 from releasekit.problems import Problem
 from releasekit.report.text import few
 
@@ -71,6 +71,10 @@ FILES_AT_ONCE: Final = 2
 # https://blog.pypi.org/posts/2026-07-22-releases-now-reject-new-files-after-14-days/
 # https://github.com/pypi/warehouse/pull/19727
 CLOSED_AFTER: Final = timedelta(days=14)
+# One address may create 40. Projects that begin as a pending trusted publisher do not count.
+# https://github.com/pypi/warehouse/blob/main/warehouse/config.py (August 2026:
+# PROJECT_CREATE_USER_RATELIMIT_STRING)
+NEW_PROJECTS_AN_HOUR: Final = 20
 # The pieces of a body that are sent at once.
 _PIECE_BYTES: Final = 64 * 1024
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
@@ -301,6 +305,25 @@ class PackageIndex:
             return RightsFound(note=untold(self._upload_url.host) if self.is_pypi else "")
         denied = Denied(f"the token is for {few(sorted(names))} only", hint=_WIDER)
         return RightsFound({each.id: denied for each in packages if each.id.name not in names})
+
+    @property
+    def token_ends(self) -> float | None:
+        """As a given token says it; None where it does not, or one is minted when it is needed."""
+        token = self._login.for_reading()
+        return macaroon.read_limits(token).expires if token else None
+
+    def find_excess(self, packages: Sequence[PlannedPackage]) -> Mapping[PackageId, PackageWarning]:
+        """The new projects that are more than pypi.org lets a user create in an hour."""
+        if not self.is_pypi or self.is_trusting:
+            return {}
+        sent = [each.package.id for each in packages if each.action in SENT]
+        new = [each for each in sent if self.is_new(each)]
+        message = (
+            f"it is one of {len(new)} new projects, and {self._upload_url.host} lets a user create "
+            f"{NEW_PROJECTS_AN_HOUR} in an hour: run again an hour later for the rest"
+        )
+        warning = PackageWarning(name=WarningName.OVER_LIMIT, message=message)
+        return dict.fromkeys(new[NEW_PROJECTS_AN_HOUR:], warning)
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """The versions that pypi.org no longer takes files for. Raises PlanError for a version that

@@ -99,6 +99,7 @@ class PyPITarget(Target):
         self.prebuilt = PythonFiles(workspace)
         if index:
             self.is_new, self.rights = index.is_new, index
+            self.find_excess, self.token_ends = index.find_excess, index.token_ends
         if index is None:
             self.attesting = IndexAttesting()
         elif index.is_pypi or config.attestations == "required":

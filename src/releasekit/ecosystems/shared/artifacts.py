@@ -17,7 +17,7 @@ from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.ci import TEMPORARY
 from releasekit.host.folder import Folder
-from releasekit.model import Artifact
+from releasekit.model import Artifact, PackageWarning, WarningName
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -31,6 +31,21 @@ _CHUNK: Final = 1024 * 1024
 # https://central.sonatype.org/publish/publish-portal-api/#uploading-a-deployment-bundle
 MAX_BYTES: Final = 4 * 1024**3
 KEPT_THERE: Final = "Built files are kept there. Make room, or move away what is in the way."
+
+
+def find_too_large(
+    artifacts: Iterable[Artifact], most_bytes: int, takes: str
+) -> Iterator[PackageWarning]:
+    """Files that a registry refuses unless it has raised its limit; `takes` ends a sentence about
+    that.
+    """
+    for each in artifacts:
+        if each.size > most_bytes:
+            yield PackageWarning(
+                name=WarningName.OVER_LIMIT,
+                message=f"{each.filename} has {each.size / 1024**2:.1f} MiB, more than the "
+                f"{most_bytes // 1024**2} MiB that {takes}",
+            )
 
 
 @contextlib.asynccontextmanager
