@@ -11,9 +11,18 @@ import pytest
 
 from documents import DOCUMENTS, ROOT
 from fakes import DECLARED
+from releasekit.announce.github import CREATED_IN_A_MINUTE, CREATED_IN_AN_HOUR
 from releasekit.config.file import read_config
 from releasekit.ecosystems import ECOSYSTEMS
+from releasekit.ecosystems.cargo import rates
+from releasekit.ecosystems.cargo.target import MAX_CRATE_BYTES
+from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES
+from releasekit.ecosystems.maven import portal
+from releasekit.ecosystems.pypi.distribution import MAX_UPLOAD_BYTES
+from releasekit.ecosystems.pypi.registry import CLOSED_AFTER, NEW_PROJECTS_AN_HOUR
 from releasekit.errors import ConfigError
+from releasekit.plan.forecast import JOB_S
+from releasekit.report.text import size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -238,3 +247,24 @@ def test_the_configuration_in_getting_started_is_accepted(tmp_path: Path) -> Non
     (tmp_path / "releasekit.toml").write_text(block.replace("task-", "tusk-"), encoding="utf-8")
     with pytest.raises(ConfigError, match="did you mean 'task-timeout'"):
         read_config(tmp_path / "releasekit.toml", DECLARED)
+
+
+def test_the_limits_of_registries_are_those_that_plans_go_by() -> None:
+    text = (ROOT / "docs/limits.md").read_text(encoding="utf-8")
+    table = text[text.index("## What each registry allows") :]
+    new, known = rates.NEW_CRATES, rates.NEW_VERSIONS
+    month = f"{portal.FILES_IN_A_MONTH:,} files, {size(portal.BYTES_IN_A_MONTH)}"
+    for figure in (
+        f"{new.burst} at once, then one every {new.interval_s / 60:g} minutes",
+        f"{known.burst} at once, then one a minute",
+        f"{MAX_CRATE_BYTES // 1024**2} MiB",
+        f"{NEW_PROJECTS_AN_HOUR} in an hour",
+        f"{MAX_UPLOAD_BYTES // 1024**2} MiB",
+        f"{CLOSED_AFTER.days} days",
+        f"{month}, {portal.RELEASES_IN_A_MONTH} releases",
+        f"{portal.MAX_BYTES // 1024**3} GiB",
+        f"{MAX_ZIP_BYTES // 1024**2} MiB",
+        f"{CREATED_IN_A_MINUTE} in a minute, {CREATED_IN_AN_HOUR} in an hour",
+        f"{JOB_S / 3600:g} hours",
+    ):
+        assert f"| {figure}" in table
