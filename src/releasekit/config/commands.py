@@ -16,6 +16,7 @@ Command = Literal[
     "release-pr",
     "plan",
     "publish",
+    "status",
     "approve",
     "reject",
     "report",
@@ -87,6 +88,13 @@ exit codes:
   0    the file is written, or with --check: none is missing
   1    with --check: nothing speaks for a package that changes
   2    a package is unknown, something is missing, or the configuration is wrong
+  130  cancelled
+"""
+_STATUS_CODES: Final = """\
+exit codes:
+  0    everything is there; with --smoke: and each client resolves it
+  1    something is missing, cannot be resolved, or is unknown
+  2    the configuration or an input is wrong
   130  cancelled
 """
 _CREDENTIALS: Final = """\
@@ -182,6 +190,18 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         module="releasekit.cli.publish",
         summarizes_errors=True,
     ),
+    "status": CommandRow(
+        about="Say what users can install now: what is there, missing, or needs what is missing.",
+        module="releasekit.cli.status",
+        positional=Positional(
+            input="release",
+            metavar="VERSION|RESULTS",
+            help="a version that all packages have, or results.json of a run; default: the "
+            "versions of the workspace",
+            noun="release",
+        ),
+        exit_codes=_STATUS_CODES,
+    ),
     "approve": CommandRow(
         about="Review the staged versions of a release, and approve them, dependencies first.",
         module="releasekit.cli.approve",
@@ -243,10 +263,13 @@ VERSION: Final = frozenset[Command]({"version"})
 PREVIEW: Final = frozenset[Command]({"preview"})
 RELEASE_PR: Final = frozenset[Command]({"release-pr"})
 PUBLISH: Final = frozenset[Command]({"publish"})
+STATUS: Final = frozenset[Command]({"status"})
 CHECK: Final = frozenset[Command]({"check", "doctor"})
 # What a person does with what a run has left, on a machine of theirs.
 DECIDE: Final = frozenset[Command]({"approve", "reject"})
-RUNS: Final = DECIDE | {"plan", "publish"}
+RUNS: Final = DECIDE | {"plan", "publish", "status"}
+# What has to know which packages there are, and where they go.
+LOOKUPS: Final = frozenset[Command]({"plan", "publish", "check", "status"})
 REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
 
 

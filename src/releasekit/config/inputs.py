@@ -17,12 +17,14 @@ from releasekit.config.commands import (
     CHANGE,
     CHECK,
     DECIDE,
+    LOOKUPS,
     NOTES,
     PREVIEW,
     PUBLISH,
     RELEASE_PR,
     REPORTS,
     RUNS,
+    STATUS,
     VERIFY,
     VERSION,
     Command,
@@ -154,6 +156,7 @@ class Inputs:
             "Only packages whose name matches one of these globs, separated by commas or line "
             "breaks. Dependencies that do not match must already be on their registry.",
             "names",
+            commands=LOOKUPS,
         ),
     ] = ()
     exclude_packages: Annotated[
@@ -162,6 +165,7 @@ class Inputs:
             "Leave out packages whose name matches one of these globs, separated by commas or line"
             " breaks.",
             "names",
+            commands=LOOKUPS,
         ),
     ] = ()
     dist: Annotated[
@@ -193,7 +197,10 @@ class Inputs:
         ),
     ] = False
     concurrency: Annotated[
-        int, Declaration("How many packages to upload at a time.", minimum=1, maximum=100)
+        int,
+        Declaration(
+            "How many packages to upload at a time.", minimum=1, maximum=100, commands=LOOKUPS
+        ),
     ] = 5
     build_concurrency: Annotated[
         int | None,
@@ -270,7 +277,7 @@ class Inputs:
         Declaration(
             "What a dependent waits for: the registry shows its dependency (`visible`), or has "
             "only accepted it (`accepted`).",
-            commands=RUNS - {"reject"},
+            commands=RUNS - {"reject", "status"},
         ),
     ] = "visible"
     stage: Annotated[
@@ -377,7 +384,7 @@ class Inputs:
             "`dir:PATH`: publish into static directories (`PATH/pypi` for Python) for every "
             "ecosystem whose own registry input is not set.",
             "registry",
-            commands=VERSION | {"plan", "publish", "check"},
+            commands=VERSION | LOOKUPS,
         ),
     ] = None
     insecure_hosts: Annotated[
@@ -387,6 +394,7 @@ class Inputs:
             "`packages.lan` or `packages.lan:8081`. Anybody on the network path can read the token"
             " and change the packages.",
             "lines",
+            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ()
@@ -428,6 +436,7 @@ class Inputs:
         Declaration(
             "The uv that creates environments. Default: the one on PATH, else pip.",
             "path",
+            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ""
@@ -446,6 +455,7 @@ class Inputs:
             "Confine builds: they write only to the workspace and their tools' caches, and cannot "
             "read other processes. `auto`, if Linux supports it; `required`, to fail otherwise; or"
             " `off`.",
+            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = "auto"
@@ -456,6 +466,7 @@ class Inputs:
             "home directory.",
             "lines",
             into=Path,
+            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ()
@@ -463,6 +474,7 @@ class Inputs:
         str,
         Declaration(
             "The package index from which to install ReleaseKit and build requirements.",
+            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ""
@@ -471,6 +483,7 @@ class Inputs:
         Declaration(
             "Directories or pages with additional wheels to install from, one per line.",
             "lines",
+            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ()
@@ -552,6 +565,25 @@ class Inputs:
             places=FLAG_ONLY,
         ),
     ] = ()
+    release: Annotated[
+        str | Path,
+        Declaration(
+            "The release to look for: a version that all packages have, or results.json of a run. "
+            "Default: the versions of the workspace.",
+            commands=STATUS,
+            places=FLAG_ONLY,
+            into=values.version_or_path,
+        ),
+    ] = ""
+    smoke: Annotated[
+        bool,
+        Declaration(
+            "Let the client of each ecosystem resolve what is there, in an empty directory: uv, "
+            "npm or pnpm, cargo, go, mvn. Nothing of any package is executed.",
+            commands=STATUS,
+            places=FLAG_ONLY,
+        ),
+    ] = False
     package: Annotated[
         tuple[str, ...],
         Declaration(

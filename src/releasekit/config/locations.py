@@ -130,6 +130,10 @@ class Locations:
             )
         return path
 
+    def release(self) -> str | Path:
+        given = self.inputs.release
+        return self._resolve(given, "release") if isinstance(given, Path) else given
+
     def state_directory(self) -> Path:
         """May lie outside the root only when a flag or an input says so.
 

@@ -154,6 +154,11 @@ def path_or_url(value: str) -> Path | Url:
     return Url(value) if "://" in value else Path(value)
 
 
+def version_or_path(value: str) -> str | Path:
+    """A path has a slash, or names a file of JSON."""
+    return Path(value) if "/" in value or value.endswith(".json") else text(value)
+
+
 def registry(value: str) -> Directory | Url:
     """The shape only: which URLs and names are good, and where a relative directory starts, is
     decided by the code that knows the other inputs.

@@ -256,6 +256,19 @@ class Rights(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """How the client of an ecosystem resolves one version and all that this needs, with nothing
+    executed of any package: a command, in a new directory with these `files`. Of those that are
+    `alone`, one runs at a time.
+    """
+
+    argv: Sequence[str]
+    files: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    alone: bool = False
+
+
 class Target:
     """What was found of an ecosystem, and the registry its packages go to. It asks for nothing
     special; an ecosystem overrides what it knows better.
@@ -357,6 +370,13 @@ class Target:
     def own_tag(self, _package: Package, /) -> str | None:
         """The tag by which the registry itself publishes the package, with all of its bytes: empty
         where nothing is pushed for it, and None for a registry that goes by no tags.
+        """
+        return None
+
+    def try_out(self, _package: Package, _shared: Path, /) -> Trial | None:
+        """How a user gets the package from this registry. What clients fetch goes into `shared`, a
+        directory of this run, so that nothing from before counts. None where no client is known;
+        raises ConfigError where it cannot read this registry.
         """
         return None
 

@@ -54,6 +54,22 @@ def refuse_unnamed(unnamed: Mapping[str, UnnamedRegistry]) -> None:
         raise join_errors([*unnamed.values()])
 
 
+async def ask_all(
+    packages: Sequence[Package], targets: Mapping[str, Target]
+) -> dict[PackageId, Answer]:
+    """What the registries show of every package, asked side by side, or why they do not say."""
+
+    async def answer_of(package: Package) -> Answer:
+        try:
+            with attribute_to(package.id):
+                return await targets[package.id.ecosystem].registry.lookup(package)
+        except PackageError as error:
+            return error
+
+    answers = await gather_all(map(answer_of, packages))
+    return dict(zip((package.id for package in packages), answers, strict=True))
+
+
 async def look_up_all(
     packages: Sequence[Package],
     targets: Mapping[str, Target],
@@ -67,17 +83,7 @@ async def look_up_all(
     Raises Denied with one reason for each registry that refuses to be read, and, where this run is
     `uploading`, with the credentials that are missing. The `unnamed` are asked without a token.
     """
-
-    async def answer_of(package: Package) -> Answer:
-        try:
-            with attribute_to(package.id):
-                return await targets[package.id.ecosystem].registry.lookup(package)
-        except PackageError as error:
-            return error
-
-    answers = dict(
-        zip((p.id for p in packages), await gather_all(map(answer_of, packages)), strict=True)
-    )
+    answers = await ask_all(packages, targets)
     errors = {id_: answer for id_, answer in answers.items() if isinstance(answer, PackageError)}
     denied: dict[str, Denied] = {}
     for id_, error in errors.items():

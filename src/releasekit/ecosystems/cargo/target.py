@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -12,13 +13,14 @@ from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import discover, edit, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
-from releasekit.ecosystems.cargo.destination import CargoConfig, find_destination
+from releasekit.ecosystems.cargo.destination import CRATES_IO_NAME, CargoConfig, find_destination
 from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
-from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import find_too_large, scratch
 from releasekit.ecosystems.shared.packages import batched
+from releasekit.errors import ConfigError
 from releasekit.model import Action, PackageId
 
 if TYPE_CHECKING:
@@ -124,6 +126,29 @@ class CargoTarget(Target):
     ) -> list[PackageWarning]:
         on_crates_io = self._index is not None and self._index.is_crates_io
         return [*find_too_large(artifacts, MAX_CRATE_BYTES, _LARGER)] if on_crates_io else []
+
+    def try_out(self, package: Package, _shared: Path, /) -> Trial:
+        """Cargo asks a sparse index again each time, so that its own cache does no harm."""
+        destination = self._found.cargo.destination
+        if destination.directory:
+            raise ConfigError(
+                "cargo reads no directory",
+                hint="Serve it, and give the address as `cargo-registry`.",
+            )
+        argv, wanted = ["cargo", "generate-lockfile", "--quiet"], f'version = "={package.version}"'
+        if not destination.holds(""):
+            wanted += f', registry-index = "{destination.manifest_index}"'
+        elif not destination.is_crates_io:
+            for key, value in (
+                (f"source.{CRATES_IO_NAME}.replace-with", "releasekit"),
+                ("source.releasekit.registry", destination.manifest_index),
+            ):
+                argv += ["--config", f"{key}={json.dumps(value)}"]
+        manifest = (
+            'package = { name = "releasekit-smoke", version = "0.0.0", edition = "2021" }\n'
+            f"workspace = {{}}\ndependencies.{json.dumps(package.id.name)} = {{ {wanted} }}\n"
+        )
+        return Trial(argv=argv, files={"Cargo.toml": manifest, "src/lib.rs": ""})
 
     async def differing(self, package: Package, artifact: Artifact, /) -> list[str]:
         return await self._index.differing(package, artifact) if self._index else []

@@ -18,7 +18,7 @@ from releasekit.ecosystems.go.registry import OFFICIAL, ProxyDirectory, TagRegis
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.go.verify import Verifier
-from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.model import Action, PackageId
@@ -122,6 +122,19 @@ class GoTarget(Target):
         edit_versions(modules, versions, edits, edits.root / self._go.config_file)
         return ()
 
+    def try_out(self, package: Package, shared: Path, /) -> Trial:
+        environment = {
+            **self._go.environment,
+            "GOFLAGS": "-modcacherw",
+            "GOMODCACHE": str(shared),
+            "GOTOOLCHAIN": "local",  # another one would be fetched, and executed
+        }
+        return Trial(
+            argv=("go", "get", f"{package.id.name}@{package.version}"),
+            files={"go.mod": "module smoke.test/m\n"},
+            env=environment,
+        )
+
     def own_tag(self, package: Package, /) -> str | None:
         return self._tags.own_tag(package) if self._tags else None
 
@@ -150,21 +163,24 @@ class Go:
         self.lookup = lookup
         self._proxy = proxy
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a go outside of the workspace that also asks the proxy in use."""
+        others = self.processes.environment.get("GOPROXY") or _GOPROXY
+        proxies = {"GOPROXY": f"{self._proxy},{others}"} if self._proxy else {}
+        return {"GOWORK": "off", **proxies}
+
     @contextlib.asynccontextmanager
     async def open_verifier(self) -> AsyncIterator[Verifier | None]:
         if not self.options.verify:
             yield None
             return
-        environment = {"GOWORK": "off"}
-        if self._proxy:
-            others = self.processes.environment.get("GOPROXY") or _GOPROXY
-            environment["GOPROXY"] = f"{self._proxy},{others}"
         async with scratch(self.processes.environment) as directory:
             yield Verifier(
                 processes=self.processes,
                 logs=self.services.logs,
                 directory=directory,
-                environment=environment,
+                environment=self.environment,
             )
 
     async def discover(self, root: Path) -> GoWorkspace:

@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
 from releasekit.config.locations import FILENAME
-from releasekit.ecosystems.interface import Discovery, Services, Target
+from releasekit.config.values import Directory
+from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.maven import Inputs, discover, mvn
-from releasekit.ecosystems.maven.build import ReactorBuilder, RunningBuild, overlay_prebuilt
+from releasekit.ecosystems.maven.build import (
+    PLUGINS,
+    ReactorBuilder,
+    RunningBuild,
+    overlay_prebuilt,
+)
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.edit import VersionEdits
-from releasekit.ecosystems.maven.layout import MavenDirectory, is_complete, usual_names
+from releasekit.ecosystems.maven.layout import (
+    MavenDirectory,
+    is_complete,
+    main_names,
+    pom_name,
+    usual_names,
+)
 from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
 from releasekit.ecosystems.maven.portal import CENTRAL, Portal, PortalStaging, open_portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
@@ -212,6 +224,27 @@ class MavenTarget(Target):
     def missing_tool(self, packages: Sequence[Package], /) -> ConfigError | None:
         maven, services = self._found.maven, self._found.maven.services
         return mvn.missing_tool(packages, maven.options, services.processes, services.environment)
+
+    def try_out(self, package: Package, shared: Path, /) -> Trial:
+        """`dependency:get` resolves what the POM needs, too. Two mvn may not share a repository.
+        https://maven.apache.org/plugins/maven-dependency-plugin/get-mojo.html
+        """
+        place = self._found.maven.config.registries.get("maven")
+        url = place.path.as_uri() if isinstance(place, Directory) else ""
+        url = self.registry.url if isinstance(self.registry, Repository) else url
+        command = self._found.maven.options.command
+        main = main_names(package) or (pom_name(package),)
+        kind = main[0].rpartition(".")[2]
+        return Trial(
+            argv=(
+                str(self._found.root / command) if "/" in command else command,
+                *("--batch-mode", f"{PLUGINS}:maven-dependency-plugin:3.8.1:get"),
+                f"-Dartifact={package.id.name}:{package.version}:{kind}",
+                f"-Dmaven.repo.local={shared}",
+                *([f"-DremoteRepositories=releasekit::::{url}"] if url else []),
+            ),
+            alone=True,
+        )
 
     def takes_version(self, package: Package, /) -> bool:
         return not discover.explain_private(self._found.projects[package.id.name])

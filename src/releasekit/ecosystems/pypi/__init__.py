@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
+from releasekit.config.commands import LOOKUPS
 from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
@@ -12,14 +13,16 @@ from releasekit.host.scrub import ToolVariables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    username: Annotated[str, Declaration("The user that `pypi-token` belongs to.", "text")] = (
-        "__token__"
-    )
+    username: Annotated[
+        str,
+        Declaration("The user that `pypi-token` belongs to.", "text", commands=LOOKUPS),
+    ] = "__token__"
     index: Annotated[
         str,
         Declaration(
             "The simple index that belongs to `pypi-registry`; derived from it by default.",
             "index",
+            commands=LOOKUPS,
         ),
     ] = ""
 

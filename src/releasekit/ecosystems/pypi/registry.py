@@ -246,6 +246,10 @@ class PackageIndex:
         return f"{self.url.rstrip('/')}/" in _INDEXES
 
     @property
+    def index_url(self) -> str:
+        return str(self._index_url)
+
+    @property
     def is_trusting(self) -> bool:
         """Whether uploads are made as this job, by trusted publishing."""
         return isinstance(self._login, OidcAuth)

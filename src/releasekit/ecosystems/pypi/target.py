@@ -18,7 +18,15 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
-from releasekit.ecosystems.interface import Contained, Discovery, Services, Target, list_warnings
+from releasekit.config.values import Directory
+from releasekit.ecosystems.interface import (
+    Contained,
+    Discovery,
+    Services,
+    Target,
+    Trial,
+    list_warnings,
+)
 from releasekit.ecosystems.pypi import Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
@@ -29,7 +37,12 @@ from releasekit.ecosystems.pypi.distribution import (
     read_metadata,
 )
 from releasekit.ecosystems.pypi.edit import edit_versions, list_shared_versions
-from releasekit.ecosystems.pypi.environment import Environments, Installer, Requirements
+from releasekit.ecosystems.pypi.environment import (
+    INTERFERING,
+    Environments,
+    Installer,
+    Requirements,
+)
 from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
 from releasekit.ecosystems.pypi.registry import PYPI, IndexAttesting, PackageIndex
@@ -94,7 +107,7 @@ class PyPITarget(Target):
     ) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
-        self._root, self._options = config.root, options
+        self._config, self._root, self._options = config, config.root, options
         self._index = index = registry if isinstance(registry, PackageIndex) else None
         self.prebuilt = PythonFiles(workspace)
         if index:
@@ -120,6 +133,23 @@ class PyPITarget(Target):
     ) -> Collection[str]:
         homes = find_lock_directories(self._root, self._options)
         return edit_versions(homes, self._found.projects, versions, edits, ranges=ranges)
+
+    def try_out(self, package: Package, shared: Path, /) -> Trial:
+        """Wheels alone: to ask a source distribution can mean to build it."""
+        config = self._config
+        place = config.registries.get(ECOSYSTEM)
+        index = f"{place.path.as_uri()}/simple" if isinstance(place, Directory) else ""
+        index = self._index.index_url if self._index else index
+        # The first that has a name counts, and the extra one comes first.
+        # https://docs.astral.sh/uv/concepts/indexes/#searching-across-multiple-indexes
+        lines = [f"--extra-index-url {index}", f"{package.id.name}=={package.version}"]
+        lines += [f"--index-url {config.index_url}"] if config.index_url else []
+        asked = ("pip", "compile", "--quiet", "--no-header", "--only-binary", ":all:")
+        return Trial(
+            argv=(config.uv_path or "uv", *asked, "requirements.in"),
+            files={"requirements.in": "\n".join(lines)},
+            env={**dict.fromkeys(INTERFERING), "UV_CACHE_DIR": str(shared)},
+        )
 
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
