@@ -143,10 +143,11 @@ async def _resolve_all(
                     trial.argv, cwd=directory, env=trial.env, timeout_s=config.task_timeout
                 )
             except CommandFailed as error:
+                client = Path(trial.argv[0]).name
                 if error.problem is Problem.CANNOT_START:
-                    untried[name] = f"{trial.argv[0]} cannot be started; is it on PATH?"
+                    untried[name] = f"{client} cannot be started; is it on PATH?"
                 else:
-                    unresolved[package.id] = f"{trial.argv[0]}: {_find_reason(error)}"
+                    unresolved[package.id] = f"{client}: {_find_reason(error)}"
 
     there = [each for each in status.packages if status.state(each.id) == "there"]
     await gather_all(resolve(number, package) for number, package in enumerate(there))

@@ -97,10 +97,8 @@ def status_table(status: Status) -> str:
         if package.id in needed:
             need = by_id[needed[package.id]]
             told.append(f"needs {need}, which is {status.state(need.id)}")
-        told += filter(None, [status.unresolved.get(package.id)])
-        if answer is not None and answer.lacks:
-            told.append(f"without {answer.lacks}")
-        return "; ".join(told)
+        told += [status.unresolved.get(package.id, ""), answer.lacks if answer else ""]
+        return "; ".join(filter(None, told))
 
     def rank(package: Package) -> tuple[int, bool, PackageId]:
         return _STATES.index(status.state(package.id)), not why(package), package.id

@@ -38,6 +38,13 @@ _DEEPER: Final = re.compile(r"(?:Caused by|cause): (.+)")
 _ABSENT: Final = re.compile(
     r"(?:/\S*/)?(?:ba|da|z)?sh: (?:(?:line )?\d+: )?(\S+: (?:command )?not found)"
 )
+# What mvn says of a goal, behind the classes of its exceptions.
+_MAVEN: Final = re.compile(
+    r"\[ERROR\] Failed to execute goal (?:.*Exception: )?(.+?)(?: -> \[Help \d+\])?"
+)
+# What go says of a module that it cannot have, and what pnpm says.
+_GO: Final = re.compile(r"(?:.* )?(\S+@v\d\S*: .+)")
+_PNPM: Final = re.compile(r"ERR_PNPM_\w+\s+(.+)")
 # npm's own, without those that name what every one of its failures has.
 _NPM: Final = re.compile(
     r"npm (?:error|ERR!) (?!code |path |errno |syscall |dest |signal |workspace |location |"
@@ -56,10 +63,13 @@ def find_cause(lines: Sequence[str]) -> str:
         (_RUST, stripped),
         (_BUNDLER, stripped),
         (_TEST, stripped),
+        (_MAVEN, stripped),
         (_RAISED, stripped[::-1]),
         (_ABSENT, stripped[::-1]),
         (_SAID, stripped[::-1]),
         (_NPM, stripped),
+        (_PNPM, stripped),
+        (_GO, stripped),
     ):
         for line in candidates:
             if found := pattern.fullmatch(line):

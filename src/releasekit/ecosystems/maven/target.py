@@ -238,7 +238,11 @@ class MavenTarget(Target):
         return Trial(
             argv=(
                 str(self._found.root / command) if "/" in command else command,
-                *("--batch-mode", f"{PLUGINS}:maven-dependency-plugin:3.8.1:get"),
+                *(
+                    "--batch-mode",
+                    "--no-transfer-progress",
+                    f"{PLUGINS}:maven-dependency-plugin:3.8.1:get",
+                ),
                 f"-Dartifact={package.id.name}:{package.version}:{kind}",
                 f"-Dmaven.repo.local={shared}",
                 *([f"-DremoteRepositories=releasekit::::{url}"] if url else []),
