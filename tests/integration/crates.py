@@ -162,7 +162,9 @@ class Crates:
         for dependency in document["deps"]:
             if dependency["version_req"] == "*":
                 raise RefusedError(400, "wildcard (`*`) dependency constraints are not allowed")
-            absent = not dependency["registry"] and _canonical(dependency["name"]) not in self.lines
+            absent = (
+                not dependency.get("registry") and _canonical(dependency["name"]) not in self.lines
+            )
             if self.strict and absent:
                 raise RefusedError(400, f"no known crate named `{dependency['name']}`")
         with tarfile.open(fileobj=io.BytesIO(crate), mode="r:gz") as archive:

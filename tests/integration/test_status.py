@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import zipfile
 from typing import TYPE_CHECKING, Final
+
+import pytest
 
 from distributions import both, package, sdist, wheel
 from go_workspaces import HOST, commit_and_push, go_workspace, write_module
 from integration import crates, reactor, verdaccio
 from integration.maven_server import local_repository
 from integration.recorder import Fault
-from integration.test_cargo_publish import cargo_workspace, machine, toolchain
+from integration.test_cargo_publish import cargo_workspace, toolchain
 from integration.tools import require_tool
 from processes import wait_until
+from releasekit.__main__ import main
 from workspaces import Program, git, kill, npm_workspace, uv_workspace, write_json
 
 if TYPE_CHECKING:
@@ -80,7 +84,12 @@ def test_uv_in_a_loop_was_killed(pypiserver: IndexServer, tmp_path: Path) -> Non
         pypiserver.recorder,
         Fault(kind="held", filename="demo_base-.*.whl"),
     )
-    flags = ["--pypi-registry", pypiserver.upload_url, "--pypi-index", pypiserver.index_url]
+    flags: list[str | Path] = [
+        "--pypi-registry",
+        pypiserver.upload_url,
+        "--pypi-index",
+        pypiserver.index_url,
+    ]
     run = Program(tmp_path / "home").run("status", "--working-directory", workspace, *flags)
     assert run.code == 1
     assert list(read_rows(run).items()) == [
@@ -105,7 +114,7 @@ def test_npm_publish_of_all_workspaces_was_killed(npm_registry: Verdaccio, tmp_p
         Fault(kind="held", method="PUT", path="/@acme%2fdemo-base"),
         npm_config_userconfig=str(tmp_path / "npmrc"),
     )
-    where = ["--working-directory", workspace, "--npm-registry", npm_registry.url]
+    where: list[str | Path] = ["--working-directory", workspace, "--npm-registry", npm_registry.url]
     run = Program(tmp_path / "home").run("status", *where)
     assert run.code == 1
     assert read_rows(run) == {
@@ -121,30 +130,34 @@ def test_npm_publish_of_all_workspaces_was_killed(npm_registry: Verdaccio, tmp_p
     assert "on the commit of these versions" in run.out
 
 
-def test_cargo_publish_of_a_workspace_was_killed(crate_server: CrateServer, tmp_path: Path) -> None:
+def test_cargo_publish_of_a_workspace_was_killed(
+    alternate_crate_server: CrateServer, tmp_path: Path
+) -> None:
+    """To a private registry, which cargo reads with its own login."""
+    server, home = alternate_crate_server, tmp_path / "home"
     workspace = cargo_workspace(tmp_path / "w", THREE, docs=False)
+    path = re.compile(r'\{ path = ("\S+") \}')
     for manifest in workspace.rglob("Cargo.toml"):
-        # Cargo publishes nothing that needs a crate in any version.
-        path = re.compile(r'\{ path = ("\S+") \}')
-        manifest.write_text(path.sub(r'{ path = \1, version = "1.0.0" }', manifest.read_text()))
-    program = machine(tmp_path / "home", crate_server)
+        wanted = r'{ path = \1, version = "1.0.0", registry = "local" }'
+        manifest.write_text(path.sub(wanted, manifest.read_text()))
+    server.cargo_config(home / "cargo", replace=False)
+    argv = ["cargo", "publish", "--workspace", "--no-verify", "--allow-dirty"]
     kill_at_upload(
-        ["cargo", "publish", "--workspace", "--no-verify", "--allow-dirty", "--registry", "local"],
+        [*argv, "--registry", "local"],
         workspace,
-        crate_server.recorder,
+        server.recorder,
         Fault(kind="held", method="PUT", filename="demo-io-.*"),
-        CARGO_REGISTRIES_LOCAL_TOKEN=crates.TOKEN,
-        **toolchain(tmp_path / "home"),
+        **toolchain(home),
     )
-    run = program.run(
-        "status", "--working-directory", workspace, "--cargo-registry", crate_server.index_url
-    )
+    program = Program(home, {**toolchain(home), "RELEASEKIT_CARGO_TOKEN": crates.TOKEN})
+    flags = ["--cargo-registry", server.index_url, "--smoke"]
+    run = program.run("status", "--working-directory", workspace, *flags)
     assert run.code == 1
     assert read_rows(run) == {
         "cargo:demo-app": ("missing", ""),
         "cargo:demo-base": ("there", ""),
         "cargo:demo-io": ("there", ""),
-    }
+    }, run.out + run.err
 
 
 def test_six_clients_resolve_what_is_whole_and_run_nothing(
@@ -209,13 +222,13 @@ def test_six_clients_resolve_what_is_whole_and_run_nothing(
     broken["deps"] = [{**need, "default_features": True, "target": None}]
 
     modules = ""
-    for name, needs in {"whole": "", "broken": "nowhere"}.items():
+    for name, need_of in {"whole": "", "broken": "nowhere"}.items():
         body = f"  <groupId>{reactor.GROUP}</groupId>\n  <artifactId>{name}</artifactId>\n"
         body += "  <version>1.0.0</version>\n"
         reactor.page(root / "mvn" / name / "pom.xml", body)
-        dependency = f"<groupId>{reactor.GROUP}</groupId><artifactId>{needs}</artifactId>"
+        dependency = f"<groupId>{reactor.GROUP}</groupId><artifactId>{need_of}</artifactId>"
         dependency = f"<dependency>{dependency}<version>1</version></dependency>"
-        body += f"  <dependencies>{dependency if needs else ''}</dependencies>"
+        body += f"  <dependencies>{dependency if need_of else ''}</dependencies>"
         place = maven_server.files / "com/example/acme" / name / "1.0.0"
         reactor.page(place / f"{name}-1.0.0.pom", body)
         with zipfile.ZipFile(place / f"{name}-1.0.0.jar", "w"):
@@ -287,3 +300,71 @@ def test_six_clients_resolve_what_is_whole_and_run_nothing(
     assert run.code == 1
     assert "12 of 12 are there; 6 cannot be resolved" in run.out
     assert not mark.exists()
+
+
+@pytest.fixture
+def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace whose packages are all in the directory `r` beside it."""
+    for name in os.environ:
+        if name.startswith(("RELEASEKIT_", "GITHUB_", "ACTIONS_", "RUNNER_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    workspace = uv_workspace(tmp_path / "w", THREE)
+    for name in THREE:
+        both(tmp_path / "dist", package(name))
+    assert main(["publish", "w", "--registry", "dir:r", "--dist", "dist"]) == 0
+    return workspace
+
+
+def test_a_release_is_named_by_the_tree_a_version_or_its_results(
+    released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--working-directory", "w", "--registry", "dir:r"]
+    results = released / ".releasekit" / "results.json"
+    kept = tmp_path / "results.json"
+    kept.write_text(results.read_text().replace('"demo-io"', '"demo-old"'))
+    for manifest in released.glob("packages/*/pyproject.toml"):
+        manifest.write_text(manifest.read_text().replace('"1.0.0"', '"1.1.0"'))
+    shutil.rmtree(released / ".releasekit")
+    capsys.readouterr()
+
+    assert main(["status", *flags]) == 1
+    assert "0 of 3 are there; 3 are missing" in capsys.readouterr().out
+    assert main(["status", "1.0", *flags]) == 0
+    assert "all 3 packages are there" in capsys.readouterr().out
+    assert main(["status", str(kept), *flags]) == 0
+    out = capsys.readouterr().out
+    assert "all 2 packages are there" in out
+    assert "not in this workspace any more, and not looked up: pypi:demo-old 1.0.0" in out
+    # What a chosen package needs is part of the answer.
+    assert main(["status", *flags, "--packages", "demo-io"]) == 1
+    assert "0 of 2 are there" in capsys.readouterr().out
+    assert main(["status", "1.0", *flags, "--smoke"]) == 1
+    assert "pypi: not resolved: serve the directory" in capsys.readouterr().out
+    assert not (released / ".releasekit").exists()
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("results.json", "results.json"),
+        ("w/gone.json", "w/gone.json"),
+        ("w", "pypi:demo-app cannot have the version w"),
+        ("1.0\x1b[2J", "line break or a control character"),
+        ("strange.json", "pypi:demo-base cannot have the version 1.0"),
+    ],
+)
+def test_what_names_no_release_is_refused_in_one_line(
+    argument: str, said: str, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "results.json").write_text('{"schema": 1, "packages": ')
+    text = (released / ".releasekit" / "results.json").read_text()
+    strange = text.replace('"1.0.0"', r'"1.0\n--index-url https://evil.example"')
+    (tmp_path / "strange.json").write_text(strange)
+    capsys.readouterr()
+    assert main(["status", argument, "--working-directory", "w", "--registry", "dir:r"]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert sum(line.startswith("error: ") for line in told.splitlines()) == 1
+    assert "Traceback" not in told

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.cli.request_log import request_logger
-from releasekit.cli.result_files import load_results
+from releasekit.cli.result_files import load_results, write
 from releasekit.cli.session import name_bad_paths, open_command, open_ecosystems, open_workspace
+from releasekit.config.values import Directory
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import CommandFailed, ConfigError, PathError, describe_os_error
+from releasekit.errors import CommandFailed, ConfigError
 from releasekit.graph import reachable
-from releasekit.host import durable
 from releasekit.http.traffic import collect
 from releasekit.plan.make import collect_packages, discover
-from releasekit.plan.registries import ask_all
+from releasekit.plan.registries import ask_all, find_unnamed
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
 from releasekit.report.status import Status, list_needs, status_table
@@ -36,39 +36,44 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
-    from releasekit.model import Package, PackageId, Report
+    from releasekit.model import Package, PackageId
 
 _MAX_CHARS: Final = 100
 
 
 async def run(config: Config, session: Session) -> int:
     """Print it; 0 where all packages are there and, as far as that was asked, installable."""
-    recorded = None
-    if isinstance(config.release, Path):
-        (recorded,) = await asyncio.to_thread(load_results, config.release)
-    about = config.package_filter
     tell = request_logger(session, verbose=config.verbose, mode=config.mode)
     async with open_command(config, session) as group:
         with collect(tell):
-            config, survey, services = await open_workspace(group, config, session)
+            config, _, services = await open_workspace(group, config, session)
             discoveries = await open_ecosystems(group, config, session, services)
             with name_bad_paths(config.root):
                 targets = await discover(config.root, discoveries)
-            unlisted = survey.describe_unlisted(
-                config.root, config.ecosystem_tables, about, targets
+            found = collect_packages(targets, config.root, config.package_filter)
+            released, gone = await asyncio.to_thread(
+                _choose_versions, config.release, found, targets
             )
-            found = collect_packages(targets, config.root, about, unlisted)
-            released, gone = _choose_versions(config.release, recorded, found, targets)
+            if not released:
+                raise ConfigError(
+                    f"{config.root}: there is no package here that is published",
+                    hint="Name the workspace as `working-directory`.",
+                    problem=Problem.NO_PACKAGES,
+                )
             known = {each.id: each for each in released}
             # As in a plan, what a chosen package needs has to be there too.
             wanted = reachable(
-                [each.id for each in about.select(known)],
+                [each.id for each in config.package_filter.select(known)],
                 lambda id_: [need for need in list_needs(known[id_]) if need in known],
             )
             packages = [each for each in released if each.id in wanted]
+            asked = {each.id.ecosystem for each in packages}
+            unnamed = find_unnamed(
+                {name: targets[name].registry.check_credentials for name in asked}
+            )
             status = Status(
                 packages=packages,
-                answers=await ask_all(packages, targets),
+                answers=await ask_all(packages, targets, unnamed),
                 gone=gone,
                 of_tree=all(each in found for each in packages),
             )
@@ -81,36 +86,34 @@ async def run(config: Config, session: Session) -> int:
 
 
 def _choose_versions(
-    release: str | Path,
-    recorded: Report | None,
-    found: Sequence[Package],
-    targets: Mapping[str, Target],
+    release: str | Path, found: Sequence[Package], targets: Mapping[str, Target]
 ) -> tuple[list[Package], list[Package]]:
-    """The packages of a release, with their versions; and those that are not here any more."""
-    if recorded is not None:
+    """The packages of a release, with their versions; and those that are not here any more. Blocks;
+    raises ConfigError.
+    """
+    if isinstance(release, Path):
+        (recorded,) = load_results(release)
         here = {each.id: each for each in found}
         rows = [result.package for result in recorded.results]
-        where = str(release)
-        chosen = [_with_version(here[it.id], it.version, where) for it in rows if it.id in here]
+        chosen = [_with_version(here[it.id], it.version) for it in rows if it.id in here]
         return chosen, [it for it in rows if it.id not in here]
     if not release:
         return [each for each in found if not each.unpublishable], []
     takes = [each for each in found if targets[each.id.ecosystem].takes_version(each)]
-    return [_with_version(each, str(release), "VERSION") for each in takes], []
+    return [_with_version(each, release) for each in takes], []
 
 
-def _with_version(package: Package, version: str, where: str) -> Package:
-    """Raises ConfigError for one that its ecosystem does not have; it stands in commands and files
-    of clients.
+def _with_version(package: Package, version: str) -> Package:
+    """Raises ConfigError for one that its ecosystem does not have: clients find it in commands and
+    files.
     """
     try:
         spelled = numbering_of(package.id.ecosystem).check(version)
     except ValueError as error:
         raise ConfigError(
-            f"{where}: {visible(clip(version, _MAX_CHARS))!r} is not a version of {package.id}",
+            f"{package.id} cannot have the version {visible(clip(version, _MAX_CHARS))}",
             hint="Write one such as 1.4.0, or the path of a results.json; `--ecosystem` and "
             "`--packages` leave out what has other versions.",
-            problem=Problem.COMMAND_LINE,
         ) from error
     mark = "v" if package.id.ecosystem == "go" else ""
     return replace(package, version=f"{mark}{spelled}", unpublishable="")
@@ -127,16 +130,18 @@ async def _resolve_all(
 
     async def resolve(number: int, package: Package) -> None:
         name = package.id.ecosystem
-        shared, directory = place / name, place / f"{name}-{number}"
-        try:
-            trial = targets[name].try_out(package, shared)
-        except ConfigError as error:
-            untried[name] = f"{error}. {error.hint}"
+        trial = targets[name].try_out(package, place / name)
+        is_directory = isinstance(config.registries.get(name), Directory)
+        if trial is None or is_directory:
+            untried[name] = (
+                "serve the directory, and give its address"
+                if is_directory
+                else "no client is known"
+            )
             return
-        if trial is None:
-            untried[name] = "no client is known here"
-            return
-        await asyncio.to_thread(_write_files, directory, trial.files)
+        directory = place / f"{name}-{number}"
+        for file, text in trial.files.items():
+            await asyncio.to_thread(write, directory / file, text)
         async with turns[name] if trial.alone else nullcontext(), limit:
             try:
                 await services.processes.run(
@@ -146,25 +151,10 @@ async def _resolve_all(
                 client = Path(trial.argv[0]).name
                 if error.problem is Problem.CANNOT_START:
                     untried[name] = f"{client} cannot be started; is it on PATH?"
-                else:
-                    unresolved[package.id] = f"{client}: {_find_reason(error)}"
+                    return
+                said = [str(error), *filter(str.strip, error.log)]
+                unresolved[package.id] = f"{client}: {find_cause(error.log) or said[-1].strip()}"
 
     there = [each for each in status.packages if status.state(each.id) == "there"]
     await gather_all(resolve(number, package) for number, package in enumerate(there))
     return replace(status, unresolved=unresolved, untried=untried, is_smoked=True)
-
-
-def _write_files(directory: Path, files: Mapping[str, str]) -> None:
-    """Raises PathError."""
-    try:
-        durable.make_directory(directory)
-        for name, text in files.items():
-            durable.make_directory((directory / name).parent)
-            durable.replace(directory / name, text.encode())
-    except OSError as error:
-        raise PathError(f"{describe_os_error(error)}; make room there") from error
-
-
-def _find_reason(error: CommandFailed) -> str:
-    said = [line.strip() for line in error.log if line.strip()]
-    return find_cause(error.log) or (said[-1] if said else str(error))

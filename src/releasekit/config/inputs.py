@@ -436,7 +436,6 @@ class Inputs:
         Declaration(
             "The uv that creates environments. Default: the one on PATH, else pip.",
             "path",
-            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ""
@@ -455,7 +454,6 @@ class Inputs:
             "Confine builds: they write only to the workspace and their tools' caches, and cannot "
             "read other processes. `auto`, if Linux supports it; `required`, to fail otherwise; or"
             " `off`.",
-            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = "auto"
@@ -466,7 +464,6 @@ class Inputs:
             "home directory.",
             "lines",
             into=Path,
-            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ()
@@ -474,7 +471,6 @@ class Inputs:
         str,
         Declaration(
             "The package index from which to install ReleaseKit and build requirements.",
-            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ""
@@ -483,7 +479,6 @@ class Inputs:
         Declaration(
             "Directories or pages with additional wheels to install from, one per line.",
             "lines",
-            commands=LOOKUPS,
             places=NOT_IN_FILE,
         ),
     ] = ()

@@ -264,7 +264,7 @@ class Trial:
     """
 
     argv: Sequence[str]
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str]
     env: Mapping[str, str | None] = field(default_factory=dict)
     alone: bool = False
 
@@ -375,8 +375,7 @@ class Target:
 
     def try_out(self, _package: Package, _shared: Path, /) -> Trial | None:
         """How a user gets the package from this registry. What clients fetch goes into `shared`, a
-        directory of this run, so that nothing from before counts. None where no client is known;
-        raises ConfigError where it cannot read this registry.
+        directory of this run, so that nothing from before counts. None where no client is known.
         """
         return None
 

@@ -55,14 +55,21 @@ def refuse_unnamed(unnamed: Mapping[str, UnnamedRegistry]) -> None:
 
 
 async def ask_all(
-    packages: Sequence[Package], targets: Mapping[str, Target]
+    packages: Sequence[Package],
+    targets: Mapping[str, Target],
+    unnamed: Mapping[str, UnnamedRegistry] = MappingProxyType({}),
 ) -> dict[PackageId, Answer]:
-    """What the registries show of every package, asked side by side, or why they do not say."""
+    """What the registries show of every package, asked side by side, or why they do not say. The
+    `unnamed` are asked without a token.
+    """
 
     async def answer_of(package: Package) -> Answer:
         try:
             with attribute_to(package.id):
                 return await targets[package.id.ecosystem].registry.lookup(package)
+        except Denied as error:
+            why = unnamed.get(package.id.ecosystem)
+            return _without_token(error, why) if why else error
         except PackageError as error:
             return error
 
@@ -83,13 +90,12 @@ async def look_up_all(
     Raises Denied with one reason for each registry that refuses to be read, and, where this run is
     `uploading`, with the credentials that are missing. The `unnamed` are asked without a token.
     """
-    answers = await ask_all(packages, targets)
+    answers = await ask_all(packages, targets, unnamed)
     errors = {id_: answer for id_, answer in answers.items() if isinstance(answer, PackageError)}
     denied: dict[str, Denied] = {}
     for id_, error in errors.items():
         if isinstance(error, Denied):
-            why = unnamed.get(id_.ecosystem)
-            denied.setdefault(id_.ecosystem, _without_token(error, why) if why else error)
+            denied.setdefault(id_.ecosystem, error)
     if denied:
         wanting = {id_.ecosystem for id_, answer in answers.items() if answer is None}
         missing = _find_missing(wanting - denied.keys(), targets) if uploading else []

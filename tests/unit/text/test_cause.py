@@ -46,6 +46,28 @@ UV = """\
   ╰─▶ Because nope was not found in the package registry, your requirements are unsatisfiable.
 """
 
+MVN = """\
+org.eclipse.aether.transfer.ChecksumFailureException: no checksums available
+[ERROR] Failed to execute goal org.apache:maven-dependency-plugin:3.8.1:get (default-cli) on \
+project standalone-pom: Couldn't download artifact: \
+org.eclipse.aether.resolution.DependencyResolutionException: Could not find artifact \
+com.example:b:jar:1 in it (https://m.example) -> [Help 1]
+[ERROR]
+[ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch.
+"""
+GO = """\
+go: downloading m.example/a v1.0.0
+go: m.example/a imports
+\tm.example/b: m.example/b@v1.0.0: reading https://p.example/b.mod: 404 Not Found
+\tserver response: not found
+"""
+# With thin spaces.
+PNPM = """\
+\u2009ERR_PNPM_FETCH_404\u2009 GET https://r.example/@acme%2Fb: Not Found - 404
+
+No authorization header was set for the request.
+"""
+
 
 @pytest.mark.parametrize(
     ("output", "cause"),
@@ -54,6 +76,9 @@ UV = """\
         (f"{PYTHON}\nDuring handling …\n\n{PYTHON}KeyError\n", "KeyError"),
         (GCC, "src/a.c:1:10: fatal error: nope.h: No such file or directory"),
         (TSC, TSC.splitlines()[2]),
+        (MVN, "Could not find artifact com.example:b:jar:1 in it (https://m.example)"),
+        (GO, "m.example/b@v1.0.0: reading https://p.example/b.mod: 404 Not Found"),
+        (PNPM, "GET https://r.example/@acme%2Fb: Not Found - 404"),
         (NODE, "Error: Cannot find module './nope'"),
         (
             "src/a.ts:3:7 - error TS2322: Type 'string' is not assignable.\n\nFound 1 error.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -20,7 +19,6 @@ from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import find_too_large, scratch
 from releasekit.ecosystems.shared.packages import batched
-from releasekit.errors import ConfigError
 from releasekit.model import Action, PackageId
 
 if TYPE_CHECKING:
@@ -130,23 +128,15 @@ class CargoTarget(Target):
     def try_out(self, package: Package, _shared: Path, /) -> Trial:
         """Cargo asks a sparse index again each time, so that its own cache does no harm."""
         destination = self._found.cargo.destination
-        if destination.directory:
-            raise ConfigError(
-                "cargo reads no directory",
-                hint="Serve it, and give the address as `cargo-registry`.",
-            )
         argv, wanted = ["cargo", "generate-lockfile", "--quiet"], f'version = "={package.version}"'
         if not destination.holds(""):
             wanted += f', registry-index = "{destination.manifest_index}"'
         elif not destination.is_crates_io:
-            for key, value in (
-                (f"source.{CRATES_IO_NAME}.replace-with", "releasekit"),
-                ("source.releasekit.registry", destination.manifest_index),
-            ):
-                argv += ["--config", f"{key}={json.dumps(value)}"]
+            argv += ["--config", f'source.{CRATES_IO_NAME}.replace-with = "releasekit"']
+            argv += ["--config", f'source.releasekit.registry = "{destination.manifest_index}"']
         manifest = (
             'package = { name = "releasekit-smoke", version = "0.0.0", edition = "2021" }\n'
-            f"workspace = {{}}\ndependencies.{json.dumps(package.id.name)} = {{ {wanted} }}\n"
+            f"workspace = {{}}\ndependencies.{package.id.name} = {{ {wanted} }}\n"
         )
         return Trial(argv=argv, files={"Cargo.toml": manifest, "src/lib.rs": ""})
 

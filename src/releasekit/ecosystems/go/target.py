@@ -123,16 +123,12 @@ class GoTarget(Target):
         return ()
 
     def try_out(self, package: Package, shared: Path, /) -> Trial:
-        environment = {
-            **self._go.environment,
-            "GOFLAGS": "-modcacherw",
-            "GOMODCACHE": str(shared),
-            "GOTOOLCHAIN": "local",  # another one would be fetched, and executed
-        }
+        # Another toolchain would be fetched, and executed.
+        own = {"GOFLAGS": "-modcacherw", "GOMODCACHE": str(shared), "GOTOOLCHAIN": "local"}
         return Trial(
             argv=("go", "get", f"{package.id.name}@{package.version}"),
             files={"go.mod": "module smoke.test/m\n"},
-            env=environment,
+            env={**self._go.environment, **own},
         )
 
     def own_tag(self, package: Package, /) -> str | None:

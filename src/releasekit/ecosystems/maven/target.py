@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
 from releasekit.config.locations import FILENAME
-from releasekit.config.values import Directory
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.maven import Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import (
@@ -229,24 +228,17 @@ class MavenTarget(Target):
         """`dependency:get` resolves what the POM needs, too. Two mvn may not share a repository.
         https://maven.apache.org/plugins/maven-dependency-plugin/get-mojo.html
         """
-        place = self._found.maven.config.registries.get("maven")
-        url = place.path.as_uri() if isinstance(place, Directory) else ""
-        url = self.registry.url if isinstance(self.registry, Repository) else url
-        command = self._found.maven.options.command
-        main = main_names(package) or (pom_name(package),)
-        kind = main[0].rpartition(".")[2]
+        command, is_read = self._found.maven.options.command, isinstance(self.registry, Repository)
+        main = next(iter(main_names(package)), pom_name(package))
         return Trial(
             argv=(
                 str(self._found.root / command) if "/" in command else command,
-                *(
-                    "--batch-mode",
-                    "--no-transfer-progress",
-                    f"{PLUGINS}:maven-dependency-plugin:3.8.1:get",
-                ),
-                f"-Dartifact={package.id.name}:{package.version}:{kind}",
-                f"-Dmaven.repo.local={shared}",
-                *([f"-DremoteRepositories=releasekit::::{url}"] if url else []),
+                *("--batch-mode", "--no-transfer-progress", f"-Dmaven.repo.local={shared}"),
+                f"{PLUGINS}:maven-dependency-plugin:3.8.1:get",
+                f"-Dartifact={package.id.name}:{package.version}:{main.rpartition('.')[2]}",
+                *([f"-DremoteRepositories=it::::{self.registry.url}"] if is_read else []),
             ),
+            files={".mvn/jvm.config": ""},  # else it looks for one in all directories above
             alone=True,
         )
 

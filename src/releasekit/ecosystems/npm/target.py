@@ -125,11 +125,6 @@ class NpmTarget(Target):
         """By pnpm where the workspace is its own. npm reads the manifests of git dependencies, and
         packs none for a lock file alone: https://github.com/npm/pacote/blob/main/lib/git.js
         """
-        if not isinstance(self.registry, NpmRegistry):
-            raise ConfigError(
-                "npm reads no directory",
-                hint="Serve it, and give the address as `npm-registry`.",
-            )
         url, found = self.registry.url, self._packages.found
         public = [each for each in found.by_name.values() if not each.unpublishable]
         scopes = {each.name.partition("/")[0] for each in public if each.name.startswith("@")}

@@ -18,7 +18,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.aio import GroupClosed, Resource, gather_all
-from releasekit.config.values import Directory
 from releasekit.ecosystems.interface import (
     Contained,
     Discovery,
@@ -136,17 +135,13 @@ class PyPITarget(Target):
 
     def try_out(self, package: Package, shared: Path, /) -> Trial:
         """Wheels alone: to ask a source distribution can mean to build it."""
-        config = self._config
-        place = config.registries.get(ECOSYSTEM)
-        index = f"{place.path.as_uri()}/simple" if isinstance(place, Directory) else ""
-        index = self._index.index_url if self._index else index
-        # The first that has a name counts, and the extra one comes first.
+        # The extra index comes first, and of a name that it has, nothing else counts.
         # https://docs.astral.sh/uv/concepts/indexes/#searching-across-multiple-indexes
+        index = self._index.index_url if self._index else ""
         lines = [f"--extra-index-url {index}", f"{package.id.name}=={package.version}"]
-        lines += [f"--index-url {config.index_url}"] if config.index_url else []
         asked = ("pip", "compile", "--quiet", "--no-header", "--only-binary", ":all:")
         return Trial(
-            argv=(config.uv_path or "uv", *asked, "requirements.in"),
+            argv=(self._config.uv_path or "uv", *asked, "requirements.in"),
             files={"requirements.in": "\n".join(lines)},
             env={**dict.fromkeys(INTERFERING), "UV_CACHE_DIR": str(shared)},
         )

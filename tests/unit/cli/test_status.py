@@ -1,0 +1,135 @@
+"""How the clients of users are asked: several at once, and what is said of those that fail."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
+
+import fakes
+from fakes import FakeRegistry, FakeWorkspace, package, package_id
+from releasekit.cli.status import _resolve_all
+from releasekit.config.values import Directory
+from releasekit.ecosystems.interface import Target, Trial
+from releasekit.errors import CommandFailed
+from releasekit.model import Published
+from releasekit.problems import Problem
+from releasekit.report.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from releasekit.host.process import Processes
+    from releasekit.model import Package
+
+NAMES = ("a", "b", "c", "d")
+
+
+@dataclass
+class Clients:
+    """Stands in for processes: `failing` is what a client prints for a package before it fails.
+    None ends before as many run `together`.
+    """
+
+    failing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    together: int = 1
+    running: int = 0
+    peak: int = 0
+    full: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self, argv: Sequence[str], *, cwd: Path, **_: object) -> None:
+        if cwd.exists():
+            assert (cwd / "wanted").read_text() == argv[1]
+        self.running += 1
+        self.peak = max(self.peak, self.running)
+        if self.running == self.together:
+            self.full.set()
+        await self.full.wait()
+        await asyncio.sleep(0)
+        self.running -= 1
+        if argv[1] in self.failing:
+            raise CommandFailed("`client` failed with exit code 1", log=self.failing[argv[1]])
+        if argv[1] == "absent":
+            raise CommandFailed("`client` cannot be started", problem=Problem.CANNOT_START)
+
+
+class Tried(Target):
+    alone = False
+
+    def try_out(self, package: Package, shared: Path, /) -> Trial:
+        assert shared.name == "fake"
+        name = package.id.name
+        # Without files, nothing comes between the clients and their turn.
+        files = {} if self.alone else {"wanted": name}
+        return Trial(argv=("/bin/client", name), files=files, alone=self.alone)
+
+
+def resolve(
+    place: Path, clients: Clients, *names: str, kind: type[Target] = Tried, **changes: object
+) -> Status:
+    packages = [package(name) for name in names]
+    there = Published(files={"a": "sha256:00"})
+    status = Status(packages=packages, answers={each.id: there for each in packages})
+    target = kind(FakeWorkspace(packages), FakeRegistry())
+    config = fakes.config(place, **{"concurrency": 3, **changes})
+    services = fakes.services(config, cast("Processes", clients))
+    return asyncio.run(_resolve_all(status, {"fake": target}, services, config, place))
+
+
+def test_several_are_asked_at_once_under_the_limit(tmp_path: Path) -> None:
+    clients = Clients(together=3)
+    made = resolve(tmp_path, clients, *NAMES)
+    assert clients.peak == 3
+    assert made.is_installable
+    assert made.is_smoked
+
+
+def test_a_client_that_shares_nothing_is_asked_alone(tmp_path: Path) -> None:
+    class Alone(Tried):
+        alone = True
+
+    clients = Clients()
+    resolve(tmp_path, clients, *NAMES, kind=Alone)
+    assert clients.peak == 1
+
+
+def test_a_failure_has_the_cause_that_the_client_names_or_its_last_line(tmp_path: Path) -> None:
+    clients = Clients(
+        {
+            "a": ("npm error code E404", "npm error 404 no b", "npm error A complete log"),
+            "b": ("it went wrong", " ", ""),
+            "c": (),
+        }
+    )
+    made = resolve(tmp_path, clients, *NAMES)
+    assert made.unresolved == {
+        package_id("a"): "client: 404 no b",
+        package_id("b"): "client: it went wrong",
+        package_id("c"): "client: `client` failed with exit code 1",
+    }
+    assert not made.is_installable
+
+
+def test_a_client_that_is_missing_or_that_nothing_can_ask_is_told_of_the_ecosystem(
+    tmp_path: Path,
+) -> None:
+    missing = resolve(tmp_path, Clients(), "absent", "a")
+    assert missing.untried == {"fake": "client cannot be started; is it on PATH?"}
+    assert not missing.unresolved
+    unknown = resolve(tmp_path, Clients(), "a", kind=Target)
+    assert unknown.untried == {"fake": "no client is known"}
+    directory = {"fake": Directory(tmp_path)}
+    served = resolve(tmp_path, Clients(), "a", registries=directory)
+    assert served.untried == {"fake": "serve the directory, and give its address"}
+
+
+def test_what_is_missing_is_not_asked_for(tmp_path: Path) -> None:
+    made = resolve(tmp_path, Clients({"a": ("no",)}), "a")
+    assert made.unresolved
+    gone = replace(made, answers={package_id("a"): None}, unresolved={})
+    target = Tried(FakeWorkspace(made.packages), FakeRegistry())
+    config = fakes.config(tmp_path)
+    services = fakes.services(config, cast("Processes", Clients({"a": ("no",)})))
+    again = asyncio.run(_resolve_all(gone, {"fake": target}, services, config, tmp_path))
+    assert not again.unresolved
