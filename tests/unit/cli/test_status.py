@@ -29,18 +29,19 @@ NAMES = ("a", "b", "c", "d")
 @dataclass
 class Clients:
     """Stands in for processes: `failing` is what a client prints for a package before it fails.
-    None ends before as many run `together`.
+    None ends before as many run `together`. Each finds its file, `wanted`.
     """
 
     failing: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    wanted: str = "wanted"
     together: int = 1
     running: int = 0
     peak: int = 0
     full: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, argv: Sequence[str], *, cwd: Path, **_: object) -> None:
-        if cwd.exists():
-            assert (cwd / "wanted").read_text() == argv[1]
+        if self.wanted:
+            assert (cwd / self.wanted).read_text() == argv[1]
         self.running += 1
         self.peak = max(self.peak, self.running)
         if self.running == self.together:
@@ -89,7 +90,7 @@ def test_a_client_that_shares_nothing_is_asked_alone(tmp_path: Path) -> None:
     class Alone(Tried):
         alone = True
 
-    clients = Clients()
+    clients = Clients(wanted="")
     resolve(tmp_path, clients, *NAMES, kind=Alone)
     assert clients.peak == 1
 
