@@ -12,7 +12,13 @@ from releasekit.config.shards import Shard
 from releasekit.ecosystems.cargo import discover, edit, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
-from releasekit.ecosystems.cargo.destination import CRATES_IO_NAME, CargoConfig, find_destination
+from releasekit.ecosystems.cargo.destination import (
+    CRATES_IO_INDEX,
+    CRATES_IO_NAME,
+    SPARSE,
+    CargoConfig,
+    find_destination,
+)
 from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
@@ -128,12 +134,13 @@ class CargoTarget(Target):
     def try_out(self, package: Package, _shared: Path, /) -> Trial:
         """Cargo asks a sparse index again each time, so that its own cache does no harm."""
         destination = self._found.cargo.destination
+        index = f"{SPARSE}{destination.index}"
         argv, wanted = ["cargo", "generate-lockfile", "--quiet"], f'version = "={package.version}"'
         if not destination.holds(""):
-            wanted += f', registry-index = "{destination.manifest_index}"'
-        elif not destination.is_crates_io:
+            wanted += f', registry-index = "{index}"'
+        elif destination.index != CRATES_IO_INDEX:
             argv += ["--config", f'source.{CRATES_IO_NAME}.replace-with = "releasekit"']
-            argv += ["--config", f'source.releasekit.registry = "{destination.manifest_index}"']
+            argv += ["--config", f'source.releasekit.registry = "{index}"']
         manifest = (
             'package = { name = "releasekit-smoke", version = "0.0.0", edition = "2021" }\n'
             f"workspace = {{}}\ndependencies.{package.id.name} = {{ {wanted} }}\n"
