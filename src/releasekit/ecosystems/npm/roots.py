@@ -20,6 +20,7 @@ from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import read_parsed
 from releasekit.state.directory import NAME
 from releasekit.text.globs import Glob
+from releasekit.text.yaml_text import MAX_YAML_BYTES, parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,13 +37,6 @@ _LERNA: Final = "lerna.json"
 _LICENSE: Final = re.compile(r"licen[cs]e(?:\..+)?", re.IGNORECASE)
 # Any of them makes a directory the root of packages.
 FILES: Final = (MANIFEST, PNPM)
-# The pure Python parser of YAML reads 100 kB a second.
-_MAX_BYTES: Final = 256 * 1024
-# Values in brackets, each of which may cost the parser two kilobytes.
-_MAX_MARKS: Final = 50_000
-_MAX_PARTS: Final = 10
-# With merges (`<<`) a small file stands for any number of entries.
-_MAX_MERGED: Final = 10_000
 _MAX_EXPANDED_CHARS: Final = 1_000_000
 _SEARCH: Final = globs.Search(
     marker=MANIFEST,
@@ -181,45 +175,21 @@ def _find_catalogs(document: Mapping[str, object], path: Path) -> dict[str, Mapp
 def parse_catalogs(text: str, path: Path) -> Mapping[str, Mapping[str, str]]:
     """Of an earlier version of the file at `path`; none where that could not be read."""
     try:
-        document = _parse_yaml(text[:_MAX_BYTES])
+        document = parse_yaml(text[:MAX_YAML_BYTES])
         return _find_catalogs(document, path) if isinstance(document, dict) else {}
     except (ValueError, RecursionError, ManifestError):
         return {}
 
 
 def _read_yaml(path: Path) -> dict[str, object]:
-    document = read_parsed(path, _parse_yaml, complaint="is not valid YAML", max_bytes=_MAX_BYTES)
+    document = read_parsed(
+        path, parse_yaml, complaint="is not valid YAML", max_bytes=MAX_YAML_BYTES
+    )
     if not isinstance(document, dict | None):
         raise ManifestError(
             f"{path} is a {type(document).__name__}, not a table of keys and values"
         )
     return {str(key): value for key, value in (document or {}).items()}
-
-
-def _parse_yaml(text: str) -> object:
-    if sum(map(text.count, "[{,?")) > _MAX_MARKS:
-        raise ValueError(f"it holds more than {_MAX_MARKS} values in brackets")
-    # Imported here, so that only workspaces with such a file pay for it.
-    import yaml  # noqa: PLC0415
-
-    class Loader(yaml.SafeLoader):
-        def flatten_mapping(self, node: yaml.MappingNode) -> None:
-            super().flatten_mapping(node)
-            if len(node.value) > _MAX_MERGED:
-                raise ValueError(f"a table has more than {_MAX_MERGED} entries")
-
-        def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
-            # 1:1:1 is a number to the base of 60, which takes quadratic time.
-            if node.tag.endswith((":int", ":float")) and node.value.count(":") > _MAX_PARTS:
-                raise ValueError(f"a number has more than {_MAX_PARTS} parts")
-            return super().construct_scalar(node)
-
-    try:
-        return yaml.load(text, Loader=Loader)  # noqa: S506 (it is a SafeLoader)
-    # Its constructors raise these for `!!int ""`, `!!bool x` and `!!timestamp x`:
-    # https://github.com/yaml/pyyaml/blob/main/lib/yaml/constructor.py
-    except (yaml.YAMLError, AttributeError, LookupError, OverflowError) as error:
-        raise ValueError(str(error)) from error
 
 
 def _expand_braces(patterns: Iterable[str], *, where: str) -> list[str]:
