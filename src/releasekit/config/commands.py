@@ -23,6 +23,7 @@ Command = Literal[
     "verify",
     "notes",
     "change",
+    "trust",
     "doctor",
 ]
 
@@ -96,6 +97,20 @@ exit codes:
   1    something is missing, cannot be resolved, or is unknown
   2    the configuration or an input is wrong
   130  cancelled
+"""
+_TRUST_CODES: Final = """\
+exit codes:
+  0    it is shown, or with --write: added where the registry takes it from here
+  1    with --check: a package does not trust the workflow, or cannot be asked about;
+       with --write: a registry refuses
+  2    the configuration or an input is wrong
+  130  cancelled
+"""
+_TRUST_CREDENTIALS: Final = """\
+credentials, as variables:
+  RELEASEKIT_CARGO_TOKEN  a token of an owner with the scope trusted-publishing
+  RELEASEKIT_NPM_TOKEN    default: the login of `npm login`
+
 """
 _CREDENTIALS: Final = """\
 credentials, as variables:
@@ -247,6 +262,12 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         module="releasekit.cli.change",
         exit_codes=_CHANGE_CODES,
     ),
+    "trust": CommandRow(
+        about="Say which packages let the workflow here publish without a token, and what is left.",
+        module="releasekit.cli.trust",
+        credentials=_TRUST_CREDENTIALS,
+        exit_codes=_TRUST_CODES,
+    ),
     "doctor": CommandRow(
         about="The part of `check` that is about earlier runs.",
         module="releasekit.cli.check",
@@ -258,6 +279,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
 VERIFY: Final = frozenset[Command]({"verify"})
 NOTES: Final = frozenset[Command]({"notes"})
 CHANGE: Final = frozenset[Command]({"change"})
+TRUST: Final = frozenset[Command]({"trust"})
 ALL: Final = frozenset(COMMANDS) - VERIFY
 VERSION: Final = frozenset[Command]({"version"})
 PREVIEW: Final = frozenset[Command]({"preview"})

@@ -25,6 +25,7 @@ from releasekit.config.commands import (
     REPORTS,
     RUNS,
     STATUS,
+    TRUST,
     VERIFY,
     VERSION,
     Command,
@@ -87,14 +88,20 @@ class Inputs:
     ] = ()
     repository: Annotated[
         str,
-        _verify_flag(
-            "The repository, OWNER/NAME at github.com, whose workflow must have signed; required."
+        Declaration(
+            "The repository, OWNER/NAME at github.com, whose workflow must have signed; required "
+            "by `verify`. With `trust`: the one that publishes. Default: that of the git remote.",
+            commands=VERIFY | TRUST,
+            places=FLAG_ONLY,
         ),
     ] = ""
     workflow: Annotated[
         str,
-        _verify_flag(
-            "The workflow of that repository that must have signed (`release.yml`). Default: any."
+        Declaration(
+            "The workflow of that repository that must have signed (`release.yml`). Default: any. "
+            "With `trust`: the one that publishes. Default: the only one that runs ReleaseKit.",
+            commands=VERIFY | TRUST,
+            places=FLAG_ONLY,
         ),
     ] = ""
     ref: Annotated[
@@ -156,7 +163,7 @@ class Inputs:
             "Only packages whose name matches one of these globs, separated by commas or line "
             "breaks. Dependencies that do not match must already be on their registry.",
             "names",
-            commands=LOOKUPS,
+            commands=LOOKUPS | TRUST,
         ),
     ] = ()
     exclude_packages: Annotated[
@@ -165,7 +172,7 @@ class Inputs:
             "Leave out packages whose name matches one of these globs, separated by commas or line"
             " breaks.",
             "names",
-            commands=LOOKUPS,
+            commands=LOOKUPS | TRUST,
         ),
     ] = ()
     dist: Annotated[
@@ -285,7 +292,8 @@ class Inputs:
         Declaration(
             "Stage versions, so that a person has to approve them before users can install them: "
             "`always`, `never`, or `auto`, if this identity may only stage. Also a key of `[npm]` "
-            "and `[maven]`."
+            "and `[maven]`.",
+            commands=TRUST | {"plan", "publish", "check"},
         ),
     ] = "auto"
     wait_for_approval: Annotated[
@@ -524,11 +532,28 @@ class Inputs:
         bool,
         Declaration(
             "As `--dry-run`, and exit 1 if there is something to write. With `change`: write "
-            "nothing, and exit 1 if nothing speaks for a package that changes.",
-            commands=VERSION | CHANGE,
+            "nothing, and exit 1 if nothing speaks for a package that changes. With `trust`: show "
+            "only packages that do not trust the workflow, and exit 1 if there are any.",
+            commands=VERSION | CHANGE | TRUST,
             places=FLAG_ONLY,
         ),
     ] = False
+    write: Annotated[
+        bool,
+        Declaration(
+            "Have registries trust the workflow that do not yet, where they take that from here.",
+            commands=TRUST,
+            places=FLAG_ONLY,
+        ),
+    ] = False
+    environment: Annotated[
+        str,
+        Declaration(
+            "The environment of the job that publishes. Default: that of the job in the workflow.",
+            commands=TRUST,
+            places=FLAG_ONLY,
+        ),
+    ] = ""
     format: Annotated[
         Literal["table", "json", "mermaid"],
         Declaration("How to print the plan.", commands=frozenset({"plan"}), places=FLAG_ONLY),

@@ -269,6 +269,55 @@ class Trial:
     alone: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """The jobs of a workflow, a file of `repository`, which is OWNER/NAME at github.com; those of
+    any environment where that is empty.
+    """
+
+    repository: str
+    workflow: str
+    environment: str = ""
+
+    def __str__(self) -> str:
+        environment = f", environment {self.environment}" if self.environment else ""
+        return f"{self.workflow} of {self.repository}{environment}"
+
+    def admits(self, job: Publisher) -> bool:
+        """https://github.com/rust-lang/crates.io/blob/main/src/controllers/trustpub/tokens/exchange/mod.rs"""
+        is_same = (
+            self.repository.lower() == job.repository.lower() and self.workflow == job.workflow
+        )
+        return is_same and self.environment.lower() in {"", job.environment.lower()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustState:
+    """Whom a registry trusts with a package; `unknown` is why that is not known, and it is `hidden`
+    where the registry tells nobody, or nobody but a person.
+    """
+
+    publishers: tuple[Publisher, ...] = ()
+    unknown: str = ""
+    hidden: bool = False
+    is_new: bool = False
+
+
+class Trust(Protocol):
+    """Which jobs a registry lets publish without a token."""
+
+    async def find_trust(self, package: Package) -> TrustState:
+        """Raises PackageError."""
+
+    async def add_trust(self, package: Package, job: Publisher) -> bool:
+        """Whether the job is trusted from now on; False where only a person can do that. Raises
+        PackageError.
+        """
+
+    def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:
+        """What a person does for all packages alike, and the page or the command for this one."""
+
+
 class Target:
     """What was found of an ecosystem, and the registry its packages go to. It asks for nothing
     special; an ecosystem overrides what it knows better.
@@ -294,6 +343,8 @@ class Target:
     attesting: Attesting | None = None
     # None where a registry says nothing of a login, as a directory.
     rights: Rights | None = None
+    # None where the registry has no trusted publishing, as far as is known.
+    trust: Trust | None = None
     # Whether the registry has no package of a name that was looked up; None where that means
     # nothing.
     is_new: Callable[[PackageId], bool] | None = None

@@ -18,8 +18,9 @@ from releasekit.aio import Resource, uncancellable
 from releasekit.ecosystems.cargo import crate_file, login, rates, sparse_index
 from releasekit.ecosystems.cargo.rates import NEW_CRATES, NEW_VERSIONS, Limit, Pace
 from releasekit.ecosystems.cargo.sparse_index import Home, request_body
-from releasekit.ecosystems.interface import RightsFound
+from releasekit.ecosystems.interface import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.shared.answers import ResponseRules, hints_by_status
+from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, untold
 from releasekit.ecosystems.shared.server import (
     MAX_FILE_BYTES,
@@ -96,6 +97,11 @@ _TRUSTING_ONLY: Final = (
     'Leave out `cargo-token` and register this workflow for each, or take back "Require Trusted '
     'Publishing" in the settings of the crate.'
 )
+_OWNERS: Final = (
+    "crates.io tells owners only: set RELEASEKIT_CARGO_TOKEN to a token with the scope "
+    "trusted-publishing"
+)
+_PUBLISH_FIRST: Final = "publish the first version with `cargo-token`, then "
 # What one page has at most.
 _LISTED: Final = 100
 # A more exact message is worth no longer wait.
@@ -214,6 +220,55 @@ class SparseRegistry(Resource):
             for each in (listed if isinstance(listed, list) else ())
             if isinstance(each, dict) and each.get("trustpub_only") is True
         }
+
+    async def find_trust(self, package: Package) -> TrustState:
+        """https://github.com/rust-lang/crates.io/tree/main/src/controllers/trustpub/github_configs"""
+        if not (authorization := self._authorize()):
+            return TrustState(unknown=_OWNERS)
+        url = self._trusted_at.copy_with(params={"crate": package.id.name})
+        response = await self._server.read(url, authorization)
+        if response.status_code == 404:
+            return TrustState(is_new=True)
+        # A crate has five at most, and a page ten.
+        listed = (await self._server.document(response, str(package))).get("github_configs")
+        if not isinstance(listed, list):
+            raise Transient(f"{package}: no list", problem=Problem.STRANGE_ANSWER)
+        names = ("repository_owner", "repository_name", "workflow_filename", "environment")
+        texts = [[text_in(each, name) for name in names] for each in listed]
+        return TrustState(publishers=tuple(Publisher(f"{o}/{n}", *rest) for o, n, *rest in texts))
+
+    async def add_trust(self, package: Package, job: Publisher) -> bool:
+        owner, _, name = job.repository.partition("/")
+        config = {
+            "crate": package.id.name,
+            "repository_owner": owner,
+            "repository_name": name,
+            "workflow_filename": job.workflow,
+            "environment": job.environment or None,
+        }
+        response = await self._server.send_paced(
+            lambda: self._server.http.build_request(
+                "POST", self._trusted_at, json={"github_config": config}, headers=self._authorize()
+            )
+        )
+        self._server.explain(response, str(package))
+        return True
+
+    def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:
+        owner, _, name = job.repository.partition("/")
+        values = f"Publisher: GitHub; Repository owner: {owner}; Repository name: {name}; "
+        values += f"Workflow filename: {job.workflow}"
+        values += f"; Environment name: {job.environment}" if job.environment else ""
+        page = below(self._server.url, f"crates/{package.id.name}/settings/new-trusted-publisher")
+        return f"{_PUBLISH_FIRST if is_new else ''}enter {values}, at", str(page)
+
+    @property
+    def _trusted_at(self) -> httpx.URL:
+        return below(self._server.url, "api/v1/trusted_publishing/github_configs")
+
+    def _authorize(self) -> dict[str, str]:
+        token = self._login.for_reading()
+        return {} if token is None else {"Authorization": token.reveal()}
 
     async def lookup(self, package: Package) -> Published | None:
         what = str(package)

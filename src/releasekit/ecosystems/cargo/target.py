@@ -100,6 +100,7 @@ class CargoTarget(Target):
         if self._index:
             self.is_new, self.rights = self._index.is_new, self._index
             self.find_earliest = self._index.find_earliest
+            self.trust = self._index if workspace.cargo.destination.is_crates_io else None
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         notes = [self._index.plan_notes(planned)] if self._index else []

@@ -6,6 +6,7 @@ https://github.com/npm/registry/blob/main/docs/REGISTRY-API.md
 from __future__ import annotations
 
 import asyncio
+import shlex
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,7 +14,7 @@ from urllib.parse import quote
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.interface import RightsFound
+from releasekit.ecosystems.interface import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.npm import Inputs, document
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
@@ -30,7 +31,7 @@ from releasekit.ecosystems.npm.login import PackageTokens, authorize
 from releasekit.ecosystems.npm.manifest import Hosted
 from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
-from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.login import TokenAuth, untold
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, RegistryClient
@@ -41,6 +42,7 @@ from releasekit.model import Published
 from releasekit.problems import Problem
 from releasekit.report.text import few
 from releasekit.text.escape import clip, redact_urls, visible
+from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,8 +83,10 @@ class NpmRegistry:
         *,
         inputs: Inputs,
         gate: Literal["visible", "accepted"] = "visible",
+        stages: bool = False,
     ) -> None:
         self.url = str(url)
+        self._stages = stages
         self._inputs = inputs
         self._gate = gate
         self.server = RegistryClient(url, ANSWERS, services)
@@ -170,6 +174,54 @@ class NpmRegistry:
 
         answers = zip(packages, await gather_all(map(find, packages)), strict=True)
         return {package.id: denied for package, denied in answers if denied}
+
+    async def find_trust(self, package: Package) -> TrustState:
+        """https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/trust.yaml"""
+        if authorization := authorize(self._login.for_reading()):
+            response = await self.server.read(self._trusted_at(package), authorization)
+            if response.status_code == 404:
+                return TrustState(is_new=True)
+            if response.status_code != 401:
+                parse = partial(_parse_publishers, response.content)
+                found = await self.server.parse(response, str(package), parse, form="publishers")
+                return TrustState(publishers=found)
+        await self.lookup(package)
+        if self.is_new(package.id):
+            return TrustState(is_new=True)
+        return TrustState(unknown="npm tells a person only, by a second factor", hidden=True)
+
+    async def add_trust(self, package: Package, job: Publisher) -> bool:
+        config = {
+            "type": "github",
+            "claims": {
+                "repository": job.repository,
+                "workflow_ref": {"file": job.workflow},
+                **({"environment": job.environment} if job.environment else {}),
+            },
+            "permissions": ["createStagedPackage" if self._stages else "createPackage"],
+        }
+        headers = authorize(self._login.for_reading())
+        response = await self.server.send_paced(
+            lambda: self.server.http.build_request(
+                "POST", self._trusted_at(package), json=[config], headers=headers
+            )
+        )
+        if response.status_code == 401:
+            return False
+        self.server.explain(response, str(package))
+        return True
+
+    def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:
+        """https://docs.npmjs.com/cli/commands/npm-trust"""
+        words = ["npm", "trust", "github", package.id.name, "--file", job.workflow]
+        words += ["--repository", job.repository]
+        words += ["--environment", job.environment] if job.environment else []
+        words += ["--allow-stage-publish" if self._stages else "--allow-publish", "--yes"]
+        first = "publish the first version with `npm-token`; then " if is_new else ""
+        return f"{first}run, after `npm login`,", shlex.join(words)
+
+    def _trusted_at(self, package: Package) -> httpx.URL:
+        return self.server.at(f"-/package/{escape(package.id.name)}/trust")
 
     async def lookup(self, package: Package) -> Published | None:
         """The first lookup, for a plan, reads the packument, which tells all that a plan needs.
@@ -369,6 +421,19 @@ class NpmRegistry:
         sent = {**headers, **authorize(self._login.for_reading())}
         url = self.server.at("/".join([escape(package.id.name), *path]))
         return await self.server.read(url, sent, max_bytes=MAX_PAGE_BYTES)
+
+
+def _parse_publishers(content: bytes) -> tuple[Publisher, ...]:
+    """Raises ValueError."""
+    listed, found = parse_json(content), []
+    if not isinstance(listed, list):
+        raise ValueError("no list")  # noqa: TRY004 (as all that cannot be parsed)
+    for each in listed:
+        claims, kind = table_in(each, "claims"), text_in(each, "type")
+        workflow = text_in(claims.get("workflow_ref"), "file")
+        texts = [text_in(claims, "repository"), workflow, text_in(claims, "environment")]
+        found.append(Publisher(*texts) if kind == "github" else Publisher(kind, "a job"))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,10 @@ def target(
         goes_to = config.registry_url("npm", default=NPMJS)
         url = require_safe(goes_to.text, name="npm-registry", insecure=services.insecure)
         login = make_login(config.trusted_publishing, config.root, services, goes_to)
-        registry = NpmRegistry(url, services, login, inputs=inputs, gate=config.gate)
+        stage = options.stage or config.stage
+        registry = NpmRegistry(
+            url, services, login, inputs=inputs, gate=config.gate, stages=stage == "always"
+        )
     make = partial(NpmTarget, config=config, options=options)
     return Discovery.joining(Npm(config, options, services), registry, make)
 
@@ -96,6 +99,7 @@ class NpmTarget(Target):
         attests, takes = True, None
         if isinstance(registry, NpmRegistry):
             self.is_new, self.rights = registry.is_new, registry
+            self.trust = registry if registry.is_npmjs else None
             self.shows_within_s = _SCANNED_WITHIN_S if registry.is_npmjs else 0.0
             self.staging = staging = NpmStaging(registry, options.stage or config.stage)
             self._notes += [staging.plan_notes, registry.plan_notes]

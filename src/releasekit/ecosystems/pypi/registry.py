@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
-from releasekit.ecosystems.interface import RightsFound
+from releasekit.ecosystems.interface import RightsFound, TrustState
 from releasekit.ecosystems.pypi import Inputs, login, macaroon, simple_index
 from releasekit.ecosystems.pypi.distribution import make_form
 from releasekit.ecosystems.shared.answers import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from releasekit.config.values import TrustedPublishing, Url
-    from releasekit.ecosystems.interface import Services
+    from releasekit.ecosystems.interface import Publisher, Services
     from releasekit.ecosystems.pypi.distribution import Form
     from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.http.credentials import Secret
@@ -93,6 +93,12 @@ _TRUST: Final = (
     "pending publisher, which PyPI keeps one of for a workflow and an environment: register it, "
     "publish that package with `packages`, and go on with the next; or create new projects with "
     "`pypi-token`."
+)
+# https://github.com/pypi/warehouse/blob/main/warehouse/oidc/models/github.py
+_PENDING: Final = (
+    "at {site}/account/publishing/, enter {values}; PyPI Project Name: one of these at a time, as "
+    "PyPI keeps one pending publisher for a workflow and an environment. Publish it with "
+    "`packages`, then enter the next"
 )
 
 # What an answer to an upload means; often the wording is the only signal. Each is from the source
@@ -328,6 +334,24 @@ class PackageIndex:
         )
         warning = PackageWarning(name=WarningName.OVER_LIMIT, message=message)
         return dict.fromkeys(new[NEW_PROJECTS_AN_HOUR:], warning)
+
+    async def find_trust(self, package: Package) -> TrustState:
+        """PyPI has no API for it. https://docs.pypi.org/trusted-publishers/"""
+        await self.lookup(package)
+        is_new = self.is_new(package.id)
+        return TrustState(unknown="PyPI tells owners only", hidden=True, is_new=is_new)
+
+    async def add_trust(self, package: Package, job: Publisher) -> bool:  # noqa: ARG002
+        return False
+
+    def explain_trust(self, package: Package, job: Publisher, *, is_new: bool) -> tuple[str, str]:
+        owner, _, name = job.repository.partition("/")
+        values = f"Owner: {owner}; Repository name: {name}; Workflow name: {job.workflow}"
+        values += f"; Environment name: {job.environment}" if job.environment else ""
+        site = f"https://{self._upload_url.host.removeprefix('upload.')}/manage"
+        if is_new:
+            return _PENDING.format(site=site, values=values), package.id.name
+        return f"enter {values}, at", f"{site}/project/{package.id.name}/settings/publishing/"
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """The versions that pypi.org no longer takes files for. Raises PlanError for a version that

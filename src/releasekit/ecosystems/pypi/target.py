@@ -112,6 +112,7 @@ class PyPITarget(Target):
         if index:
             self.is_new, self.rights = index.is_new, index
             self.find_excess, self.token_ends = index.find_excess, index.token_ends
+            self.trust = index if index.is_pypi else None
         if index is None:
             self.attesting = IndexAttesting()
         elif index.is_pypi or config.attestations == "required":

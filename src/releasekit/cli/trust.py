@@ -1,0 +1,214 @@
+"""The command trust: which packages let the workflow of this repository publish without a token,
+and what a person does about the others.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import gather_all
+from releasekit.cli.session import name_bad_paths, open_command, open_ecosystems, open_workspace
+from releasekit.ecosystems.interface import Publisher, TrustState
+from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.errors import ConfigError, PackageError
+from releasekit.git.remote import Remote, find_repository
+from releasekit.host.files import inside, read_head, read_parsed, repository_of
+from releasekit.host.github import REPOSITORY, SERVER
+from releasekit.plan.make import collect_packages, discover
+from releasekit.problems import Problem
+from releasekit.report.screen import fit_lines
+from releasekit.report.text import columns, few, packages, without_name
+from releasekit.text.escape import clip, log_line, visible
+from releasekit.text.yaml_text import MAX_YAML_BYTES, parse_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from releasekit.cli.session import Session
+    from releasekit.config.config import Config
+    from releasekit.ecosystems.interface import Trust
+    from releasekit.host.process import Processes
+    from releasekit.model import Package
+
+_WORKFLOWS: Final = ".github/workflows"
+_FILE: Final = re.compile(r"[^/\\\x00-\x20\x7f]{1,250}\.ya?ml")
+# No expression, and nothing that registries refuse.
+# https://github.com/rust-lang/crates.io/blob/main/crates/crates_io_trustpub/src/github/validation.rs
+_ENVIRONMENT: Final = re.compile(r"""(?! |.*\$\{\{)[^\x00-\x1f\x7f'"`,;\\]{0,255}(?<! )""")
+_ACTION: Final = re.compile(r"[^/@]+/releasekit-action@.+")
+_COMMAND: Final = re.compile(r"\breleasekit(?:-action)? +publish\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A package and whom it trusts. `refusal` is why its registry does not let `job` be added."""
+
+    package: Package
+    trust: Trust
+    job: Publisher
+    state: TrustState
+    refusal: str = ""
+
+    @property
+    def is_trusting(self) -> bool:
+        return any(each.admits(self.job) for each in self.state.publishers)
+
+    @property
+    def told(self) -> str:
+        state = self.state
+        if self.is_trusting:
+            return "yes"
+        if self.refusal or state.publishers:
+            return f"no: {self.refusal or f'it trusts {few(list(map(str, state.publishers)))}'}"
+        return ("not known" if state.unknown else "no") + (": it is new" if state.is_new else "")
+
+
+async def run(config: Config, session: Session) -> int:
+    """Show what registries tell; with `write`, have them trust the workflow first."""
+    if config.check and config.write:
+        raise _mistaken("--check writes nothing: leave out --write, or --check")
+    async with open_command(config, session) as group:
+        config, survey, services = await open_workspace(group, config, session)
+        about, tables = config.package_filter, config.ecosystem_tables
+        # Found before anything is built that could change it.
+        job = await _find_job(config, session, services.processes)
+        with name_bad_paths(config.root):
+            discoveries = await open_ecosystems(group, config, session, services)
+            targets = await discover(config.root, discoveries)
+            unlisted = survey.describe_unlisted(config.root, tables, about, targets)
+            found = collect_packages(targets, config.root, about, unlisted)
+        chosen = about.select({each.id: each for each in found if not each.unpublishable})
+        asked = [
+            (each, trust)
+            for each in sorted(chosen, key=lambda each: each.id)
+            if (trust := targets[each.id.ecosystem].trust)
+        ]
+        rows = await gather_all(_find(*each, job) for each in asked)
+        if config.write:
+            rows = await gather_all(map(_add, rows))
+    others = {each.id.ecosystem for each in chosen if targets[each.id.ecosystem].trust is None}
+    lacking = [each for each in rows if not (each.is_trusting or each.state.hidden)]
+    lines = [f"the workflow: {job}", "", *_list_lines(lacking if config.check else rows)]
+    if rows:
+        count = sum(each.is_trusting for each in rows)
+        lines.append(f"trusted by {count} of {packages(len(rows))}")
+    if others and not config.check:
+        places = "; ".join(f"{name}: {targets[name].registry.url}" for name in sorted(others))
+        lines.append(f"without trusted publishing: {places}")
+    environment = session.credentials.environment
+    for line in lines:
+        told = log_line(session.credentials.redact(line))
+        # What is indented is to be copied, so no line break goes in.
+        fitting = told if line.startswith(" ") else fit_lines(told, session.out, environment)
+        print(fitting, file=session.out)
+    return 1 if (config.check and lacking) or any(each.refusal for each in rows) else 0
+
+
+async def _find(package: Package, trust: Trust, job: Publisher) -> Row:
+    try:
+        return Row(package, trust, job, await trust.find_trust(package))
+    except PackageError as error:
+        unknown = without_name(str(error), package)
+        return Row(package, trust, job, TrustState(unknown=unknown))
+
+
+async def _add(row: Row) -> Row:
+    """As it is where nothing is missing, or where that is not known."""
+    state = row.state
+    if row.is_trusting or state.unknown or state.is_new:
+        return row
+    try:
+        is_added = await row.trust.add_trust(row.package, row.job)
+    except PackageError as error:
+        return replace(row, refusal=without_name(str(error), row.package))
+    return replace(row, state=TrustState(publishers=(row.job,))) if is_added else row
+
+
+def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """A table, and what a person does: once for all packages alike, and where for each."""
+    if rows:
+        table = [(str(each.package.id), each.told) for each in rows]
+        yield from (*columns([("package", "trusts it"), *table]), "")
+    places: dict[str, list[str]] = {}
+    for row in rows:
+        if not row.is_trusting:
+            name, state = row.package.id.ecosystem, row.state
+            words, place = row.trust.explain_trust(row.package, row.job, is_new=state.is_new)
+            why = f"{state.unknown}; " if state.unknown else ""
+            places.setdefault(f"{name}: {why}{words}", []).append(f"  {place}")
+    for words, own in places.items():
+        yield from (words, *own, "")
+
+
+async def _find_job(config: Config, session: Session, processes: Processes) -> Publisher:
+    """What flags say, else the git remote, and the only workflow that publishes by ReleaseKit.
+
+    Raises ConfigError where that cannot be told.
+    """
+    top, name = repository_of(config.root) or config.root, config.tagging.remote
+    remote = Remote(name, top, processes, session.credentials.environment)
+    repository = config.repository or find_repository(await remote.find_url(), SERVER)
+    if not REPOSITORY.fullmatch(repository):
+        said = f'--repository = "{_show(repository)}" is not the name of one'
+        if not repository:
+            said = f"the git remote {name} is no repository of github.com, whose jobs are trusted"
+        raise _mistaken(f"{said}: write --repository OWNER/NAME")
+    workflow = config.workflow.removeprefix(f"{_WORKFLOWS}/")
+    found = _find_workflows(top, workflow)
+    if not workflow:
+        if len(found) != 1:
+            told = f"{few(list(found))} publish" if found else "no workflow publishes"
+            raise _mistaken(f"{_WORKFLOWS}: {told} by ReleaseKit: write --workflow FILE")
+        workflow = next(iter(found))
+    if not _FILE.fullmatch(workflow):
+        said = f'--workflow = "{_show(workflow)}" is not the file of a workflow'
+        raise _mistaken(f"{said}: write its name, like release.yml")
+    environments = {config.environment} if config.environment else found.get(workflow, {""})
+    environment = next(iter(environments))
+    if len(environments) > 1 or not _ENVIRONMENT.fullmatch(environment):
+        told = few([_show(each) or "none" for each in sorted(environments)])
+        said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {told}"
+        raise _mistaken(f"{said}: write --environment NAME")
+    return Publisher(repository, workflow, environment)
+
+
+def _mistaken(said: str) -> ConfigError:
+    return ConfigError(said, problem=Problem.COMMAND_LINE)
+
+
+def _show(text: str) -> str:
+    return clip(visible(text), 100)
+
+
+def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
+    """Of the workflow `given`, or of all, those with jobs that publish, by the name of the file:
+    the environments of these jobs, empty for none.
+    """
+    directory, found = top / _WORKFLOWS, {}
+    names = [given] if given else sorted(each.name for each in directory.glob("*.y*ml"))
+    for name in filter(_FILE.fullmatch, names):
+        path = inside(top, directory / name, where=f"{_WORKFLOWS}/{name}")
+        with suppress(OSError):
+            if b"releasekit" in read_head(path, MAX_YAML_BYTES):
+                wrong = "is not valid YAML"
+                read = read_parsed(path, parse_yaml, complaint=wrong, max_bytes=MAX_YAML_BYTES)
+                found[name] = set(_list_environments(read))
+    return {name: environments for name, environments in found.items() if environments}
+
+
+def _list_environments(workflow: object) -> Iterator[str]:
+    for job in table_in(workflow, "jobs").values():
+        steps = job.get("steps") if isinstance(job, dict) else None
+        if isinstance(steps, list) and any(map(_publishes, steps)):
+            place = job.get("environment")
+            yield place if isinstance(place, str) else text_in(place, "name")
+
+
+def _publishes(step: object) -> bool:
+    if _ACTION.fullmatch(text_in(step, "uses")):
+        return text_in(table_in(step, "with"), "mode") == "publish"
+    return _COMMAND.search(text_in(step, "run")) is not None

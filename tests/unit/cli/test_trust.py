@@ -1,0 +1,514 @@
+"""The command trust, with the registries of its packages as doubles: what they tell, and to whom.
+
+https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/trust.yaml,
+https://github.com/rust-lang/crates.io/tree/main/src/controllers/trustpub/github_configs and
+https://docs.pypi.org/api/integrity/
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from releasekit.__main__ import main
+from releasekit.http.client import http_client
+from workspaces import git, write_json, write_member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+MATRIX = (EXAMPLES / "matrix.yml").read_text()
+
+
+@dataclass
+class Registries:
+    """`npm` and `crates` are what there is, each with the publishers that it trusts; `proved` says
+    that npm sees a second factor.
+    """
+
+    npm: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    crates: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    projects: set[str] = field(default_factory=set)
+    proved: bool = False
+    scopes: tuple[str, ...] = ("trusted-publishing",)
+    asked: list[httpx.Request] = field(default_factory=list)
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        name = request.url.path.split("/")[2] if request.url.path.count("/") > 1 else ""
+        match request.url.host:
+            case "registry.npmjs.org":
+                return self._answer_npm(request)
+            case "crates.io":
+                return self._answer_crates(request)
+            case "pypi.org" if name in self.projects:
+                kind = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
+                return httpx.Response(200, json={"files": []}, headers=kind)
+            case "pypi.org":
+                return httpx.Response(404)
+            case host:
+                raise AssertionError(host)
+
+    def _answer_npm(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.raw_path.decode().replace("%2f", "/")
+        name = path.removeprefix("/-/package/").removesuffix("/trust").removeprefix("/")
+        if name not in self.npm:
+            return httpx.Response(404, json={"message": "Package not found"})
+        if not path.endswith("/trust"):
+            return httpx.Response(200, json={"versions": {}, "dist-tags": {}})
+        if request.headers.get("Authorization") != "Bearer npm_of_me" or not self.proved:
+            return httpx.Response(401, json={"message": "Unauthorized"})
+        if request.method == "POST":
+            if self.npm[name]:
+                words = "trusted publisher config already exists for the package."
+                return httpx.Response(409, json={"message": words})
+            self.npm[name] += json.loads(request.content)
+        return httpx.Response(200, json=self.npm[name])
+
+    def _answer_crates(self, request: httpx.Request) -> httpx.Response:
+        assert request.url.path == "/api/v1/trusted_publishing/github_configs"
+        sent = json.loads(request.content)["github_config"] if request.content else {}
+        name = sent.get("crate") or request.url.params["crate"]
+        if request.headers["Authorization"] != "cio_of_me" or not self.scopes:
+            words = "this token does not have the required permissions to perform this action"
+            return httpx.Response(403, json={"errors": [{"detail": words}]})
+        if name not in self.crates:
+            words = f"crate `{name}` does not exist"
+            return httpx.Response(404, json={"errors": [{"detail": words}]})
+        if request.method == "POST":
+            self.crates[name].append(sent)
+            return httpx.Response(200, json={"github_config": {"id": 1, **sent}})
+        meta = {"total": len(self.crates), "next_page": None}
+        return httpx.Response(200, json={"github_configs": self.crates[name], "meta": meta})
+
+
+def of_npm(repository: str, file: str, environment: str = "") -> dict[str, Any]:
+    claims = {"repository": repository, "workflow_ref": {"file": file}}
+    claims |= {"environment": environment} if environment else {}
+    return {"type": "github", "claims": claims, "permissions": ["createPackage"]}
+
+
+def of_crates(repository: str, file: str, environment: str | None = None) -> dict[str, Any]:
+    owner, _, name = repository.partition("/")
+    return {
+        "repository_owner": owner,
+        "repository_name": name,
+        "workflow_filename": file,
+        "environment": environment,
+    }
+
+
+@pytest.fixture
+def registries(monkeypatch: pytest.MonkeyPatch) -> Registries:
+    made = Registries()
+    client = partial(http_client, transport=httpx.MockTransport(made))
+    monkeypatch.setattr("releasekit.cli.session.http_client", lambda **_: client())
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of acme/kit, with a package of each of three ecosystems, that release.yml publishes."""
+    for name in os.environ:
+        if name.startswith(("RELEASEKIT_", "GITHUB_", "ACTIONS_", "RUNNER_")):
+            monkeypatch.delenv(name)
+    rust = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))
+    monkeypatch.setenv("RUSTUP_HOME", rust)
+    monkeypatch.setenv("HOME", str(tmp_path))  # without anybody's .npmrc
+    root = tmp_path / "w"
+    write_member(root, "acme-core")
+    write_json(root / "package.json", {"name": "@acme/ui", "version": "1.0.0"})
+    crate = '[package]\nname = "acme"\nversion = "1.0.0"\nedition = "2021"\n'
+    (root / "Cargo.toml").write_text(crate)
+    (root / "src" / "lib.rs").touch()
+    git(root, "init", "--quiet")
+    git(root, "remote", "add", "origin", "git@github.com:acme/kit.git")
+    write_workflow(root, MATRIX)
+    return root
+
+
+@pytest.fixture
+def logins(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELEASEKIT_NPM_TOKEN", "npm_of_me")
+    monkeypatch.setenv("RELEASEKIT_CARGO_TOKEN", "cio_of_me")
+
+
+def write_workflow(root: Path, text: str, name: str = "release.yml") -> None:
+    path = root / ".github" / "workflows" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def run_with(answer: Callable[[httpx.Request], httpx.Response], asked: list[str]) -> int:
+    with pytest.MonkeyPatch.context() as patch:
+        client = partial(http_client, transport=httpx.MockTransport(answer))
+        patch.setattr("releasekit.cli.session.http_client", lambda **_: client())
+        return main(asked)
+
+
+def rows(said: str) -> list[str]:
+    """Of the table, without its heading."""
+    blocks = [block.splitlines() for block in said.split("\n\n")]
+    return next((lines[1:] for lines in blocks if lines[0].endswith("trusts it")), [])
+
+
+@pytest.mark.usefixtures("logins")
+def test_each_package_is_listed_with_whom_its_registry_trusts(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R38. Capitals do not count, and what names no environment trusts any."""
+    registries.proved = True
+    registries.npm["@acme/ui"] = [of_npm("Acme/Kit", "release.yml")]
+    old = of_crates("acme/old", "release.yml", "release")
+    registries.crates["acme"] = [old, of_crates("acme/kit", "release.yml", "Release")]
+    asked = ["trust", str(root), "--ecosystem", "npm,cargo"]
+    assert main([*asked, "--check"]) == 0
+    heading, end = (
+        "the workflow: release.yml of acme/kit, environment release\n",
+        "trusted by 2 of ",
+    )
+    assert capsys.readouterr().out == f"{heading}\n{end}2 packages\n"
+    assert len(registries.asked) == 2
+    assert main(asked) == 0
+    table = "package       trusts it\ncargo:acme    yes\nnpm:@acme/ui  yes\n"
+    assert capsys.readouterr().out == f"{heading}\n{table}\n{end}2 packages\n"
+
+
+@pytest.mark.usefixtures("logins")
+def test_what_trusts_another_job_is_left_and_fails_the_check(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.proved = True
+    registries.projects.add("acme-core")
+    registries.npm["@acme/ui"] = [of_npm("acme/kit", "ci.yml"), {"type": "gitlab", "claims": {}}]
+    registries.crates["acme"] = [of_crates("acme/kit", "release.yml", "crates")]
+    assert main(["trust", str(root)]) == 0
+    told = [
+        "cargo:acme      no: it trusts release.yml of acme/kit, environment crates",
+        "npm:@acme/ui    no: it trusts ci.yml of acme/kit, a job of gitlab",
+        "pypi:acme-core  not known",
+    ]
+    assert rows(capsys.readouterr().out) == told
+    assert main(["trust", str(root), "--check"]) == 1
+    # What a registry tells nobody cannot be checked.
+    assert [row.split()[0] for row in rows(capsys.readouterr().out)] == [
+        "cargo:acme",
+        "npm:@acme/ui",
+    ]
+
+
+def test_where_a_person_has_to_act_the_page_and_the_values_are_named(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.npm["@acme/ui"] = []
+    registries.projects.add("acme-core")
+    assert main(["trust", str(root)]) == 0
+    npm = "npm trust github @acme/ui --file release.yml --repository acme/kit"
+    assert capsys.readouterr().out.partition("cargo: ")[2] == (
+        "crates.io tells owners only: set RELEASEKIT_CARGO_TOKEN to a token with the scope "
+        "trusted-publishing; enter Publisher: GitHub; Repository owner: acme; Repository name: "
+        "kit; Workflow filename: release.yml; Environment name: release, at\n"
+        "  https://crates.io/crates/acme/settings/new-trusted-publisher\n\n"
+        "npm: npm tells a person only, by a second factor; run, after `npm login`,\n"
+        f"  {npm} --environment release --allow-publish --yes\n\n"
+        "pypi: PyPI tells owners only; enter Owner: acme; Repository name: kit; Workflow name: "
+        "release.yml; Environment name: release, at\n"
+        "  https://pypi.org/manage/project/acme-core/settings/publishing/\n\n"
+        "trusted by 0 of 3 packages\n"
+    )
+    assert registries.asked[-1].url.host != "crates.io"
+    assert "/trust" not in "".join(each.url.path for each in registries.asked)
+    # A token would tell it of crates.io.
+    assert main(["trust", str(root), "--check"]) == 1
+    assert rows(capsys.readouterr().out) == ["cargo:acme  not known"]
+
+
+@pytest.mark.usefixtures("logins")
+def test_what_is_new_takes_another_way(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PyPI shows nobody what is pending there, so a check must not wait for it."""
+    assert main(["trust", str(root), "--check"]) == 1
+    said = capsys.readouterr().out
+    assert rows(said) == ["cargo:acme    no: it is new", "npm:@acme/ui  no: it is new"]
+    assert "cargo: publish the first version with `cargo-token`, then enter Publisher" in said
+    assert "npm: publish the first version with `npm-token`; then" in said
+    assert main(["trust", str(root), "--ecosystem", "pypi"]) == 0
+    said = capsys.readouterr().out
+    assert rows(said) == ["pypi:acme-core  not known: it is new"]
+    assert "only; at https://pypi.org/manage/account/publishing/, enter Owner: acme;" in said
+    assert main(["trust", str(root), "--ecosystem", "pypi", "--check"]) == 0
+
+
+@pytest.mark.usefixtures("logins")
+def test_what_is_missing_is_added_where_the_registry_takes_it(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.proved = True
+    registries.npm["@acme/ui"] = []
+    registries.crates["acme"] = [of_crates("acme/old", "ci.yml")]
+    assert main(["trust", str(root), "--write", "--ecosystem", "npm,cargo"]) == 0
+    assert rows(capsys.readouterr().out) == [
+        "cargo:acme    yes",
+        "npm:@acme/ui  yes",
+    ]
+    assert registries.npm["@acme/ui"] == [of_npm("acme/kit", "release.yml", "release")]
+    assert registries.crates["acme"][1:] == [
+        {"crate": "acme", **of_crates("acme/kit", "release.yml", "release")}
+    ]
+    registries.asked.clear()
+    assert main(["trust", str(root), "--write", "--ecosystem", "npm,cargo"]) == 0
+    assert {each.method for each in registries.asked} == {"GET"}
+
+
+@pytest.mark.usefixtures("logins")
+def test_nothing_is_added_without_being_asked_for(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.proved = True
+    registries.npm["@acme/ui"], registries.crates["acme"] = [], []
+    assert main(["trust", str(root)]) == 0
+    assert main(["trust", str(root), "--check"]) == 1
+    assert {each.method for each in registries.asked} == {"GET"}
+    capsys.readouterr()
+    assert main(["trust", str(root), "--check", "--write"]) == 2
+    assert "--check writes nothing" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("logins")
+def test_npm_is_written_to_by_a_person_only(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What nobody has proved leads to the command that does."""
+    for name in ("ui", "kit", "css"):
+        write_json(root / name / "package.json", {"name": f"@acme/{name}", "version": "1.0.0"})
+        registries.npm[f"@acme/{name}"] = []
+    workspaces = {"private": True, "name": "w", "workspaces": ["ui", "kit", "css"]}
+    write_json(root / "package.json", workspaces)
+    assert main(["trust", str(root), "--write", "--ecosystem", "npm"]) == 0
+    said = capsys.readouterr().out
+    assert rows(said) == [f"npm:@acme/{name:<4} not known" for name in ("css", "kit", "ui")]
+    assert said.count("  npm trust github @acme/") == 3
+    paths = Counter(each.url.raw_path.decode().partition("@")[0] for each in registries.asked)
+    assert paths == {"/": 3, "/-/package/": 3}
+
+
+@pytest.mark.usefixtures("logins")
+def test_a_second_factor_may_be_forgotten_before_npm_is_written_to(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.npm["@acme/ui"] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        registries.proved = request.method == "GET"
+        return Registries.__call__(registries, request)
+
+    assert run_with(answer, ["trust", str(root), "--write", "--ecosystem", "npm"]) == 0
+    said = capsys.readouterr().out
+    assert rows(said) == ["npm:@acme/ui  no"]
+    assert "  npm trust github @acme/ui" in said
+
+
+@pytest.mark.usefixtures("logins")
+def test_a_refusal_is_told_and_fails_the_command(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """npm keeps one trusted publisher for a package."""
+    registries.proved = True
+    registries.npm["@acme/ui"] = [of_npm("acme/kit", "ci.yml")]
+    assert main(["trust", str(root), "--write", "--ecosystem", "npm"]) == 1
+    (row,) = rows(capsys.readouterr().out)
+    assert "trusted publisher config already exists for the package." in row
+    registries.crates["acme"], registries.scopes = [], ()
+    assert main(["trust", str(root), "--write", "--ecosystem", "cargo"]) == 0
+    said = capsys.readouterr().out
+    assert rows(said) == ["cargo:acme  not known"]
+    assert "this token does not have the required permissions" in said
+    assert "cio_of_me" not in said
+    assert main(["trust", str(root), "--check", "--ecosystem", "cargo"]) == 1
+
+
+@pytest.mark.usefixtures("logins")
+def test_who_stages_trusts_the_workflow_to_stage(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.proved = True
+    registries.npm["@acme/ui"] = []
+    asked = ["trust", str(root), "--ecosystem", "npm", "--stage", "always"]
+    assert main(asked) == 0
+    assert "--allow-stage-publish --yes" in capsys.readouterr().out
+    assert main([*asked, "--write"]) == 0
+    assert registries.npm["@acme/ui"][0]["permissions"] == ["createStagedPackage"]
+
+
+@pytest.mark.usefixtures("logins")
+@pytest.mark.parametrize("nonsense", [[3], 3, {"claims": 3}, [{"publisher": 3}, None]])
+def test_strange_answers_are_nobody_to_trust(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str], nonsense: Any
+) -> None:
+    registries.proved = True
+    registries.npm["@acme/ui"] = nonsense
+    registries.crates["acme"] = nonsense
+    assert main(["trust", str(root), "--check"]) == 1
+    said = capsys.readouterr().out
+    assert "trusted by 0 of 3 packages" in said
+    is_list = isinstance(nonsense, list)
+    assert [row.endswith("not known") for row in rows(said)] == [not is_list, not is_list]
+
+
+@pytest.mark.usefixtures("logins")
+def test_what_a_registry_says_moves_no_cursor(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.crates["acme"] = [of_crates("a\x1b[31m/b", "c.yml\n::error::x")]
+    assert main(["trust", str(root), "--ecosystem", "cargo"]) == 0
+    said = capsys.readouterr().out
+    assert rows(said) == ["cargo:acme  no: it trusts c.yml ::error::x of a\\x1b[31m/b"]
+
+
+def test_registries_without_trusted_publishing_are_said_once(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.projects.add("acme-core")
+    asked = ["trust", str(root), "--npm-registry", "https://npm.example/", "--packages", "*"]
+    asked += [
+        "--cargo-registry",
+        f"dir:{root.parent}/crates",
+        "--pypi-registry",
+        "https://pypi.example/legacy/",
+    ]
+    assert main(asked) == 0
+    assert capsys.readouterr().out == (
+        "the workflow: release.yml of acme/kit, environment release\n\n"
+        f"without trusted publishing: cargo: dir:{root.parent}/crates; npm: https://npm.example/; "
+        "pypi: https://pypi.example/legacy/\n"
+    )
+    assert registries.asked == []
+
+
+@pytest.mark.usefixtures("logins")
+@pytest.mark.parametrize(
+    ("example", "environment"),
+    [
+        ("by-hand.yml", "registry"),
+        ("matrix.yml", "release"),
+        ("publish.yml", "pypi"),
+        ("release.yml", None),
+        ("sharded.yml", "release"),
+        ("staged.yml", "npm"),
+    ],
+)
+def test_the_workflow_is_the_one_that_publishes(
+    root: Path,
+    registries: Registries,
+    capsys: pytest.CaptureFixture[str],
+    example: str,
+    environment: str | None,
+) -> None:
+    registries.crates["acme"] = [of_crates("acme/kit", "release.yml", environment)]
+    write_workflow(root, (EXAMPLES / example).read_text())
+    write_workflow(root, (EXAMPLES / "pull-request.yml").read_text(), "pull-request.yml")
+    write_workflow(root, "not: [YAML", "other.yml")
+    assert main(["trust", str(root), "--check", "--ecosystem", "cargo"]) == 0
+    told = f", environment {environment}" if environment else ""
+    heading = f"the workflow: release.yml of acme/kit{told}"
+    assert capsys.readouterr().out == f"{heading}\n\ntrusted by 1 of 1 package\n"
+
+
+RUN = "jobs: {{ a: {{ environment: {}, steps: [{{ run: '{}' }}] }} }}"
+TWO = (
+    "jobs: { a: { environment: one, steps: [{ run: releasekit publish }] }, "
+    "b: { environment: { name: two }, steps: [{ run: releasekit publish }] } }"
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "flags", "says"),
+    [
+        ({}, [], "no workflow publishes by ReleaseKit: write --workflow FILE"),
+        ({"a.yml": RUN.format("x", "releasekit plan")}, [], "no workflow publishes"),
+        (
+            {"a.yml": MATRIX, "b.yaml": RUN.format("x", "uvx releasekit-action publish")},
+            [],
+            "a.yml, b.yaml publish by ReleaseKit: write --workflow FILE",
+        ),
+        ({"a.yml": TWO}, [], "a.yml: the environment of its job is one, two: write --environment"),
+        (
+            {"a.yml": RUN.format('"${{ inputs.to }}"', "releasekit publish")},
+            [],
+            "the environment of its job is ${{ inputs.to }}: write --environment NAME",
+        ),
+        (
+            {"a.yml": RUN.format("x", "releasekit publish")},
+            ["--environment", "a;b"],
+            "the environment of its job is a;b: write --environment NAME",
+        ),
+        (
+            {"a.yml": RUN.format('"a\\e[31mb"', "releasekit publish")},
+            [],
+            "the environment of its job is a\\x1b[31mb: write --environment NAME",
+        ),
+        ({"a.yml": "releasekit: [publish"}, [], "a.yml is not valid YAML"),
+        ({}, ["--workflow", "../a.yml"], 'workflow = "../a.yml" is not the file of a workflow'),
+        ({}, ["--repository", "kit"], '--repository = "kit" is not the name of one'),
+    ],
+)
+def test_a_workflow_that_nothing_names_has_to_be_given(
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    files: Mapping[str, str],
+    flags: list[str],
+    says: str,
+) -> None:
+    """R40: exit 2, and what to write instead."""
+    (root / ".github" / "workflows" / "release.yml").unlink()
+    for name, text in files.items():
+        write_workflow(root, text, name)
+    assert main(["trust", str(root), *flags]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_flags_name_another_job(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that calls this workflow, and its file may be in another repository."""
+    registries.projects.add("acme-core")
+    write_workflow(root, TWO, "second.yml")
+    flags = ["--repository", "acme/other", "--workflow", ".github/workflows/second.yml"]
+    asked = ["trust", str(root), "--ecosystem", "pypi", *flags, "--environment", "two"]
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("the workflow: second.yml of acme/other, environment two\n")
+    flags = ["--workflow", "away.yml"]
+    assert main(["trust", str(root), "--ecosystem", "pypi", *flags]) == 0
+    assert capsys.readouterr().out.startswith("the workflow: away.yml of acme/kit\n")
+
+
+def test_a_repository_elsewhere_is_trusted_by_no_registry(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(root, "remote", "set-url", "origin", "https://me:hunter2@ghe.example/acme/kit.git")
+    assert main(["trust", str(root)]) == 2
+    said = capsys.readouterr().err
+    assert "the git remote origin is no repository of github.com" in said
+    assert "hunter2" not in said
+
+
+def test_no_link_out_of_the_repository_is_followed(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = root / ".github" / "workflows" / "release.yml"
+    (tmp_path / "away.yml").write_text(path.read_text())
+    path.unlink()
+    path.symlink_to(tmp_path / "away.yml")
+    assert main(["trust", str(root)]) == 2
+    assert "release.yml leads out of the workspace" in capsys.readouterr().err
