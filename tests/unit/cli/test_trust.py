@@ -249,6 +249,15 @@ def test_what_is_new_takes_another_way(
     assert main(["trust", str(root), "--ecosystem", "pypi", "--check"]) == 0
 
 
+def test_what_is_new_on_npm_is_known_without_a_login(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The check of a pull request that adds a package has none."""
+    assert main(["trust", str(root), "--ecosystem", "npm", "--check"]) == 1
+    assert rows(capsys.readouterr().out) == ["npm:@acme/ui  no: it is new"]
+    assert [each.url.path for each in registries.asked] == ["/@acme/ui"]
+
+
 @pytest.mark.usefixtures("logins")
 def test_what_is_missing_is_added_where_the_registry_takes_it(
     root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
