@@ -7,23 +7,24 @@ https://docs.pypi.org/api/integrity/
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
+from harness.http_server import Handler, serving
 from releasekit.__main__ import main
 from releasekit.http.client import http_client
 from workspaces import git, write_json, write_member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 MATRIX = (EXAMPLES / "matrix.yml").read_text()
@@ -107,12 +108,53 @@ def of_crates(repository: str, file: str, environment: str | None = None) -> dic
     }
 
 
+class OnLoopback(Handler):
+    """A server that is each of the registries, by the name that it is asked under."""
+
+    answer: Callable[[httpx.Request], httpx.Response]
+
+    def _respond(self) -> None:
+        if received := self.received():
+            headers, body = received
+            url = f"https://{headers['host']}{self.path}"
+            asked = httpx.Request(self.command, url, headers=headers, content=body)
+            response = type(self).answer(asked)
+            kind = response.headers.get("Content-Type", "")
+            self.send(response.status_code, [("Content-Type", kind)], response.content)
+
+    do_GET = do_POST = _respond
+
+
+class ToLoopback(httpx.AsyncHTTPTransport):
+    """Sends what is meant for the registries to a server on this machine."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__()
+        self._origin = httpx.URL(origin)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.url = self._origin.copy_with(raw_path=request.url.raw_path)
+        return await super().handle_async_request(request)
+
+
+@contextlib.contextmanager
+def answering(answer: Callable[[httpx.Request], httpx.Response]) -> Iterator[None]:
+    with (
+        serving(OnLoopback, checked=True, answer=staticmethod(answer)) as origin,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(
+            "releasekit.cli.session.http_client",
+            lambda **_: http_client(transport=ToLoopback(origin)),
+        )
+        yield
+
+
 @pytest.fixture
-def registries(monkeypatch: pytest.MonkeyPatch) -> Registries:
+def registries() -> Iterator[Registries]:
     made = Registries()
-    client = partial(http_client, transport=httpx.MockTransport(made))
-    monkeypatch.setattr("releasekit.cli.session.http_client", lambda **_: client())
-    return made
+    with answering(made):
+        yield made
 
 
 @pytest.fixture
@@ -146,13 +188,6 @@ def write_workflow(root: Path, text: str, name: str = "release.yml") -> None:
     path = root / ".github" / "workflows" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-
-
-def run_with(answer: Callable[[httpx.Request], httpx.Response], asked: list[str]) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        client = partial(http_client, transport=httpx.MockTransport(answer))
-        patch.setattr("releasekit.cli.session.http_client", lambda **_: client())
-        return main(asked)
 
 
 def rows(said: str) -> list[str]:
@@ -319,9 +354,10 @@ def test_a_second_factor_may_be_forgotten_before_npm_is_written_to(
 
     def answer(request: httpx.Request) -> httpx.Response:
         registries.proved = request.method == "GET"
-        return Registries.__call__(registries, request)
+        return registries(request)
 
-    assert run_with(answer, ["trust", str(root), "--write", "--ecosystem", "npm"]) == 0
+    with answering(answer):
+        assert main(["trust", str(root), "--write", "--ecosystem", "npm"]) == 0
     said = capsys.readouterr().out
     assert rows(said) == ["npm:@acme/ui  no"]
     assert "  npm trust github @acme/ui" in said
