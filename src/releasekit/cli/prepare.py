@@ -33,6 +33,7 @@ from releasekit.plan.forecast import with_limits
 from releasekit.plan.make import discover, find_missing_tools, make_plan
 from releasekit.plan.source import read_checkout
 from releasekit.plan.warnings import with_warnings
+from releasekit.release.tasks import describe_late
 from releasekit.report.marks import symbols_for
 from releasekit.report.screen import has_screen
 from releasekit.scheduler.retries import WaitBudget
@@ -121,6 +122,8 @@ async def prepare(
         plan, signing = await plan_signing(plan, group, config, services, targets)
         if any(planned.action is Action.PUBLISH for planned in plan.packages):
             plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))
+        if config.start_uploads == "built":
+            plan = replace(plan, notes=(*plan.notes, *filter(None, [describe_late(plan, targets)])))
         plan = session.redacted.clean(plan)
         return Prepared(plan, config, targets, processes, patience, signing, post_release)
 

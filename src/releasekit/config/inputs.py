@@ -287,6 +287,14 @@ class Inputs:
             commands=RUNS - {"reject", "status"},
         ),
     ] = "visible"
+    start_uploads: Annotated[
+        Literal["ready", "built"],
+        Declaration(
+            "When uploads start: each package as soon as its turn comes (`ready`), or none before "
+            "all packages of the job are built, checked and signed (`built`); a failure before "
+            "that leaves nothing published.",
+        ),
+    ] = "ready"
     stage: Annotated[
         StageMode,
         Declaration(

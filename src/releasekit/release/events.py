@@ -236,9 +236,16 @@ class Waits:
         self._after = {task.name: task.after for task in tasks}
         self._settled_s: dict[Node, float] = {}
         self._again_s: dict[Node, float] = {}
+        self._named: dict[Node, Node] = {}
 
     def settled(self, node: Node, at_s: float) -> None:
         self._settled_s[node] = at_s
+        if node.phase == "hold":
+            # The one that it waited for longest, which settled just before it.
+            before = self._after[node]
+            self._named[node] = max(
+                before, key=lambda on: self._settled_s.get(on, 0.0), default=node
+            )
 
     def paused(self, node: Node, until_s: float) -> None:
         self._again_s[node] = until_s
@@ -251,8 +258,10 @@ class Waits:
         own_s, others = 0.0, {}
         for on in self._after.get(node, ()):
             ended_s = self._settled_s.get(on, 0.0)
+            if on in self._named:
+                others[self._named[on]] = ended_s
             # An upload comes after its own build, which may be that of others, too.
-            if on.package == node.package or (on.phase == "build" and node.phase == "upload"):
+            elif on.package == node.package or (on.phase == "build" and node.phase == "upload"):
                 own_s = max(own_s, ended_s)
             else:
                 others[on] = ended_s

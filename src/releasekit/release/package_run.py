@@ -217,7 +217,13 @@ _APPROVE: Final = (
 _OTHER_JOB: Final = (
     "Check the job that publishes it, re-run that job, then this one; or raise `wait`."
 )
+_HELD: Final = "Fix what failed, then run the same command again."
 _PROBLEMS: Final = {Outcome.BLOCKED: Problem.BLOCKED, Outcome.CANCELLED: Problem.CANCELLED}
+
+
+def held_back(failed: Sequence[str]) -> Ending:
+    """Of all that `start-uploads: built` keeps from being uploaded."""
+    return Outcome.BLOCKED, f"not uploaded: {few(failed)} failed, and `start-uploads` is `built`"
 
 
 def outcome_of(run: PackageRun, blockers: Blockers, ending: Ending) -> tuple[Outcome, str]:
@@ -278,12 +284,15 @@ def results_of(
     edges: Mapping[PackageId, Collection[PackageId]],
     ending: Ending = CUT_OFF,
 ) -> tuple[Result, ...]:
-    """One result for every run, in the same order; dependencies must come first in `runs`."""
+    """One result for every run, in the same order; dependencies must come first in `runs`. What an
+    `ending` blocks does not block its dependents: they have the same ending.
+    """
     ended: dict[PackageId, Result] = {}
     causes: dict[PackageId, set[PackageId]] = {}
     held: set[PackageId] = set()
+    ended_alike: set[PackageId] = set()
     for package, run in runs.items():
-        absent = {on for on in edges[package] if ended[on].outcome in BLOCKING}
+        absent = {on for on in edges[package] if ended[on].outcome in BLOCKING} - ended_alike
         blockers = sorted(
             [(on, _how(ended[on], causes.get(on, ()))) for on in absent]
             + [(on, str(Outcome.STAGED)) for on in run.held_by]
@@ -294,6 +303,9 @@ def results_of(
         found = result_of(run, () if waits and run.error else blockers, ending)
         if found.outcome is Outcome.STAGED or (found.outcome is Outcome.BLOCKED and waits):
             held.add(package)
+        if found.outcome is Outcome.BLOCKED and not blockers:
+            found = replace(found, hint=_HELD)
+            ended_alike.add(package)
         ended[package] = found
         if found.outcome is Outcome.BLOCKED:
             # In the end, however many others that are blocked lie in between.
@@ -303,7 +315,7 @@ def results_of(
     waiting = awaiting_approval(tuple(ended.values()), edges)
     for package, run in runs.items():
         # Neither its own failure nor one of this run keeps such a package back.
-        if ended[package].outcome is Outcome.BLOCKED and package in waiting:
+        if ended[package].outcome is Outcome.BLOCKED and package in waiting - ended_alike:
             way_out = replace(ended[package], hint=_APPROVE, problem=Problem.WAITS_FOR_APPROVAL)
             ended[package] = way_out
         elif ended[package].outcome is Outcome.BLOCKED and run.lacks:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.errors import PackageError
-from releasekit.model import Action, Event, Node, Outcome, WarningName
+from releasekit.model import SENT, Action, Event, Node, Outcome, WarningName
 from releasekit.problems import Problem
 from releasekit.release.attesting import Attestations
 from releasekit.release.events import Events, Waits
@@ -19,6 +19,7 @@ from releasekit.release.package_run import (
     PackageRun,
     block_on_staged,
     companions,
+    held_back,
     loss,
     result_of,
     results_of,
@@ -105,6 +106,7 @@ class ReleaseRun:
             ),
         )
         self._ending = ""
+        self._may_upload = config.start_uploads == "ready"
         self.stopped = asyncio.Event()
         self._graph = TaskGraph(
             plan,
@@ -112,6 +114,7 @@ class ReleaseRun:
             self._runs,
             dry_run=config.dry_run,
             gate=config.gate,
+            start=config.start_uploads,
             waits_for_approval=config.wait_for_approval > 0,
             foreign=self._foreign,
         )
@@ -143,7 +146,7 @@ class ReleaseRun:
             task_timeout=None,
             durations={t.name: known[str(t.name)] for t in tasks if str(t.name) in known},
             # A dry run prepares nothing: its builds are all that it does.
-            preparing=() if config.dry_run else {"build", "attest"},
+            preparing=() if config.dry_run else {"build", "attest", "hold"},
             completing={"confirm", "approval", "follow-up"},
             sequential=one_at_a_time(self._lanes, waits_for_jobs=bool(plan.foreign)),
             patience=self._patience,
@@ -225,7 +228,17 @@ class ReleaseRun:
         ending: Ending = DRY_RUN if self._config.dry_run else CUT_OFF
         if self._ending:
             ending = Outcome.CANCELLED, self._ending
+        elif not self._may_upload and (failed := self._failures()):
+            ending = held_back(failed)
         return results_of(self._runs, self._graph.edges, ending)
+
+    def _failures(self) -> list[str]:
+        """The packages that this run was to send, and that have failed."""
+        return [
+            str(run.id)
+            for run in self._runs.values()
+            if run.error is not None and run.planned.action in SENT
+        ]
 
     def _settled(self, node: Node) -> None:
         self._foreign.settled(node, shown_by=self._graph.shown)
@@ -250,6 +263,10 @@ class ReleaseRun:
             case "attest":
                 run, may_retry = self._runs[node.package], self._retries(node)
                 await self._attestations.attest(run, may_retry=may_retry)
+            case "hold":
+                if failed := self._failures():
+                    raise PackageError(held_back(failed)[1])
+                self._may_upload = True
             case "upload":
                 await self._upload(node)
             case "confirm":

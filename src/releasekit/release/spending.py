@@ -44,6 +44,7 @@ def lanes_of(builds: int | None, uploads: int) -> dict[str, int | None]:
         "build": builds,
         # A log of signatures takes its second for each, and a few at once without any trouble.
         "attest": ATTEST_SLOTS,
+        "hold": None,
         "upload": uploads,
         "confirm": None,
         "approval": None,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from releasekit.graph import reachable
 from releasekit.model import Action, DependencyKind, Node, PackageId, Phase
-from releasekit.report.text import few
+from releasekit.report.text import count_of, few
 from releasekit.scheduler import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from releasekit.config.values import StageMode
     from releasekit.ecosystems.interface import Target
@@ -36,6 +37,7 @@ class TaskGraph:
         *,
         dry_run: bool,
         gate: Literal["visible", "accepted"],
+        start: Literal["ready", "built"],
         waits_for_approval: bool,
         foreign: ExternalPackages,
     ) -> None:
@@ -57,6 +59,8 @@ class TaskGraph:
         self.has_build_slots = not any(each.is_of_one_tool for each in found)
         self._built_by = {on: node for node, each in self.batches.items() for on in each.packages}
         self.uploads = {} if dry_run else self._uploads()
+        first = next(iter(self.uploads), None) if start == "built" else None
+        self._hold = Node("hold", first.package) if first else None
 
     def tasks(self) -> list[Task[Node]]:
         """Of each package its build, upload and confirmation, its attestation where it has one, and
@@ -66,6 +70,7 @@ class TaskGraph:
         tasks = self._builds()
         if not self._dry_run:
             tasks += self._attestations()
+            tasks += self._holds()
             tasks += self._transfers()
             tasks += self._approvals()
             tasks += self._follow_ups()
@@ -112,6 +117,16 @@ class TaskGraph:
             tasks.append(Task(name=node, lane="attest", after=after))
         return tasks
 
+    def _holds(self) -> list[Task[Node]]:
+        """One task between everything that can be done before the first upload and every upload."""
+        if self._hold is None:
+            return []
+        late = find_late(self.batches.values())
+        early = [node for node, batch in self.batches.items() if late.isdisjoint(batch.packages)]
+        sent = {package for packages in self.uploads.values() for package in packages}
+        after = frozenset(early) | self._attested(sent - late)
+        return [Task(name=self._hold, lane="hold", after=after, weight=0.0)]
+
     def _transfers(self) -> list[Task[Node]]:
         """Every upload, and a confirmation of each of its packages."""
         sent_by = {package: node for node, each in self.uploads.items() for package in each}
@@ -127,6 +142,11 @@ class TaskGraph:
                 | {self._built_by[each] for each in packages if each in self._built_by}
                 | self._attested(packages)
             )
+            # What the plan refuses is sent by nobody.
+            if self._hold and any(
+                self._runs[each].planned.action is not Action.REFUSE for each in packages
+            ):
+                waits.add(self._hold)
             group = upload.package.ecosystem
             tasks.append(Task(name=upload, lane="upload", after=frozenset(waits), group=group))
             for package in packages:
@@ -253,6 +273,32 @@ def batches_of(plan: Plan, targets: Mapping[str, Target]) -> Iterator[Batch]:
                     absent=awaited | (first & coming),
                     is_of_one_tool=len(together) == 1 < len(split),
                 )
+
+
+def find_late(batches: Iterable[Batch]) -> frozenset[PackageId]:
+    """Packages that can be built only once the registry shows others of this release."""
+    by_first = {batch.packages[0]: batch for batch in batches}
+    needed_by: dict[PackageId, list[PackageId]] = {}
+    for first, batch in by_first.items():
+        for on in batch.needs:
+            needed_by.setdefault(on, []).append(first)
+    late = reachable(
+        [first for first, batch in by_first.items() if batch.absent],
+        lambda first: [each for on in by_first[first].packages for each in needed_by.get(on, ())],
+    )
+    return frozenset(on for first in late for on in by_first[first].packages)
+
+
+def describe_late(plan: Plan, targets: Mapping[str, Target]) -> str:
+    """A note about the packages for whose builds `start-uploads: built` cannot wait."""
+    late = sorted(map(str, find_late(batches_of(plan, targets))))
+    if not late:
+        return ""
+    count = count_of(len(late), "package", "packages")
+    return (
+        f"`start-uploads: built` does not wait for {count} that can be built only once the "
+        f"registry shows others of this release: {few(late)}"
+    )
 
 
 def _foreign(

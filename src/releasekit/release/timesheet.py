@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -236,11 +236,23 @@ def timesheet(
         known = attempts.get(name) or all(on in settled for on in task.after)
         ready = min(ready_ms, settled_ms) if known else None
         lives[name] = TaskTimes(ready, tuple(attempts.get(name, ())), settled_ms, place)
+    if hold := next((name for name in by_name if name.phase == "hold"), None):
+        # What is to be told is which task it waited for longest.
+        longest = {max(by_name.pop(hold).after, key=lambda on: lives[on].place, default=hold)}
+        for name, task in by_name.items():
+            if hold in task.after:
+                by_name[name] = replace(task, after=(task.after | longest) - {hold})
     pieces = {
         node: [Piece(each.cause, _ms(each.start_s), _ms(each.end_s)) for each in found]
         for node, found in (pauses or {}).items()
     }
-    return Timesheet(by_name, lives, _chains(by_name, batches), pieces, lanes or {})
+    return Timesheet(
+        by_name,
+        {name: lives[name] for name in by_name},
+        _chains(by_name, batches),
+        pieces,
+        lanes or {},
+    )
 
 
 def _chains(
