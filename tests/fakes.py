@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Registry, Workspace
     from releasekit.host.process import Processes
     from releasekit.http.credentials import Credentials
+    from releasekit.release.attesting import Signing
 
 URL = "https://registry.example/"
 # What is built in one run is trusted in the next one.
@@ -377,6 +378,7 @@ def released(
     target: Target,
     made: Plan,
     during: Callable[[ReleaseRun], None] = lambda release: None,
+    signing: Signing | None = None,
     /,
     **changes: object,
 ) -> dict[str, Result]:
@@ -395,6 +397,7 @@ def released(
             watch=lambda _: None,
             sources=Sources(there, None),
             polling=Polling(),
+            signing=signing,
         )
         during(release)
         await release.run()

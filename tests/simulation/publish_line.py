@@ -79,6 +79,8 @@ class Process:
     stops_at_s: float | None = None
     limit: int = 3
     wait_s: float = 0.0
+    start_uploads: str = "ready"
+    puts_before: int = 0
     results: dict[str, Result] = field(default_factory=dict)
     peak: int = 0
     planned_s: float = 0.0
@@ -96,6 +98,7 @@ class Process:
     def run(self) -> bool:
         """Whether it came to its end; False when it was killed."""
         SPREAD.seed(self.seed)
+        self.puts_before = len(self.world.puts)
         loop = MortalLoop(self.seed, self.dies_at)
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
@@ -123,6 +126,7 @@ class Process:
             task_timeout=60.0,
             max_retries=3,
             wait_for_approval=self.wait_s,
+            start_uploads=self.start_uploads,
         )
         targets = self.targets()
         journal = (Journal if self.seed % 2 else ShortJournal)(
@@ -175,6 +179,9 @@ def simulate(seed: int, root: Path) -> World:
             dies_at = rng.randint(1, 400) if rng.random() < 0.6 else None
             stops_at_s = rng.uniform(0, 30) if rng.random() < 0.2 else None
             process = Process(world, seed * 31 + number, dies_at, stops_at_s, rng.randint(1, 4))
+            # By a die of its own, so that all else is as it would be otherwise.
+            if random.Random(f"{process.seed} starts").random() < 0.5:
+                process.start_uploads = "built"
             if process.run() and process.results:
                 check(process)
             elif not process.results:
@@ -245,11 +252,20 @@ def check(process: Process, *, forgotten: bool = True) -> None:
         latest_s = process.stops_at_s + process.grace_s + POLLING.last_poll_s
         require(process.ended_s <= latest_s, "asked to stop, and ended", process.ended_s, latest_s)
     world.settle_landings(world.now_s)
+    unbuilt = [r for r in results.values() if "does not build" in r.reason or _is_held(r)]
+    if process.start_uploads == "built":
+        require(not unbuilt or len(world.puts) == process.puts_before, "sent before all was built")
+    else:
+        require(not any(map(_is_held, unbuilt)), "is held back without a cause")
     for result in results.values():
         _check_one(world, result, results, forgotten=forgotten)
     entries = fold(bytes(world.journal), state_directory=world.root / ".releasekit").entries
     for (package, _), entry in entries.items():
         require(entry.outcome is results[package.name].outcome, package, "journal", entry.outcome)
+
+
+def _is_held(result: Result) -> bool:
+    return result.outcome is Outcome.BLOCKED and "`start-uploads`" in result.reason
 
 
 def _check_one(
@@ -270,7 +286,8 @@ def _check_one(
         asked = world.last_read[name] is False
         require(not ours or ours != held or asked, name, "failed, and it is there")
     if outcome is Outcome.BLOCKED:
-        require(blocked, name, "is blocked by nothing")
+        holds = _is_held(result) and any(r.outcome is Outcome.FAILED for r in results.values())
+        require(blocked or holds, name, "is blocked by nothing")
     if blocked and outcome is Outcome.CANCELLED:
         require(False, name, "is cancelled, and something blocks it")
     stamps = {world.build_of.get(digest) for digest in held.values()}

@@ -310,6 +310,18 @@ def test_builds_on_what_is_published_wait_and_keep_nothing_else_back(job: Job) -
     assert 42.0 <= job.times("build")["app"] == job.times("build")["cli"]
 
 
+def test_uploads_that_start_once_all_is_built_wait_for_no_build_that_needs_another_job(
+    job: Job,
+) -> None:
+    """That job might wait for this one in the same way."""
+    job.builds_on_published = True
+    job.others = {"core": 42.0}
+    results = job.run(part(APP, LONE), start_uploads="built")
+    assert {each.outcome for each in results.values()} == {PUBLISHED}
+    assert job.times("upload")["lone"] == 0.0
+    assert job.times("build")["app"] >= 42.0
+
+
 def test_a_batch_waits_for_nothing_but_what_its_packages_need(tmp_path: Path) -> None:
     """Two jobs whose packages need one another's, by turns, would else wait for ever."""
     other = package("other", "app")

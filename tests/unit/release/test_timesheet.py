@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -109,6 +109,37 @@ def test_every_second_of_two_packages_has_its_place() -> None:
     }
     assert sheet.waited_for(package_id("b")) == {package_id("a"): 6_000}
     assert sheet.waited_for(package_id("a")) == {}
+
+
+def test_what_waited_for_all_builds_waited_for_the_package_that_was_built_last() -> None:
+    """The task that holds uploads back belongs to no package, whatever its name says."""
+    tasks, batches = tasks_of({"a": (), "b": ()})
+    hold = node("hold", "a")
+    held = [
+        replace(task, after=task.after | {hold}) if task.name.phase == "upload" else task
+        for task in tasks
+    ]
+    held.append(Task(hold, "hold", frozenset(batches)))
+    moments = told(
+        """
+        0 started build a
+        0 started build b
+        2 settled build a
+        6 settled build b
+        6 started hold a
+        6 settled hold a
+        6 started upload a
+        6 started upload b
+        7 settled upload b
+        8 settled upload a
+        """
+    )
+    sheet = timesheet(held, moments, batches=batches, end_s=8)
+    assert seconds(sheet, "a") == {"build": 2, "dependency": 4, "upload": 2}
+    assert sheet.waited_for(package_id("a")) == {package_id("b"): 4_000}
+    assert sheet.waited_for(package_id("b")) == {}
+    chain = [(on.name, piece.what, piece.lasts) for on, piece in sheet.longest_chain()]
+    assert chain == [("b", "build", 6_000), ("a", "upload", 2_000)]
 
 
 def test_the_longest_chain_leads_from_the_end_to_the_start() -> None:

@@ -80,3 +80,21 @@ def test_nobody_is_told_of_pauses_after_the_attempt() -> None:
         return [event.detail for event in seen]
 
     assert asyncio.run(main()) == ["a rate limit", ""]
+
+
+def test_an_upload_that_waited_for_all_builds_names_the_one_that_came_last() -> None:
+    slow, hold = node("build", "slow"), node("hold", "app")
+    waits = Waits((task(BUILD), task(slow), task(hold, BUILD, slow), task(UPLOAD, BUILD, hold)))
+    waits.settled(BUILD, 2.0)
+    waits.settled(slow, 9.0)
+    waits.settled(hold, 9.0)
+    assert waits.why(UPLOAD, 9.0) == "it waited 7.0 s for fake:slow"
+
+
+def test_what_was_built_last_itself_has_waited_for_no_other_build() -> None:
+    other, hold = node("build", "other"), node("hold", "other")
+    waits = Waits((task(BUILD), task(other), task(hold, BUILD, other), task(UPLOAD, BUILD, hold)))
+    waits.settled(other, 2.0)
+    waits.settled(BUILD, 9.0)
+    waits.settled(hold, 9.0)
+    assert waits.why(UPLOAD, 9.0) == ""
