@@ -39,6 +39,7 @@ RELEASE = (
     "unit/release/test_deployment.py",
     "unit/release/test_staging.py",
     "unit/release/test_attesting.py",
+    "unit/release/test_hold.py",
     "simulation/test_publish_line.py",
 )
 JUDGES = {

@@ -215,6 +215,12 @@ RELEASE = mutants(
         "what was refused is sent": never(
             "ReleaseRun._upload", "run.planned.action is Action.REFUSE"
         ),
+        "a batch that is built in part is uploaded": never(
+            "ReleaseRun._carry_out", "(failed := self._failures())"
+        ),
+        "what is refused keeps the rest back": without(
+            "ReleaseRun._failures", "run.planned.action in SENT"
+        ),
     },
 )
 
@@ -235,6 +241,9 @@ LIFE = mutants(
         ),
         "what waits goes along": change(
             "PackageRun.waiting", "self.planned.action not in _NEVER_SENT", "True"
+        ),
+        "what waits for all builds blocks what waits for them too": never(
+            "results_of", "found.outcome is Outcome.BLOCKED and not blockers"
         ),
         "cancelled dependencies block": change(
             "results_of", "ended[on].outcome in BLOCKING", "not ended[on].outcome.done"
@@ -284,6 +293,13 @@ BATCHES = mutants(
             "batches_of",
             "dict.fromkeys(foreign.values())",
             "[frozenset().union(*foreign.values())]",
+        ),
+        "uploads wait for no builds": never("TaskGraph._transfers", "self._hold and any(...)"),
+        "uploads wait for builds that come after them": change(
+            "TaskGraph._holds", "late.isdisjoint(...)", "not batch.absent"
+        ),
+        "what is not signed is sent": change(
+            "TaskGraph._holds", "self._attested(sent - late)", "frozenset()"
         ),
     },
 )
