@@ -319,7 +319,7 @@ class Outcome(StrEnum):
         return self is Outcome.PUBLISHED or self is Outcome.ALREADY_PUBLISHED
 
 
-Phase = Literal["build", "attest", "hold", "upload", "confirm", "approval", "follow-up", "wait"]
+Phase = Literal["build", "attest", "upload", "confirm", "approval", "follow-up", "wait", "hold"]
 
 
 class Node(NamedTuple):

@@ -265,7 +265,7 @@ class ReleaseRun:
                 await self._attestations.attest(run, may_retry=may_retry)
             case "hold":
                 if failed := self._failures():
-                    raise PackageError(held_back(failed)[1])
+                    raise PackageError(held_back(failed)[1], problem=Problem.BLOCKED)
                 self._may_upload = True
             case "upload":
                 await self._upload(node)
