@@ -103,6 +103,21 @@ def test_crates_tied_by_versions_go_one_after_the_other(
     consume(crate_server, tmp_path, "demo-util@1.1.0")
 
 
+def test_crates_that_only_the_registry_can_build_keep_no_upload_back(
+    crate_server: CrateServer, program: Program, tmp_path: Path
+) -> None:
+    """The plan counts them."""
+    hold_earlier(crate_server, TIED)
+    root = write(tmp_path / "workspace", "1.1.0", TIED, PATCH + SHARED)
+    run = publish(program, root, crate_server, "--start-uploads=built")
+    assert run.code == 0, run.out + run.err
+    assert (
+        "`start-uploads: built` does not wait for 2 packages that can be built only once the "
+        "registry shows others of this release: cargo:demo-rt, cargo:demo-util"
+    ) in " ".join(run.out.split())
+    assert len(uploaded(crate_server)) == len(TIED)
+
+
 def consume(server: CrateServer, tmp_path: Path, name: str) -> None:
     """A cargo that knows nothing yet gets it with all it needs."""
     home = tmp_path / "fresh"

@@ -204,6 +204,34 @@ def test_a_job_of_one_ecosystem_follows_the_others_by_their_registries(
     assert_in_order(registries, chosen)
 
 
+def test_a_package_that_does_not_build_keeps_back_all_five(
+    registries: Registries, program: Program, workspace: Path
+) -> None:
+    """With `start-uploads: built`; and what was built is what the next run of this commit sends."""
+    script = workspace / "npm" / "format" / "make-stamp.js"
+    obstacle = workspace / ".git" / "obstacle"
+    obstacle.touch()
+    look = "if (require('fs').existsSync('../../.git/obstacle')) process.exit(1);\n"
+    script.write_text(look + script.read_text())
+    git(workspace, "commit", "--all", "--quiet", "--message", "Look for an obstacle")
+    git(workspace, "push", "--quiet", f"file://{registries.go.forge.bare}", "HEAD:refs/heads/main")
+    run = program.run("publish", workspace, *registries.flags, "--start-uploads=built")
+    assert run.code == 1, run.out + run.err
+    assert registries.sent() == {}
+    ended = outcomes(run)
+    assert ended.pop("npm:@acme/format") == "failed"
+    assert set(ended.values()) == {"blocked"}
+    built = {it["package"] for it in journal(workspace, "built")}
+    assert built == set(NEEDS) - {"npm:@acme/format"}
+
+    obstacle.unlink()
+    run = program.run("publish", workspace, *registries.flags, "--start-uploads=built")
+    assert set(outcomes(run).values()) == {"published"}, run.out + run.err
+    builds = [it["package"] for it in journal(workspace, "built")]
+    assert sorted(builds) == sorted(NEEDS)
+    assert_in_order(registries)
+
+
 def test_a_killed_run_of_all_five_is_finished_by_the_next_and_comes_back(
     registries: Registries, program: Program, workspace: Path, tmp_path: Path
 ) -> None:
