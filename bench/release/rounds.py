@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.release.measure import Cost, WrongResult
 from bench.release.place import Scenario
-from bench.release.ways import ACCEPTED, BOTH, PEERS, Way, once
+from bench.release.ways import ACCEPTED, BOTH, BUILT, PEERS, Way, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -45,7 +45,7 @@ def comparisons(ecosystems: Iterable[str], *, quick: bool) -> list[Comparison]:
         if quick:
             made.append(Comparison(_scenario(ecosystem, 10, 0.1), (*BOTH[:2], *peers[:1])))
         else:
-            both = BOTH if ecosystem == "cargo" else (*BOTH, ACCEPTED)
+            both = (*BOTH, BUILT) if ecosystem == "cargo" else (*BOTH, BUILT, ACCEPTED)
             made.append(Comparison(main_scenario(ecosystem), (*both, *peers)))
             if ecosystem != "cargo":
                 fastest = peers[: 2 if ecosystem == "npm" else 1]

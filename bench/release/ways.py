@@ -53,6 +53,12 @@ ACCEPTED: Final = Way(
     f"{OURS}, 16 slots, `gate: accepted`", lambda place: [[*place.ours[0], "--gate", "accepted"]]
 )
 
+# Nothing goes out before all is built: what the two overlap is lost.
+BUILT: Final = Way(
+    f"{OURS}, 16 slots, `start-uploads: built`",
+    lambda place: [[*place.ours[0], "--start-uploads", "built"]],
+)
+
 
 def _uv(_place: Place) -> list[list[str | Path]]:
     return [
