@@ -89,6 +89,17 @@ def test_a_hostile_manifest_is_one_line(
     assert len(said[0]) < MAX_CHARS + 100
 
 
+@pytest.mark.parametrize("command", ["init", "notes a 1.0.0", "status", "plan"])
+def test_each_command_names_a_path_that_no_file_can_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """R40"""
+    text = _project(f'[tool.uv.workspace]\nmembers = ["{"a" * 300}"]\n')
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert main([*command.split(), "--working-directory", str(tmp_path)]) == 2
+    assert "File name too long; correct what names it" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "package.json", "go.mod", "pom.xml"])
 @pytest.mark.parametrize("kind", ["sparse", "directory"])
 def test_what_is_no_manifest_is_not_read(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.notes import find_package
 from releasekit.cli.preview import find_addition, find_silent
-from releasekit.cli.session import list_packages, name_bad_paths, open_command, say
+from releasekit.cli.session import list_packages, open_command, say
 from releasekit.cli.terminal import Terminal
 from releasekit.errors import ConfigError, PathError, describe_os_error, did_you_mean
 from releasekit.host import durable
@@ -42,8 +42,7 @@ async def run(config: Config, session: Session) -> int:
     if config.check:
         return await _check(config, session)
     async with open_command(config, session, "cancelled; nothing was written") as group:
-        with name_bad_paths(config.root):
-            packages, _ = await list_packages(group, config, session)
+        packages, _ = await list_packages(group, config, session)
         asked = _read_flags(config.package, packages)
         text = config.text
         if terminal := Terminal.at(session.out, session.credentials.environment):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import Group, gather_all
 from releasekit.announce.tag_names import tag_name
 from releasekit.cli.notes import find_package
-from releasekit.cli.session import name_bad_paths, open_ecosystems, open_workspace
+from releasekit.cli.session import open_targets, open_workspace
 from releasekit.config.package_filter import matches, with_extra
 from releasekit.decided import Intent, Level, Reason, Rules, Source, VersionGroup
 from releasekit.errors import (
@@ -27,7 +27,7 @@ from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.changes import below, tracked_files
-from releasekit.plan.make import collect_packages, discover
+from releasekit.plan.make import collect_packages
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private
 from releasekit.report.versions import VersionsView
@@ -92,9 +92,7 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
             hint="Run it in a clone of the repository.",
         )
     config, survey, services = await open_workspace(group, config, session)
-    discoveries = await open_ecosystems(group, config, session, services)
-    with name_bad_paths(config.root):
-        targets = await discover(config.root, discoveries)
+    targets = await open_targets(group, config, session, services)
     workspace = await make_workspace(config, targets, services, Commits(top, services.processes))
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.cli.notes import find_package
-from releasekit.cli.session import open_ecosystems
+from releasekit.cli.session import open_targets
 from releasekit.config.locations import FILENAME
 from releasekit.errors import PlanError, map_all
 from releasekit.host import durable
 from releasekit.host.files import inside, read_parsed
 from releasekit.model import MAX_MANIFEST_BYTES, PackageId
-from releasekit.plan.make import collect_packages, discover
+from releasekit.plan.make import collect_packages
 from releasekit.plan.source import read_checkout
 from releasekit.problems import Problem
 from releasekit.report.text import few
@@ -255,8 +255,7 @@ async def write(
     )
     async with pin:
         config = await asyncio.to_thread(_read_again, config, edited.changes)
-        discoveries = await open_ecosystems(group, config, session, workspace.services)
-        targets = await discover(config.root, discoveries)
+        targets = await open_targets(group, config, session, workspace.services)
         found = collect_packages(targets, config.root, config.package_filter)
         wanted = {each: it for each, it in view.to_write.items() if each not in edited.by_tag}
         # A private package may share a version.

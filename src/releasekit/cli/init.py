@@ -11,13 +11,13 @@ from itertools import groupby
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
-from releasekit.cli.session import name_bad_paths, open_command, open_ecosystems, open_workspace
+from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.locations import FILENAME
 from releasekit.errors import ConfigError, PathError, describe_os_error
 from releasekit.graph import reachable
 from releasekit.host import durable
 from releasekit.host.files import read_text, repository_of
-from releasekit.plan.make import collect_packages, discover, with_doubt
+from releasekit.plan.make import collect_packages, with_doubt
 from releasekit.plan.unlisted_packages import find_unlisted, list_options, read_list, write_list
 from releasekit.problems import OWN_REPOSITORY
 from releasekit.report.text import few
@@ -82,9 +82,7 @@ async def run(config: Config, session: Session) -> int:
     """Write what is not there yet, and say what a person does next."""
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
-        with name_bad_paths(config.root):
-            discoveries = await open_ecosystems(group, config, session, services)
-            targets = await discover(config.root, discoveries)
+        targets = await open_targets(group, config, session, services)
     unlisted = find_unlisted(survey.nested, targets)
     chosen, doubted = _choose(config, targets, unlisted)
     names = {package.id.ecosystem for package in chosen} or {each.ecosystem for each in unlisted}

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.package_filter import PackageFilter
-    from releasekit.ecosystems.interface import Discovery
+    from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.ci import CI
     from releasekit.host.runner import Actions
     from releasekit.http.credentials import Credentials
@@ -107,10 +107,18 @@ async def list_packages(
 ) -> tuple[Sequence[Package], Processes]:
     """All packages of the workspace, and what starts children."""
     config, _, services = await open_workspace(group, config, session)
-    discoveries = await open_ecosystems(group, config, session, services)
-    targets = await discover(config.root, discoveries)
+    targets = await open_targets(group, config, session, services)
     packages = [each for one in targets.values() for each in one.workspace.packages]
     return packages, services.processes
+
+
+async def open_targets(
+    group: Group, config: Config, session: Session, services: Services
+) -> Mapping[str, Target]:
+    """As `open_ecosystems`, and discovered. Raises PathError as `name_bad_paths`."""
+    discoveries = await open_ecosystems(group, config, session, services)
+    with name_bad_paths(config.root):
+        return await discover(config.root, discoveries)
 
 
 def refuse_elsewhere(root: Path, about: PackageFilter, session: Session) -> None:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.cli.request_log import request_logger
 from releasekit.cli.result_files import load_results, write
-from releasekit.cli.session import name_bad_paths, open_command, open_ecosystems, open_workspace
+from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.values import Directory
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.graph import reachable
 from releasekit.http.traffic import collect
-from releasekit.plan.make import collect_packages, discover
+from releasekit.plan.make import collect_packages
 from releasekit.plan.registries import ask_all, find_unnamed
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
@@ -47,9 +47,7 @@ async def run(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         with collect(tell):
             config, _, services = await open_workspace(group, config, session)
-            discoveries = await open_ecosystems(group, config, session, services)
-            with name_bad_paths(config.root):
-                targets = await discover(config.root, discoveries)
+            targets = await open_targets(group, config, session, services)
             found = collect_packages(targets, config.root, config.package_filter)
             released, gone = await asyncio.to_thread(
                 _choose_versions, config.release, found, targets

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.cli.session import name_bad_paths, open_command, open_ecosystems, open_workspace
+from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.ecosystems.interface import Publisher, TrustState
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, PackageError
 from releasekit.git.remote import Remote, find_repository
 from releasekit.host.files import inside, read_head, read_parsed, repository_of
 from releasekit.host.github import REPOSITORY, SERVER
-from releasekit.plan.make import collect_packages, discover
+from releasekit.plan.make import collect_packages
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
 from releasekit.report.text import columns, few, packages, without_name
@@ -76,11 +76,9 @@ async def run(config: Config, session: Session) -> int:
         about, tables = config.package_filter, config.ecosystem_tables
         # Found before anything is built that could change it.
         job = await _find_job(config, session, services.processes)
-        with name_bad_paths(config.root):
-            discoveries = await open_ecosystems(group, config, session, services)
-            targets = await discover(config.root, discoveries)
-            unlisted = survey.describe_unlisted(config.root, tables, about, targets)
-            found = collect_packages(targets, config.root, about, unlisted)
+        targets = await open_targets(group, config, session, services)
+        unlisted = survey.describe_unlisted(config.root, tables, about, targets)
+        found = collect_packages(targets, config.root, about, unlisted)
         chosen = about.select({each.id: each for each in found if not each.unpublishable})
         asked = [
             (each, trust)
