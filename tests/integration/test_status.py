@@ -345,6 +345,18 @@ def test_a_release_is_named_by_the_tree_a_version_or_its_results(
     assert not (released / ".releasekit").exists()
 
 
+def test_what_is_left_out_may_have_no_such_version(
+    released: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """npm takes no version of two numbers."""
+    write_json(released / "package.json", {"name": "web", "version": "1.0.0"})
+    flags = ["--working-directory", "w", "--registry", "dir:r"]
+    assert main(["status", "1.0", *flags, "--packages", "demo-*"]) == 0
+    assert "all 3 packages are there" in capsys.readouterr().out
+    assert main(["status", "1.0", *flags]) == 2
+    assert "npm:web cannot have the version 1.0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("argument", "said"),
     [
@@ -352,7 +364,7 @@ def test_a_release_is_named_by_the_tree_a_version_or_its_results(
         ("w/gone.json", "w/gone.json"),
         ("w", "pypi:demo-app cannot have the version w"),
         ("1.0\x1b[2J", "line break or a control character"),
-        ("strange.json", "pypi:demo-base cannot have the version 1.0"),
+        ("strange.json", "pypi:demo-app cannot have the version 1.0"),
     ],
 )
 def test_what_names_no_release_is_refused_in_one_line(

@@ -49,22 +49,24 @@ async def run(config: Config, session: Session) -> int:
             config, _, services = await open_workspace(group, config, session)
             targets = await open_targets(group, config, session, services)
             found = collect_packages(targets, config.root, config.package_filter)
-            released, gone = await asyncio.to_thread(
-                _choose_versions, config.release, found, targets
-            )
-            if not released:
+            versions = await asyncio.to_thread(_list_versions, config.release, found, targets)
+            known = {each.id: each for each in found if each.id in versions}
+            if not known:
                 raise ConfigError(
                     f"{config.root}: there is no package here that is published",
                     hint="Name the workspace as `working-directory`.",
                     problem=Problem.NO_PACKAGES,
                 )
-            known = {each.id: each for each in released}
             # As in a plan, what a chosen package needs has to be there too.
             wanted = reachable(
                 [each.id for each in config.package_filter.select(known)],
                 lambda id_: [need for need in list_needs(known[id_]) if need in known],
             )
-            packages = [each for each in released if each.id in wanted]
+            packages = [
+                _with_version(each, versions[each.id])
+                for each in known.values()
+                if each.id in wanted
+            ]
             asked = {each.id.ecosystem for each in packages}
             unnamed = find_unnamed(
                 {name: targets[name].registry.check_credentials for name in asked}
@@ -72,7 +74,7 @@ async def run(config: Config, session: Session) -> int:
             status = Status(
                 packages=packages,
                 answers=await ask_all(packages, targets, unnamed),
-                gone=gone,
+                gone=[f"{id_} {it}" for id_, it in versions.items() if id_ not in known],
                 of_tree=all(each in found for each in packages),
             )
             if config.smoke:
@@ -83,28 +85,25 @@ async def run(config: Config, session: Session) -> int:
     return 0 if status.is_installable else 1
 
 
-def _choose_versions(
+def _list_versions(
     release: str | Path, found: Sequence[Package], targets: Mapping[str, Target]
-) -> tuple[list[Package], list[Package]]:
-    """The packages of a release, with their versions; and those that are not here any more. Blocks;
-    raises ConfigError.
-    """
+) -> Mapping[PackageId, str]:
+    """Of a release, also of packages that are not here any more. Blocks; raises ConfigError."""
     if isinstance(release, Path):
         (recorded,) = load_results(release)
-        here = {each.id: each for each in found}
-        rows = [result.package for result in recorded.results]
-        chosen = [_with_version(here[it.id], it.version) for it in rows if it.id in here]
-        return chosen, [it for it in rows if it.id not in here]
+        return {each.package.id: each.package.version for each in recorded.results}
     if not release:
-        return [each for each in found if not each.unpublishable], []
-    takes = [each for each in found if targets[each.id.ecosystem].takes_version(each)]
-    return [_with_version(each, release) for each in takes], []
+        return {each.id: each.version for each in found if not each.unpublishable}
+    takes = [each.id for each in found if targets[each.id.ecosystem].takes_version(each)]
+    return dict.fromkeys(takes, release)
 
 
 def _with_version(package: Package, version: str) -> Package:
     """Raises ConfigError for one that its ecosystem does not have: clients find it in commands and
     files.
     """
+    if version == package.version:
+        return package
     try:
         spelled = numbering_of(package.id.ecosystem).check(version)
     except ValueError as error:
@@ -114,7 +113,7 @@ def _with_version(package: Package, version: str) -> Package:
             "`--packages` leave out what has other versions.",
         ) from error
     mark = "v" if package.id.ecosystem == "go" else ""
-    return replace(package, version=f"{mark}{spelled}", unpublishable="")
+    return replace(package, version=f"{mark}{spelled}")
 
 
 async def _resolve_all(

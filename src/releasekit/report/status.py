@@ -41,7 +41,7 @@ class Status:
     answers: Mapping[PackageId, Published | PackageError | None]
     unresolved: Mapping[PackageId, str] = field(default_factory=dict)
     untried: Mapping[str, str] = field(default_factory=dict)
-    gone: Sequence[Package] = ()
+    gone: Sequence[str] = ()
     is_smoked: bool = False
     of_tree: bool = True
 
@@ -105,8 +105,7 @@ def status_table(status: Status) -> str:
     )
     notes += [f"{name}: not resolved: {why}" for name, why in sorted(status.untried.items())]
     if status.gone:
-        gone = few([str(each) for each in status.gone])
-        notes.append(f"not in this workspace any more, and not looked up: {gone}")
+        notes.append(f"not in this workspace any more, and not looked up: {few(status.gone)}")
     table = columns([("package", "version", "registry", "why"), *(it[2:] for it in sorted(rows))])
     needing = sum(status.state(each) == "there" for each in needed)
     return "\n".join([*table, "", *map(log_line, notes), *_conclude(status, needing)])

@@ -122,7 +122,7 @@ def test_the_last_lines_say_what_it_comes_to(answers: dict[str, Answer], said: l
 def test_what_to_do_stands_below_the_table() -> None:
     made = status(
         {"a": Denied("fake:a: HTTP 401", hint="Check the token."), "b": None},
-        gone=[package("old")],
+        gone=["fake:old 1.0"],
         untried={"npm": "npm cannot be started; is it on PATH?"},
         of_tree=False,
     )
