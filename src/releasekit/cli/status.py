@@ -75,7 +75,6 @@ async def run(config: Config, session: Session) -> int:
                 packages=packages,
                 answers=await ask_all(packages, targets, unnamed),
                 gone=[f"{id_} {it}" for id_, it in versions.items() if id_ not in known],
-                of_tree=all(each in found for each in packages),
             )
             if config.smoke:
                 place = await group.enter(scratch(services.processes.environment))

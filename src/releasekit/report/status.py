@@ -33,8 +33,7 @@ _MAX_CHARS: Final = 300
 class Status:
     """`answers` are those of `plan.registries.ask_all`. `unresolved` says why the client of a
     package that is there does not resolve it, and `untried` of an ecosystem why it was not asked.
-    `gone` are packages of an earlier run that are not here any more. They are `of_tree` where they
-    have the versions of the tree.
+    `gone` are packages of an earlier run that are not here any more.
     """
 
     packages: Sequence[Package]
@@ -43,7 +42,6 @@ class Status:
     untried: Mapping[str, str] = field(default_factory=dict)
     gone: Sequence[str] = ()
     is_smoked: bool = False
-    of_tree: bool = True
 
     def state(self, package: PackageId) -> str:
         answer = self.answers[package]
@@ -129,5 +127,4 @@ def _conclude(status: Status, needing: int) -> Iterator[str]:
     listed = f"{', '.join(most)}, and {last}" if most else last
     yield f"{counts['there']} of {total} {'is' if counts['there'] == 1 else 'are'} there; {listed}"
     if lacking:
-        where = "" if status.of_tree else ", on the commit of these versions,"
-        yield f"{spell('publish')}{where} publishes what is missing, and nothing twice"
+        yield f"{spell('publish')} on the commit of these versions publishes only what is missing"
