@@ -126,15 +126,10 @@ async def _resolve_all(
 
     async def resolve(number: int, package: Package) -> None:
         name = package.id.ecosystem
-        trial = targets[name].try_out(package, place / name)
-        is_directory = isinstance(config.registries.get(name), Directory)
-        if trial is None or is_directory:
-            untried[name] = (
-                "serve the directory, and give its address"
-                if is_directory
-                else "no client is known"
-            )
+        if isinstance(config.registries.get(name), Directory):
+            untried[name] = "serve the directory, and give its address"
             return
+        trial = targets[name].try_out(package, place / name)
         directory = place / f"{name}-{number}"
         for file, text in trial.files.items():
             await asyncio.to_thread(write, directory / file, text)

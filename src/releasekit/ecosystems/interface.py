@@ -424,11 +424,11 @@ class Target:
         """
         return None
 
-    def try_out(self, _package: Package, _shared: Path, /) -> Trial | None:
-        """How a user gets the package from this registry. What clients fetch goes into `shared`, a
-        directory of this run, so that nothing from before counts. None where no client is known.
+    def try_out(self, package: Package, shared: Path, /) -> Trial:
+        """How a user gets the package from this registry, which is no directory. What clients fetch
+        goes into `shared`, a directory of this run, so that nothing from before counts.
         """
-        return None
+        raise NotImplementedError
 
     def takes_version(self, package: Package, /) -> bool:
         """Whether the package is published, or would be with another version than it has."""

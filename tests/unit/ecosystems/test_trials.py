@@ -72,9 +72,7 @@ def try_npm(root: Path, *names: str) -> Trial:
     root = write(root, {"package.json": {"private": True, "workspaces": ["*"]}, **files})
     found = target(root)
     (package,) = [each for each in found.workspace.packages if each.id.name == names[0]]
-    trial = found.try_out(package, root)
-    assert trial is not None
-    return trial
+    return found.try_out(package, root)
 
 
 def test_npm_takes_scopes_and_names_without_one_from_the_registry_in_use(tmp_path: Path) -> None:
