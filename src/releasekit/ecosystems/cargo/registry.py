@@ -157,17 +157,13 @@ class SparseRegistry(Resource):
         self._paces = {True: new, False: known}
         self._jobs = shard.count
 
-    @property
-    def is_crates_io(self) -> bool:
-        return self._destination.is_crates_io
-
     def is_new(self, package: PackageId) -> bool:
         """Whether no lookup has found a crate of that name."""
         return package.name not in self._known
 
     def find_earliest(self, packages: Sequence[PlannedPackage]) -> Mapping[PackageId, float]:
         """By the limits of crates.io, and what the lookups have found."""
-        if not self.is_crates_io:
+        if not self._destination.is_crates_io:
             return {}
         sent = [each.package.id for each in packages if each.action in SENT]
         new = [each for each in sent if self.is_new(each)]

@@ -129,7 +129,7 @@ class CargoTarget(Target):
     async def find_warnings(
         self, _package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
-        on_crates_io = self._index is not None and self._index.is_crates_io
+        on_crates_io = self._index is not None and self._found.cargo.destination.is_crates_io
         return [*find_too_large(artifacts, MAX_CRATE_BYTES, _LARGER)] if on_crates_io else []
 
     def try_out(self, package: Package, _shared: Path, /) -> Trial:

@@ -223,11 +223,11 @@ class PackageIndex:
     ) -> None:
         insecure, index = services.insecure, inputs.index or derive_index(goes_to.text)
         self._upload_url = require_safe(goes_to.text, name="pypi-registry", insecure=insecure)
-        self._index_url = require_safe(index, name="pypi-index", insecure=insecure)
+        self.index_url = require_safe(index, name="pypi-index", insecure=insecure)
         self._is_index_derived = not inputs.index
         self.url = str(self._upload_url)
         self._server = RegistryClient(self._upload_url, ANSWERS, services)
-        self._index = RegistryClient(self._index_url, ANSWERS, services)
+        self._index = RegistryClient(self.index_url, ANSWERS, services)
         self._login = login.make_login(trusted_publishing, services, goes_to)
         has_token = isinstance(self._login, TokenAuth)
         self._user = inputs.username if has_token else login.TOKEN_USER
@@ -250,10 +250,6 @@ class PackageIndex:
     def is_pypi(self) -> bool:
         """Whether it is pypi.org or test.pypi.org."""
         return f"{self.url.rstrip('/')}/" in _INDEXES
-
-    @property
-    def index_url(self) -> str:
-        return str(self._index_url)
 
     @property
     def is_trusting(self) -> bool:
@@ -388,10 +384,10 @@ class PackageIndex:
         is_devpi = "X-DEVPI-API-VERSION" in response.headers
         if response.status_code == 404 and is_devpi and is_derived:
             # It has its index at another path: https://devpi.net/docs/
-            self._index_url = below(self._upload_url, "+simple/")
+            self.index_url = below(self._upload_url, "+simple/")
             self._is_index_derived = False
             response = await self._get_page(package)
-        index, name = self._index_url, package.id.name
+        index, name = self.index_url, package.id.name
         # Private indexes redirect to pypi.org for packages that they do not have.
         # https://docs.gitlab.com/user/packages/pypi_repository/#forward-requests-to-pypiorg
         is_elsewhere = response.url.host in _PUBLIC and index.host not in _PUBLIC
@@ -452,7 +448,7 @@ class PackageIndex:
             return await self._server.send(request)
 
     async def _get_page(self, package: Package) -> httpx.Response:
-        index, headers = self._index_url, dict(simple_index.HEADERS)
+        index, headers = self.index_url, dict(simple_index.HEADERS)
         # The index may be private too; but only the server of the uploads gets the credentials:
         # the index of pypi.org does not.
         token = self._login.for_reading()
