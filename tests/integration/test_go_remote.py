@@ -165,8 +165,11 @@ def test_whether_git_may_push_is_known_before_it_does(place: Place) -> None:
     assert place.forge.tags() == {}
 
 
-def test_a_login_that_may_not_push_keeps_twelve_modules_back(tmp_path: Path) -> None:
-    """R38: with the right given, the same command publishes."""
+@pytest.mark.parametrize("flags", [(), ("--tag",)], ids=["alone", "tag"])
+def test_a_login_that_may_not_push_keeps_twelve_modules_back(
+    tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    """R38: with the right given, the same command publishes. Modules have no tag but their own."""
     made = forge(tmp_path / "server")
     root = go_workspace(tmp_path / "workspace", made).resolve()
     (root / "releasekit.toml").write_text(
@@ -178,15 +181,16 @@ def test_a_login_that_may_not_push_keeps_twelve_modules_back(tmp_path: Path) -> 
     with git_server(tmp_path / "server") as origin, recorded(origin) as recorder:
         Place(root, made, recorder).login()
         refusal = Fault(kind="status", method="GET", path=r".*service=git-receive-pack", status=403)
-        recorder.faults.append(refusal)
+        recorder.faults += [refusal, refusal]
         program = Program(tmp_path / "home", settings)
-        run = program.run("publish", root)
+        run = program.run("publish", root, *flags)
         assert run.code == 3, run.out + run.err
         assert run.err.count("nothing was sent [RK-324]") == 1
-        assert "go:github.com/acme/mono/demo-base, " in run.err
+        assert run.err.count("go:github.com/acme/mono/demo-base, ") == 1
         assert "`permissions: contents: write`" in run.err
         assert made.tags() == {}
-        run = program.run("publish", root)
+        recorder.faults.clear()
+        run = program.run("publish", root, *flags)
     assert run.code == 0, run.out + run.err
     assert set(made.tags()) == {f"{name}/v1.0.0" for name in TWELVE}
 

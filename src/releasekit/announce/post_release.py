@@ -60,11 +60,13 @@ class PostRelease:
     services: Services
 
     async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
-        """Implements `interface.Rights`, for the tags that are to be pushed."""
+        """Implements `interface.Rights`, for the tags that are to be pushed here: those without a
+        commit are pushed by their registry.
+        """
         wanted = {
             each.package.id: each.tag.name
             for each in self.plan.packages
-            if each.tag and each.tag.status is Status.WANTED
+            if each.tag and each.tag.status is Status.WANTED and each.tag.commit
         }
         own = [each for each in packages if each.id in wanted]
         if not own or not proving:
