@@ -8,17 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.ecosystems.interface import RightsFound
 from releasekit.errors import PlanError, join_errors
 from releasekit.model import SENT
 from releasekit.problems import Problem
 from releasekit.report.text import few, without_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from releasekit.ecosystems.interface import Rights, Target
-    from releasekit.model import Package, Plan
+    from releasekit.model import Plan
 
 # How many packages a message names, which all need the same.
 _NAMED: Final = 50
@@ -32,18 +31,11 @@ async def refuse_unentitled(
     these does not answer. `proving` as in `interface.Rights`.
     """
     sent = [each.package for each in plan.packages if each.action in SENT]
-
-    async def find(rights: Rights | None, own: Sequence[Package]) -> RightsFound:
-        return await rights.find_rights(own, proving=proving) if rights and own else RightsFound()
-
+    asked = [(tags, sent)]
+    for name, target in targets.items():
+        asked.append((target.rights, [each for each in sent if each.id.ecosystem == name]))
     answers = await gather_all(
-        [
-            *(
-                find(target.rights, [each for each in sent if each.id.ecosystem == name])
-                for name, target in targets.items()
-            ),
-            find(tags, sent),
-        ]
+        rights.find_rights(own, proving=proving) for rights, own in asked if rights and own
     )
     causes: dict[tuple[str, str], list[str]] = {}
     for answer in answers:
