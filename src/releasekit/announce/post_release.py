@@ -72,7 +72,7 @@ class PostRelease:
         if not own or not proving:
             return RightsFound()
         push = partial(self.tagging.remote.try_push, wanted[own[0].id])
-        return await RightsFound.trying(retry(push, self.services.retries), own)
+        return await RightsFound.of_attempt(retry(push, self.services.retries), own)
 
     async def run(
         self,

@@ -146,6 +146,6 @@ async def _resolve_all(
                 said = [str(error), *filter(str.strip, error.log)]
                 unresolved[package.id] = f"{client}: {find_cause(error.log) or said[-1].strip()}"
 
-    there = [each for each in status.packages if status.state(each.id) == "there"]
+    there = [each for each in status.packages if status.find_state(each.id) == "there"]
     await gather_all(resolve(number, package) for number, package in enumerate(there))
     return replace(status, unresolved=unresolved, untried=untried, is_smoked=True)

@@ -58,7 +58,7 @@ class Row:
         return any(each.admits(self.job) for each in self.state.publishers)
 
     @property
-    def told(self) -> str:
+    def verdict(self) -> str:
         state = self.state
         if self.is_trusting:
             return "yes"
@@ -70,7 +70,7 @@ class Row:
 async def run(config: Config, session: Session) -> int:
     """Show what registries tell; with `write`, have them trust the workflow first."""
     if config.check and config.write:
-        raise _mistaken("--check writes nothing: leave out --write, or --check")
+        raise _make_error("--check writes nothing: leave out --write, or --check")
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
         about, tables = config.package_filter, config.ecosystem_tables
@@ -129,7 +129,7 @@ async def _add(row: Row) -> Row:
 def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
     """A table, and what a person does: once for all packages alike, and where for each."""
     if rows:
-        table = [(str(each.package.id), each.told) for each in rows]
+        table = [(str(each.package.id), each.verdict) for each in rows]
         yield from (*columns([("package", "trusts it"), *table]), "")
     places: dict[str, list[str]] = {}
     for row in rows:
@@ -154,27 +154,27 @@ async def _find_job(config: Config, session: Session, processes: Processes) -> P
         said = f'--repository = "{_show(repository)}" is not the name of one'
         if not repository:
             said = f"the git remote {name} is no repository of github.com, whose jobs are trusted"
-        raise _mistaken(f"{said}: write --repository OWNER/NAME")
+        raise _make_error(f"{said}: write --repository OWNER/NAME")
     workflow = config.workflow.removeprefix(f"{_WORKFLOWS}/")
     found = _find_workflows(top, workflow)
     if not workflow:
         if len(found) != 1:
             told = f"{few(list(found))} publish" if found else "no workflow publishes"
-            raise _mistaken(f"{_WORKFLOWS}: {told} by ReleaseKit: write --workflow FILE")
+            raise _make_error(f"{_WORKFLOWS}: {told} by ReleaseKit: write --workflow FILE")
         workflow = next(iter(found))
     if not _FILE.fullmatch(workflow):
         said = f'--workflow = "{_show(workflow)}" is not the file of a workflow'
-        raise _mistaken(f"{said}: write its name, like release.yml")
+        raise _make_error(f"{said}: write its name, like release.yml")
     environments = {config.environment} if config.environment else found.get(workflow, {""})
     environment = next(iter(environments))
     if len(environments) > 1 or not _ENVIRONMENT.fullmatch(environment):
         told = few([_show(each) or "none" for each in sorted(environments)])
         said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {told}"
-        raise _mistaken(f"{said}: write --environment NAME")
+        raise _make_error(f"{said}: write --environment NAME")
     return Publisher(repository, workflow, environment)
 
 
-def _mistaken(said: str) -> ConfigError:
+def _make_error(said: str) -> ConfigError:
     return ConfigError(said, problem=Problem.COMMAND_LINE)
 
 
@@ -201,12 +201,12 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
 def _list_environments(workflow: object) -> Iterator[str]:
     for job in table_in(workflow, "jobs").values():
         steps = job.get("steps") if isinstance(job, dict) else None
-        if isinstance(steps, list) and any(map(_publishes, steps)):
+        if isinstance(steps, list) and any(map(_is_publishing, steps)):
             place = job.get("environment")
             yield place if isinstance(place, str) else text_in(place, "name")
 
 
-def _publishes(step: object) -> bool:
+def _is_publishing(step: object) -> bool:
     if _ACTION.fullmatch(text_in(step, "uses")):
         return text_in(table_in(step, "with"), "mode") == "publish"
     return _COMMAND.search(text_in(step, "run")) is not None

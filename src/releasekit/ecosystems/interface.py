@@ -237,7 +237,7 @@ class RightsFound:
     note: str = ""
 
     @classmethod
-    async def trying(cls, attempt: Awaitable[None], packages: Iterable[Package]) -> Self:
+    async def of_attempt(cls, attempt: Awaitable[None], packages: Iterable[Package]) -> Self:
         """All of them are denied where the attempt raises Denied or Rejected."""
         try:
             await attempt

@@ -43,7 +43,7 @@ class Status:
     gone: Sequence[str] = ()
     is_smoked: bool = False
 
-    def state(self, package: PackageId) -> str:
+    def find_state(self, package: PackageId) -> str:
         answer = self.answers[package]
         if isinstance(answer, PackageError):
             return "unknown"
@@ -51,7 +51,7 @@ class Status:
 
     @property
     def is_installable(self) -> bool:
-        there = all(self.state(each.id) == "there" for each in self.packages)
+        there = all(self.find_state(each.id) == "there" for each in self.packages)
         return there and not self.unresolved and not self.untried
 
     def find_needed(self) -> dict[PackageId, PackageId]:
@@ -60,7 +60,9 @@ class Status:
         for package in self.packages:
             for need in list_needs(package):
                 dependents[need].append(package.id)
-        absent = [each for each in self.answers if self.state(each) in {"missing", "partly there"}]
+        absent = [
+            each for each in self.answers if self.find_state(each) in {"missing", "partly there"}
+        ]
         nearest = {each: each for each in sorted(absent)}
         pending = deque(nearest)
         while pending:
@@ -76,7 +78,7 @@ class Status:
         answer = self.answers[package.id]
         if isinstance(answer, PackageError):
             return clip(without_name(str(answer), package), _MAX_CHARS)
-        told = [f"needs {needed}, which is {self.state(needed.id)}"] if needed else []
+        told = [f"needs {needed}, which is {self.find_state(needed.id)}"] if needed else []
         told += [self.unresolved.get(package.id, ""), answer.lacks if answer else ""]
         return "; ".join(filter(None, told))
 
@@ -93,7 +95,7 @@ def status_table(status: Status) -> str:
     rows = [
         (_STATES.index(state), not why, str(each.id), each.version, state, why)
         for each in status.packages
-        for state in [status.state(each.id)]
+        for state in [status.find_state(each.id)]
         for why in [status.explain(each, needed.get(each.id))]
     ]
     notes = hint_lines(
@@ -105,13 +107,13 @@ def status_table(status: Status) -> str:
     if status.gone:
         notes.append(f"not in this workspace any more, and not looked up: {few(status.gone)}")
     table = columns([("package", "version", "registry", "why"), *(it[2:] for it in sorted(rows))])
-    needing = sum(status.state(each) == "there" for each in needed)
+    needing = sum(status.find_state(each) == "there" for each in needed)
     return "\n".join([*table, "", *map(log_line, notes), *_conclude(status, needing)])
 
 
 def _conclude(status: Status, needing: int) -> Iterator[str]:
     """What a person reads who reads one line, and what to do."""
-    counts = Counter(status.state(each.id) for each in status.packages)
+    counts = Counter(status.find_state(each.id) for each in status.packages)
     total, lacking = len(status.packages), counts["missing"] + counts["partly there"]
     told = [f"{count_of(counts[it], 'is', 'are')} {it}" for it in _STATES[:-1] if counts[it]]
     if needing:

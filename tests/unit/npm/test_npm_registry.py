@@ -16,7 +16,7 @@ from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import RightsFound, Services
 from releasekit.ecosystems.npm import Inputs
 from releasekit.ecosystems.npm.registry import NpmRegistry
-from releasekit.ecosystems.shared.login import untold as untold_by
+from releasekit.ecosystems.shared.login import describe_untold
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES
 from releasekit.errors import (
     ConfigError,
@@ -700,7 +700,7 @@ def test_a_token_that_npm_does_not_know_may_publish_nothing() -> None:
     assert {*found} == {PACKAGE.id, OTHER.id}
     assert "or it has expired" in found[OTHER.id].hint
     assert dead.requests[0].headers["Authorization"] == "Bearer npm_hunter2"
-    untold = RightsFound(note=untold_by("registry.npmjs.org"))
+    untold = RightsFound(note=describe_untold("registry.npmjs.org"))
     assert rights(Server({"GET /-/whoami": {"username": "me"}}), place="") == untold
     assert rights(Server({"GET /-/whoami": httpx.Response(404)}), place="") == untold
     elsewhere = Server({})
@@ -719,4 +719,4 @@ def test_packages_that_npm_does_not_list_as_writable_are_a_doubt() -> None:
     )
     assert server.asked == ["GET /-/whoami", "GET /-/user/me%40x/package"]
     listing[OTHER.id.name] = "read-write"
-    assert rights(server, place="").note == untold_by("registry.npmjs.org")
+    assert rights(server, place="").note == describe_untold("registry.npmjs.org")

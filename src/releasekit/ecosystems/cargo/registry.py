@@ -21,7 +21,7 @@ from releasekit.ecosystems.cargo.sparse_index import Home, request_body
 from releasekit.ecosystems.interface import Publisher, RightsFound, TrustState
 from releasekit.ecosystems.shared.answers import ResponseRules, hints_by_status
 from releasekit.ecosystems.shared.documents import text_in
-from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, untold
+from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, describe_untold
 from releasekit.ecosystems.shared.server import (
     MAX_FILE_BYTES,
     MAX_PAGE_BYTES,
@@ -202,7 +202,7 @@ class SparseRegistry(Resource):
             some = known[at : at + _LISTED]
             only = await self._list_trusting_only([each.name for each in some])
             found |= {each: denied for each in some if each.name in only}
-        return RightsFound(found, untold("crates.io"))
+        return RightsFound(found, describe_untold("crates.io"))
 
     async def _list_trusting_only(self, names: Sequence[str]) -> set[str]:
         """https://crates.io/api/openapi.json (GET /api/v1/crates)"""

@@ -105,7 +105,7 @@ class TagRegistry(Resource):
         if not proving:
             return RightsFound()
         push = partial(self._remote.try_push, self._tag(packages[0]))
-        return await RightsFound.trying(retry(push, self._retries), packages)
+        return await RightsFound.of_attempt(retry(push, self._retries), packages)
 
     async def lookup(self, package: Package) -> Published | None:
         look = self._looks.pop(package.id, None)

@@ -343,7 +343,7 @@ class Portal:
         """Whether the portal knows the user token. Whose namespaces these are it checks, as all
         else, before it publishes anything.
         """
-        return await RightsFound.trying(self.deployments.check_token(packages[0]), packages)
+        return await RightsFound.of_attempt(self.deployments.check_token(packages[0]), packages)
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """How much of what Maven Central counts a release takes."""

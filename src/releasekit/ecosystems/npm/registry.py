@@ -32,7 +32,7 @@ from releasekit.ecosystems.npm.manifest import Hosted
 from releasekit.ecosystems.npm.staging import find_hidden
 from releasekit.ecosystems.npm.tarball import get_filename, read_artifact
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.login import TokenAuth, untold
+from releasekit.ecosystems.shared.login import TokenAuth, describe_untold
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES, RegistryClient
 from releasekit.errors import Denied, PackageError, Rejected, StageOnly, Transient
@@ -143,7 +143,7 @@ class NpmRegistry:
         known = [each.id.name for each in packages if not self.is_new(each.id)]
         closed = await self._list_closed(user, token, known) if user and known else []
         if not closed:
-            return RightsFound(note=untold(self.server.url.host))
+            return RightsFound(note=describe_untold(self.server.url.host))
         return RightsFound(
             note=f"as far as npm tells, {user} may not publish {few(closed)}: see `npm access list "
             f"packages {user}`"

@@ -31,7 +31,7 @@ from releasekit.ecosystems.shared.answers import (
     most_telling,
 )
 from releasekit.ecosystems.shared.artifacts import read_attestation
-from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, pair, untold
+from releasekit.ecosystems.shared.login import OidcAuth, TokenAuth, describe_untold, pair
 from releasekit.ecosystems.shared.server import (
     MAX_PAGE_BYTES,
     UPLOAD_TIMEOUT,
@@ -308,7 +308,7 @@ class PackageIndex:
             return RightsFound({each.id: denied for each in packages})
         names = limits.names
         if names is None:
-            return RightsFound(note=untold(self._upload_url.host) if self.is_pypi else "")
+            return RightsFound(note=describe_untold(self._upload_url.host) if self.is_pypi else "")
         denied = Denied(f"the token is for {few(sorted(names))} only", hint=_WIDER)
         return RightsFound({each.id: denied for each in packages if each.id.name not in names})
 

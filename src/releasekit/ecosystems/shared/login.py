@@ -214,7 +214,7 @@ def choose_login(
     return NoAuth(wanted.missing(services.ci, trusting=trusted is not None and known))
 
 
-def untold(registry: str) -> str:
+def describe_untold(registry: str) -> str:
     """The note on a token where nobody is told what it may do."""
     return (
         f"{registry} tells nobody what a token may do: whether it may publish each of these shows "
