@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
-    from releasekit.ecosystems.interface import Trust
+    from releasekit.ecosystems.interface import Registry, Trust
     from releasekit.host.process import Processes
     from releasekit.model import Package
 
@@ -51,6 +51,7 @@ class Row:
     trust: Trust
     job: Publisher
     state: TrustState
+    is_new: bool = False
     refusal: str = ""
 
     @property
@@ -64,7 +65,7 @@ class Row:
             return "yes"
         if self.refusal or state.publishers:
             return f"no: {self.refusal or f'it trusts {few(list(map(str, state.publishers)))}'}"
-        return ("not known" if state.unknown else "no") + (": it is new" if state.is_new else "")
+        return ("not known" if state.unknown else "no") + (": it is new" if self.is_new else "")
 
 
 async def run(config: Config, session: Session) -> int:
@@ -80,12 +81,11 @@ async def run(config: Config, session: Session) -> int:
         unlisted = survey.describe_unlisted(config.root, tables, about, targets)
         found = collect_packages(targets, config.root, about, unlisted)
         chosen = about.select({each.id: each for each in found if not each.unpublishable})
-        asked = [
-            (each, trust)
+        rows = await gather_all(
+            _find(each, trust, targets[each.id.ecosystem].registry, job)
             for each in sorted(chosen, key=lambda each: each.id)
             if (trust := targets[each.id.ecosystem].trust)
-        ]
-        rows = await gather_all(_find(*each, job) for each in asked)
+        )
         if config.write:
             rows = await gather_all(map(_add, rows))
     others = {each.id.ecosystem for each in chosen if targets[each.id.ecosystem].trust is None}
@@ -106,9 +106,11 @@ async def run(config: Config, session: Session) -> int:
     return 1 if (config.check and lacking) or any(each.refusal for each in rows) else 0
 
 
-async def _find(package: Package, trust: Trust, job: Publisher) -> Row:
+async def _find(package: Package, trust: Trust, registry: Registry, job: Publisher) -> Row:
     try:
-        return Row(package, trust, job, await trust.find_trust(package))
+        await registry.lookup(package)
+        state = await trust.find_trust(package)
+        return Row(package, trust, job, state, trust.is_new(package.id))
     except PackageError as error:
         unknown = without_name(str(error), package)
         return Row(package, trust, job, TrustState(unknown=unknown))
@@ -116,8 +118,7 @@ async def _find(package: Package, trust: Trust, job: Publisher) -> Row:
 
 async def _add(row: Row) -> Row:
     """As it is where nothing is missing, or where that is not known."""
-    state = row.state
-    if row.is_trusting or state.unknown or state.is_new:
+    if row.is_trusting or row.state.unknown or row.is_new:
         return row
     try:
         is_added = await row.trust.add_trust(row.package, row.job)
@@ -134,10 +135,10 @@ def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
     places: dict[str, list[str]] = {}
     for row in rows:
         if not row.is_trusting:
-            name, state = row.package.id.ecosystem, row.state
-            words, place = row.trust.explain_trust(row.package, row.job, is_new=state.is_new)
-            why = f"{state.unknown}; " if state.unknown else ""
-            places.setdefault(f"{name}: {why}{words}", []).append(f"  {place}")
+            words, place = row.trust.explain_trust(row.package, row.job, is_new=row.is_new)
+            why = f"{row.state.unknown}; " if row.state.unknown else ""
+            words = f"{row.package.id.ecosystem}: {why}{words}"
+            places.setdefault(words, []).append(f"  {place}")
     for words, own in places.items():
         yield from (words, *own, "")
 

@@ -300,14 +300,16 @@ class TrustState:
     publishers: tuple[Publisher, ...] = ()
     unknown: str = ""
     hidden: bool = False
-    is_new: bool = False
 
 
 class Trust(Protocol):
     """Which jobs a registry lets publish without a token."""
 
+    def is_new(self, package: PackageId) -> bool:
+        """As in `Target`."""
+
     async def find_trust(self, package: Package) -> TrustState:
-        """Raises PackageError."""
+        """Once it was looked up. Raises PackageError."""
 
     async def add_trust(self, package: Package, job: Publisher) -> bool:
         """Whether the job is trusted from now on; False where only a person can do that. Raises

@@ -51,6 +51,9 @@ class Registries:
                 return self._answer_npm(request)
             case "crates.io":
                 return self._answer_crates(request)
+            case "index.crates.io":
+                known = request.url.path.rpartition("/")[2] in self.crates
+                return httpx.Response(200 if known else 404)
             case "pypi.org" if name in self.projects:
                 kind = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
                 return httpx.Response(200, json={"files": []}, headers=kind)
@@ -212,7 +215,7 @@ def test_each_package_is_listed_with_whom_its_registry_trusts(
         "trusted by 2 of ",
     )
     assert capsys.readouterr().out == f"{heading}\n{end}2 packages\n"
-    assert len(registries.asked) == 2
+    assert len(registries.asked) == 4
     assert main(asked) == 0
     table = "package       trusts it\ncargo:acme    yes\nnpm:@acme/ui  yes\n"
     assert capsys.readouterr().out == f"{heading}\n{table}\n{end}2 packages\n"
@@ -244,7 +247,7 @@ def test_what_trusts_another_job_is_left_and_fails_the_check(
 def test_where_a_person_has_to_act_the_page_and_the_values_are_named(
     root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    registries.npm["@acme/ui"] = []
+    registries.npm["@acme/ui"], registries.crates["acme"] = [], []
     registries.projects.add("acme-core")
     assert main(["trust", str(root)]) == 0
     npm = "npm trust github @acme/ui --file release.yml --repository acme/kit"
@@ -260,7 +263,7 @@ def test_where_a_person_has_to_act_the_page_and_the_values_are_named(
         "  https://pypi.org/manage/project/acme-core/settings/publishing/\n\n"
         "trusted by 0 of 3 packages\n"
     )
-    assert registries.asked[-1].url.host != "crates.io"
+    assert "crates.io" not in {each.url.host for each in registries.asked}
     assert "/trust" not in "".join(each.url.path for each in registries.asked)
     # A token would tell it of crates.io.
     assert main(["trust", str(root), "--check"]) == 1
@@ -284,13 +287,15 @@ def test_what_is_new_takes_another_way(
     assert main(["trust", str(root), "--ecosystem", "pypi", "--check"]) == 0
 
 
-def test_what_is_new_on_npm_is_known_without_a_login(
+def test_what_is_new_is_known_without_a_login(
     root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The check of a pull request that adds a package has none."""
-    assert main(["trust", str(root), "--ecosystem", "npm", "--check"]) == 1
-    assert rows(capsys.readouterr().out) == ["npm:@acme/ui  no: it is new"]
-    assert [each.url.path for each in registries.asked] == ["/@acme/ui"]
+    assert main(["trust", str(root), "--ecosystem", "npm,cargo", "--check"]) == 1
+    said = capsys.readouterr().out
+    assert rows(said) == ["cargo:acme    no: it is new", "npm:@acme/ui  no: it is new"]
+    assert "cargo: publish the first version with `cargo-token`, then enter Publisher" in said
+    assert sorted(each.url.path for each in registries.asked) == ["/@acme/ui", "/ac/me/acme"]
 
 
 @pytest.mark.usefixtures("logins")

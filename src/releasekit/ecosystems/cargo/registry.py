@@ -219,12 +219,12 @@ class SparseRegistry(Resource):
 
     async def find_trust(self, package: Package) -> TrustState:
         """https://github.com/rust-lang/crates.io/tree/main/src/controllers/trustpub/github_configs"""
+        if self.is_new(package.id):
+            return TrustState()
         if not (authorization := self._authorize()):
             return TrustState(unknown=_OWNERS)
         url = self._trusted_at.copy_with(params={"crate": package.id.name})
         response = await self._server.read(url, authorization)
-        if response.status_code == 404:
-            return TrustState(is_new=True)
         # A crate has five at most, and a page ten.
         listed = (await self._server.document(response, str(package))).get("github_configs")
         if not isinstance(listed, list):

@@ -177,17 +177,14 @@ class NpmRegistry:
 
     async def find_trust(self, package: Package) -> TrustState:
         """https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/trust.yaml"""
+        if self.is_new(package.id):
+            return TrustState()
         if authorization := authorize(self._login.for_reading()):
             response = await self.server.read(self._trusted_at(package), authorization)
-            if response.status_code == 404:
-                return TrustState(is_new=True)
             if response.status_code != 401:
                 parse = partial(_parse_publishers, response.content)
                 found = await self.server.parse(response, str(package), parse, form="publishers")
                 return TrustState(publishers=found)
-        await self.lookup(package)
-        if self.is_new(package.id):
-            return TrustState(is_new=True)
         return TrustState(unknown="npm tells a person only, by a second factor", hidden=True)
 
     async def add_trust(self, package: Package, job: Publisher) -> bool:

@@ -331,11 +331,9 @@ class PackageIndex:
         warning = PackageWarning(name=WarningName.OVER_LIMIT, message=message)
         return dict.fromkeys(new[NEW_PROJECTS_AN_HOUR:], warning)
 
-    async def find_trust(self, package: Package) -> TrustState:
+    async def find_trust(self, package: Package) -> TrustState:  # noqa: ARG002
         """PyPI has no API for it. https://docs.pypi.org/trusted-publishers/"""
-        await self.lookup(package)
-        is_new = self.is_new(package.id)
-        return TrustState(unknown="PyPI tells owners only", hidden=True, is_new=is_new)
+        return TrustState(unknown="PyPI tells owners only", hidden=True)
 
     async def add_trust(self, package: Package, job: Publisher) -> bool:  # noqa: ARG002
         return False
