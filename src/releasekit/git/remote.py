@@ -179,8 +179,7 @@ class Remote:
             await self._push(specs, objects=objects)
         except CommandFailed as error:
             what = f"{what}: git remote {self._name}"
-            if closed := await self._explain_closed(what):
-                raise closed from error
+            await self._refuse_closed(what, error)
             raise explain(error, what, writing=True) from error
 
     async def try_push(self, tag: str) -> None:
@@ -193,8 +192,7 @@ class Remote:
             await self._push([f"HEAD:refs/tags/{tag}"], "--dry-run")
         except CommandFailed as error:
             raise explain(error, what, writing=False) from error
-        if closed := await self._explain_closed(what):
-            raise closed
+        await self._refuse_closed(what)
 
     async def _push(self, specs: Sequence[str], *options: str, objects: Path | None = None) -> None:
         # Hooks are the user's own tests, not for tags of a commit that is pushed already.
@@ -204,34 +202,27 @@ class Remote:
             objects=objects,
         )
 
-    async def _explain_closed(self, what: str) -> Rejected | None:
-        closed = await self._closed_directory()
-        if not closed:
-            return None
-        return Rejected(
-            f"{what} is {closed}, where the sandbox does not let git write",
-            hint=f"If tags belong there, name {closed} in `build-sandbox-paths`.",
-            problem=Problem.TAG_REFUSED,
-        )
-
-    async def _closed_directory(self) -> str:
-        """The directory of this machine that a push writes to, if git may not write there; else
-        empty. The settings of the repository name it, which a build can change: so only the user
-        opens it.
+    async def _refuse_closed(self, what: str, error: CommandFailed | None = None) -> None:
+        """Raises Rejected where a push writes to a directory of this machine, and git may not. The
+        settings of the repository name it, which a build can change: so only the user opens it.
 
         https://git-scm.com/docs/git-push#URLS
         """
         try:
             url = await self._push_url()
         except CommandFailed:
-            return ""
+            return
         if ":" in url.partition("/")[0] and not url.startswith("file://"):
-            return ""  # a server
+            return  # a server
         place = self._top / url.removeprefix("file://")
         can_write = self._processes.sandbox.can_write
-        if not await asyncio.to_thread(lambda: place.is_dir() and not can_write(place)):
-            return ""
-        return visible(clip(str(place.resolve()), _MAX_PLACE))
+        if await asyncio.to_thread(lambda: place.is_dir() and not can_write(place)):
+            closed = visible(clip(str(place.resolve()), _MAX_PLACE))
+            raise Rejected(
+                f"{what} is {closed}, where the sandbox does not let git write",
+                hint=f"If tags belong there, name {closed} in `build-sandbox-paths`.",
+                problem=Problem.TAG_REFUSED,
+            ) from error
 
     async def _git(self, *arguments: str, objects: Path | None = None) -> str:
         env = dict(self._environment)
