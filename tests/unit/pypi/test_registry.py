@@ -444,7 +444,7 @@ def test_the_end_of_a_token_is_known_where_it_says_so(
 
     async def use(registry: Registry) -> float | None:
         assert isinstance(registry, PackageIndex)
-        return registry.token_ends
+        return registry.token_limits.expires
 
     assert using(Server({}), "https://upload.pypi.org/legacy/", use, environ=environ) == ends
 

@@ -239,12 +239,16 @@ class PackageIndex:
 
     def check_credentials(self) -> str:
         """With what a token says of itself."""
-        told = self._login.check()
-        token = self._login.for_reading()
-        limits = macaroon.read_limits(token) if token else macaroon.TokenLimits()
+        told, limits = self._login.check(), self.token_limits
         if limits.names is not None:
             told += f", for {few(sorted(limits.names))} only"
         return f"{told}, until {limits.end}" if limits.end else told
+
+    @property
+    def token_limits(self) -> macaroon.TokenLimits:
+        """Of a token that is given; none where one is minted when it is needed."""
+        token = self._login.for_reading()
+        return macaroon.read_limits(token) if token else macaroon.TokenLimits()
 
     @property
     def is_pypi(self) -> bool:
@@ -278,7 +282,7 @@ class PackageIndex:
         self, packages: Sequence[Package], *, proving: bool
     ) -> RightsFound:
         if isinstance(self._login, TokenAuth):
-            return self._find_outside(await self._login.get(packages[0]), packages)
+            return self._find_outside(packages)
         if not self.is_trusting or not proving:
             return RightsFound()
         # A token is for the projects that trust this job. To mint one makes the project of one
@@ -301,8 +305,8 @@ class PackageIndex:
         denied = Denied(f"{told}; {few(new)} did not exist" if new else told, hint=_TRUST)
         return RightsFound({each.id: denied for each in packages})
 
-    def _find_outside(self, token: Secret, packages: Sequence[Package]) -> RightsFound:
-        limits = macaroon.read_limits(token)
+    def _find_outside(self, packages: Sequence[Package]) -> RightsFound:
+        limits = self.token_limits
         if limits.expires is not None and limits.expires <= time.time():
             denied = Denied(f"the token has expired at {limits.end}", hint=_WIDER)
             return RightsFound({each.id: denied for each in packages})
@@ -311,12 +315,6 @@ class PackageIndex:
             return RightsFound(note=describe_untold(self._upload_url.host) if self.is_pypi else "")
         denied = Denied(f"the token is for {few(sorted(names))} only", hint=_WIDER)
         return RightsFound({each.id: denied for each in packages if each.id.name not in names})
-
-    @property
-    def token_ends(self) -> float | None:
-        """As a given token says it; None where it does not, or one is minted when it is needed."""
-        token = self._login.for_reading()
-        return macaroon.read_limits(token).expires if token else None
 
     def find_excess(self, packages: Sequence[PlannedPackage]) -> Mapping[PackageId, PackageWarning]:
         """The new projects that are more than pypi.org lets a user create in an hour."""

@@ -111,7 +111,7 @@ class PyPITarget(Target):
         self.prebuilt = PythonFiles(workspace)
         if index:
             self.is_new, self.rights = index.is_new, index
-            self.find_excess, self.token_ends = index.find_excess, index.token_ends
+            self.find_excess, self.token_ends = index.find_excess, index.token_limits.expires
             self.trust = index if index.is_pypi else None
         if index is None:
             self.attesting = IndexAttesting()
