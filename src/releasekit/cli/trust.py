@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.cli.session import open_command, open_targets, open_workspace
+from releasekit.config.values import WORKFLOW
 from releasekit.ecosystems.interface import Publisher, TrustState
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, PackageError
 from releasekit.git.remote import Remote, find_repository
 from releasekit.host.files import inside, read_head, read_parsed, repository_of
-from releasekit.host.github import REPOSITORY, SERVER
+from releasekit.host.github import SERVER
 from releasekit.plan.make import collect_packages
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 _WORKFLOWS: Final = ".github/workflows"
-_FILE: Final = re.compile(r"[^/\\\x00-\x20\x7f]{1,250}\.ya?ml")
 # No expression, and nothing that registries refuse.
 # https://github.com/rust-lang/crates.io/blob/main/crates/crates_io_trustpub/src/github/validation.rs
 _ENVIRONMENT: Final = re.compile(r"""(?! |.*\$\{\{)[^\x00-\x1f\x7f'"`,;\\]{0,255}(?<! )""")
@@ -144,28 +144,21 @@ def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
 
 
 async def _find_job(config: Config, session: Session, processes: Processes) -> Publisher:
-    """What flags say, else the git remote, and the only workflow that publishes by ReleaseKit.
+    """What flags say, else the git remote, and the only workflow that publishes with ReleaseKit.
 
     Raises ConfigError where that cannot be told.
     """
     top, name = repository_of(config.root) or config.root, config.tagging.remote
     remote = Remote(name, top, processes, session.credentials.environment)
     repository = config.repository or find_repository(await remote.find_url(), SERVER)
-    if not REPOSITORY.fullmatch(repository):
-        said = f'--repository = "{_show(repository)}" is not the name of one'
-        if not repository:
-            said = f"the git remote {name} is no repository of github.com, whose jobs are trusted"
+    if not repository:
+        said = f"the git remote {name} leads to no repository of github.com"
         raise _make_error(f"{said}: write --repository OWNER/NAME")
-    workflow = config.workflow.removeprefix(f"{_WORKFLOWS}/")
-    found = _find_workflows(top, workflow)
-    if not workflow:
-        if len(found) != 1:
-            told = f"{few(list(found))} publish" if found else "no workflow publishes"
-            raise _make_error(f"{_WORKFLOWS}: {told} by ReleaseKit: write --workflow FILE")
-        workflow = next(iter(found))
-    if not _FILE.fullmatch(workflow):
-        said = f'--workflow = "{_show(workflow)}" is not the file of a workflow'
-        raise _make_error(f"{said}: write its name, like release.yml")
+    found = _find_workflows(top, config.workflow)
+    if not config.workflow and len(found) != 1:
+        told = f"{few(list(found))} publish" if found else "no workflow publishes"
+        raise _make_error(f"{_WORKFLOWS}: {told} with ReleaseKit: write --workflow FILE")
+    workflow = config.workflow or next(iter(found))
     environments = {config.environment} if config.environment else found.get(workflow, {""})
     environment = next(iter(environments))
     if len(environments) > 1 or not _ENVIRONMENT.fullmatch(environment):
@@ -189,7 +182,7 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
     """
     directory, found = top / _WORKFLOWS, {}
     names = [given] if given else sorted(each.name for each in directory.glob("*.y*ml"))
-    for name in filter(_FILE.fullmatch, names):
+    for name in filter(WORKFLOW.fullmatch, names):
         path = inside(top, directory / name, where=f"{_WORKFLOWS}/{name}")
         with suppress(OSError):
             if b"releasekit" in read_head(path, MAX_YAML_BYTES):

@@ -93,6 +93,7 @@ class Inputs:
             "by `verify`. With `trust`: the one that publishes. Default: that of the git remote.",
             commands=VERIFY | TRUST,
             places=FLAG_ONLY,
+            into=values.repository,
         ),
     ] = ""
     workflow: Annotated[
@@ -102,6 +103,7 @@ class Inputs:
             "With `trust`: the one that publishes. Default: the only one that runs ReleaseKit.",
             commands=VERIFY | TRUST,
             places=FLAG_ONLY,
+            into=values.workflow,
         ),
     ] = ""
     ref: Annotated[

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.errors import closest
+from releasekit.host.github import REPOSITORY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,11 @@ _SECONDS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)")
 _DIRECTORY: Final = "dir:"
 _LABEL: Final = re.compile(r"(?!latest$|v*x$|v+[0-9])(?=.{1,50}$)[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+# As it stands in an address bar, in package.json, or in what git clones.
+_REPOSITORY_URL: Final = re.compile(
+    rf"(?:git\+)?(?:https://github\.com/|git@github\.com:|github:)({REPOSITORY.pattern}?)(?:\.git)?/?"
+)
+WORKFLOW: Final = re.compile(r"(?:\.github/workflows/)?([^/\\\x00-\x20\x7f]{1,250}\.ya?ml)")
 # The index of a registry, as cargo's own configuration writes it.
 _SPARSE: Final = "sparse+"
 _URL: Final = re.compile(rf"(?:{re.escape(_SPARSE)})?https?://.")
@@ -148,6 +154,23 @@ def snapshot_label(value: str) -> str:
     if not _LABEL.fullmatch(value):
         raise InvalidValue("is no label; write a word such as pr-97, not latest and no range")
     return value
+
+
+def repository(value: str) -> str:
+    """OWNER/NAME at github.com, or empty."""
+    if value and not REPOSITORY.fullmatch(value):
+        url = _REPOSITORY_URL.fullmatch(value)
+        raise InvalidValue(
+            f"is not the name of a repository; write {url[1] if url else 'OWNER/NAME'}"
+        )
+    return value
+
+
+def workflow(value: str) -> str:
+    """The name of its file."""
+    if found := WORKFLOW.fullmatch(value):
+        return found[1]
+    raise InvalidValue("is not the file of a workflow; write its name, like release.yml")
 
 
 def path_or_url(value: str) -> Path | Url:

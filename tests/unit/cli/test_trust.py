@@ -484,12 +484,12 @@ TWO = (
 @pytest.mark.parametrize(
     ("files", "flags", "says"),
     [
-        ({}, [], "no workflow publishes by ReleaseKit: write --workflow FILE"),
+        ({}, [], "no workflow publishes with ReleaseKit: write --workflow FILE"),
         ({"a.yml": RUN.format("x", "releasekit plan")}, [], "no workflow publishes"),
         (
             {"a.yml": MATRIX, "b.yaml": RUN.format("x", "uvx releasekit-action publish")},
             [],
-            "a.yml, b.yaml publish by ReleaseKit: write --workflow FILE",
+            "a.yml, b.yaml publish with ReleaseKit: write --workflow FILE",
         ),
         ({"a.yml": TWO}, [], "a.yml: the environment of its job is one, two: write --environment"),
         (
@@ -509,7 +509,7 @@ TWO = (
         ),
         ({"a.yml": "releasekit: [publish"}, [], "a.yml is not valid YAML"),
         ({}, ["--workflow", "../a.yml"], 'workflow = "../a.yml" is not the file of a workflow'),
-        ({}, ["--repository", "kit"], '--repository = "kit" is not the name of one'),
+        ({}, ["--repository", "kit"], '--repository = "kit" is not the name of a repository'),
     ],
 )
 def test_a_workflow_that_nothing_names_has_to_be_given(
@@ -549,7 +549,7 @@ def test_a_repository_elsewhere_is_trusted_by_no_registry(
     git(root, "remote", "set-url", "origin", "https://me:hunter2@ghe.example/acme/kit.git")
     assert main(["trust", str(root)]) == 2
     said = capsys.readouterr().err
-    assert "the git remote origin is no repository of github.com" in said
+    assert "the git remote origin leads to no repository of github.com" in said
     assert "hunter2" not in said
 
 
