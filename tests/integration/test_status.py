@@ -298,7 +298,7 @@ def test_six_clients_resolve_what_is_whole_and_run_nothing(
     assert sorted(why.partition(":")[0] for why in reasons) == sorted(clients)
     assert all("nowhere" in why for why in reasons), reasons
     assert run.code == 1
-    assert "12 of 12 are there; 6 cannot be resolved" in run.out
+    assert "12 of 12 are there; 6 are not resolved" in run.out
     assert not mark.exists()
 
 
@@ -341,7 +341,7 @@ def test_a_release_is_named_by_the_tree_a_version_or_its_results(
     assert main(["status", *flags, "--packages", "demo-io"]) == 1
     assert "0 of 2 are there" in capsys.readouterr().out
     assert main(["status", "1.0", *flags, "--smoke"]) == 1
-    assert "pypi: not resolved: serve the directory" in capsys.readouterr().out
+    assert "no client reads a directory: serve it" in capsys.readouterr().out
     assert not (released / ".releasekit").exists()
 
 

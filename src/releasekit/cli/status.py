@@ -121,14 +121,12 @@ async def _resolve_all(
     """`status` with what clients say of the packages that are there; they work below `place`."""
     limit = asyncio.Semaphore(config.concurrency)
     turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-    unresolved: dict[PackageId, str] = {}
-    untried: dict[str, str] = {}
 
-    async def resolve(number: int, package: Package) -> None:
+    async def resolve(number: int, package: Package) -> str:
+        """Why that fails; empty where it does not."""
         name = package.id.ecosystem
         if isinstance(config.registries.get(name), Directory):
-            untried[name] = "serve the directory, and give its address"
-            return
+            return "no client reads a directory: serve it, and give its address"
         trial = targets[name].try_out(package, place / name)
         directory = place / f"{name}-{number}"
         for file, text in trial.files.items():
@@ -139,13 +137,11 @@ async def _resolve_all(
                     trial.argv, cwd=directory, env=trial.env, timeout_s=config.task_timeout
                 )
             except CommandFailed as error:
-                client = Path(trial.argv[0]).name
-                if error.problem is Problem.CANNOT_START:
-                    untried[name] = f"{client} cannot be started; is it on PATH?"
-                    return
                 said = [str(error), *filter(str.strip, error.log)]
-                unresolved[package.id] = f"{client}: {find_cause(error.log) or said[-1].strip()}"
+                return f"{Path(trial.argv[0]).name}: {find_cause(error.log) or said[-1].strip()}"
+        return ""
 
     there = [each for each in status.packages if status.find_state(each.id) == "there"]
-    await gather_all(resolve(number, package) for number, package in enumerate(there))
-    return replace(status, unresolved=unresolved, untried=untried, is_smoked=True)
+    reasons = await gather_all(resolve(number, package) for number, package in enumerate(there))
+    unresolved = {it.id: why for it, why in zip(there, reasons, strict=True) if why}
+    return replace(status, unresolved=unresolved, is_smoked=True)

@@ -94,7 +94,7 @@ exit codes:
 _STATUS_CODES: Final = """\
 exit codes:
   0    everything is there; with --smoke: and each client resolves it
-  1    something is missing, cannot be resolved, or is unknown
+  1    something is missing, not resolved, or unknown
   2    the configuration or an input is wrong
   130  cancelled
 """

@@ -32,14 +32,13 @@ _MAX_CHARS: Final = 300
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """`answers` are those of `plan.registries.ask_all`. `unresolved` says why the client of a
-    package that is there does not resolve it, and `untried` of an ecosystem why it was not asked.
-    `gone` are packages of an earlier run that are not here any more.
+    package that is there does not resolve it. `gone` are packages of an earlier run that are not
+    here any more.
     """
 
     packages: Sequence[Package]
     answers: Mapping[PackageId, Published | PackageError | None]
     unresolved: Mapping[PackageId, str] = field(default_factory=dict)
-    untried: Mapping[str, str] = field(default_factory=dict)
     gone: Sequence[str] = ()
     is_smoked: bool = False
 
@@ -52,7 +51,7 @@ class Status:
     @property
     def is_installable(self) -> bool:
         there = all(self.find_state(each.id) == "there" for each in self.packages)
-        return there and not self.unresolved and not self.untried
+        return there and not self.unresolved
 
     def find_needed(self) -> dict[PackageId, PackageId]:
         """Of each package that needs others that are not there, directly or not, the nearest."""
@@ -103,7 +102,6 @@ def status_table(status: Status) -> str:
         for id_, answer in status.answers.items()
         if isinstance(answer, PackageError)
     )
-    notes += [f"{name}: not resolved: {why}" for name, why in sorted(status.untried.items())]
     if status.gone:
         notes.append(f"not in this workspace any more, and not looked up: {few(status.gone)}")
     table = columns([("package", "version", "registry", "why"), *(it[2:] for it in sorted(rows))])
@@ -120,7 +118,7 @@ def _conclude(status: Status, needing: int) -> Iterator[str]:
         words = count_of(needing, "that is there needs", "that are there need")
         told.append(f"{words} {'it' if lacking == 1 else 'them'}")
     if status.unresolved:
-        told.append(f"{len(status.unresolved)} cannot be resolved")
+        told.append(f"{count_of(len(status.unresolved), 'is', 'are')} not resolved")
     if not told:
         resolved = ", and clients resolve all that is needed" if status.is_smoked else ""
         yield f"{'the package is' if total == 1 else f'all {total} packages are'} there{resolved}"

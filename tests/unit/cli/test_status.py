@@ -112,15 +112,15 @@ def test_a_failure_has_the_cause_that_the_client_names_or_its_last_line(tmp_path
     assert not made.is_installable
 
 
-def test_a_client_that_is_missing_or_cannot_ask_is_told_of_the_ecosystem(
+def test_a_client_that_is_missing_or_cannot_ask_is_told_of_each_package(
     tmp_path: Path,
 ) -> None:
     missing = resolve(tmp_path, Clients(), "absent", "a")
-    assert missing.untried == {"fake": "client cannot be started; is it on PATH?"}
-    assert not missing.unresolved
+    assert missing.unresolved == {package_id("absent"): "client: `client` cannot be started"}
     directory = {"fake": Directory(tmp_path)}
     served = resolve(tmp_path, Clients(), "a", registries=directory)
-    assert served.untried == {"fake": "serve the directory, and give its address"}
+    why = "no client reads a directory: serve it, and give its address"
+    assert served.unresolved == {package_id("a"): why}
 
 
 def test_what_is_missing_is_not_asked_for(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_worst_come_first() -> None:
         *last(made),
     ]
     assert last(made)[-2:] == [
-        "3 of 6 are there; 1 is missing, 1 is partly there, 1 is unknown, and 1 cannot be resolved",
+        "3 of 6 are there; 1 is missing, 1 is partly there, 1 is unknown, and 1 is not resolved",
         FINISH,
     ]
     assert not made.is_installable
@@ -126,22 +126,18 @@ def test_what_to_do_stands_below_the_table() -> None:
     made = status(
         {"a": Denied("fake:a: HTTP 401", hint="Check the token."), "b": None},
         gone=["fake:old 1.0"],
-        untried={"npm": "npm cannot be started; is it on PATH?"},
     )
     told = last(made)
     assert told[0].startswith("fake:a: Check the token. https://")
-    assert told[1:3] == [
-        "npm: not resolved: npm cannot be started; is it on PATH?",
-        "not in this workspace any more, and not looked up: fake:old 1.0",
-    ]
+    assert told[1] == "not in this workspace any more, and not looked up: fake:old 1.0"
     assert told[-1] == FINISH
 
 
-def test_a_client_that_was_not_asked_is_no_success() -> None:
+def test_what_a_client_does_not_resolve_is_no_success() -> None:
     made = status({"a": THERE}, is_smoked=True)
     assert made.is_installable
     assert last(made) == ["the package is there, and clients resolve all that is needed"]
-    assert not replace(made, untried={"npm": "it is not there"}).is_installable
+    assert not replace(made, unresolved={package_id("a"): "npm: no b"}).is_installable
 
 
 def test_registries_move_no_cursor() -> None:
