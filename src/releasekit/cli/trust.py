@@ -162,7 +162,7 @@ async def _find_job(config: Config, session: Session, processes: Processes) -> P
     environments = {config.environment} if config.environment else found.get(workflow, {""})
     environment = next(iter(environments))
     if len(environments) > 1 or not _ENVIRONMENT.fullmatch(environment):
-        told = few([_show(each) or "none" for each in sorted(environments)])
+        told = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
         said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {told}"
         raise _make_error(f"{said}: write --environment NAME")
     return Publisher(repository, workflow, environment)
@@ -170,10 +170,6 @@ async def _find_job(config: Config, session: Session, processes: Processes) -> P
 
 def _make_error(said: str) -> ConfigError:
     return ConfigError(said, problem=Problem.COMMAND_LINE)
-
-
-def _show(text: str) -> str:
-    return clip(visible(text), 100)
 
 
 def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:

@@ -265,18 +265,14 @@ class PackageIndex:
         return package.name in self._unknown
 
     async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
-        """By the names that PyPI takes for nobody, and by what a token says of itself."""
-        taken = self._find_prohibited(packages)
-        found = await self._find_login_rights(packages, proving=proving)
-        return replace(found, denied={**found.denied, **taken})
-
-    def _find_prohibited(self, packages: Sequence[Package]) -> Mapping[PackageId, Denied]:
-        """https://github.com/pypi/warehouse/blob/main/warehouse/packaging/services.py"""
-        denied = Denied("a module of Python's standard library has its name", hint=_RENAME)
+        """By the names that PyPI lets nobody take, and by what a token says of itself."""
+        # https://github.com/pypi/warehouse/blob/main/warehouse/packaging/services.py
         names = set(map(canonicalize_name, sys.stdlib_module_names)) if self.is_pypi else ()
-        return {
-            each.id: denied for each in packages if each.id.name in names and self.is_new(each.id)
-        }
+        denied = Denied("a module of Python's standard library has its name", hint=_RENAME)
+        new = [each.id for each in packages if self.is_new(each.id)]
+        prohibited = {each: denied for each in new if each.name in names}
+        found = await self._find_login_rights(packages, proving=proving)
+        return replace(found, denied={**found.denied, **prohibited})
 
     async def _find_login_rights(
         self, packages: Sequence[Package], *, proving: bool
