@@ -100,7 +100,7 @@ exit codes:
 """
 _TRUST_CODES: Final = """\
 exit codes:
-  0    it is shown, or with --write: added where the registry takes it from here
+  0    it is shown; with --write: added where the registry lets a program do that
   1    with --check: a package does not trust the workflow, or cannot be asked about;
        with --write: a registry refuses
   2    the configuration or an input is wrong

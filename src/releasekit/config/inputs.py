@@ -551,7 +551,7 @@ class Inputs:
     write: Annotated[
         bool,
         Declaration(
-            "Have registries trust the workflow that do not yet, where they take that from here.",
+            "Have registries trust the workflow where they let a program say so.",
             commands=TRUST,
             places=FLAG_ONLY,
         ),
