@@ -6,13 +6,15 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 import fakes
 from fakes import FakeRegistry, FakeWorkspace, package, package_id
-from releasekit.cli.status import _resolve_all
+from releasekit.cli.status import _resolve_all, _with_version
 from releasekit.config.values import Directory
 from releasekit.ecosystems.interface import Target, Trial
 from releasekit.errors import CommandFailed
-from releasekit.model import Published
+from releasekit.model import PackageId, Published
 from releasekit.problems import Problem
 from releasekit.report.status import Status
 
@@ -121,6 +123,14 @@ def test_a_client_that_is_missing_or_cannot_ask_is_told_of_each_package(
     served = resolve(tmp_path, Clients(), "a", registries=directory)
     why = "no client reads a directory: serve it, and give its address"
     assert served.unresolved == {package_id("a"): why}
+
+
+@pytest.mark.parametrize(
+    ("ecosystem", "spelled"), [("go", "v1.4.0-rc.1"), ("npm", "1.4.0-rc.1"), ("pypi", "1.4.0rc1")]
+)
+def test_a_version_is_spelled_as_the_ecosystem_does(ecosystem: str, spelled: str) -> None:
+    each = replace(package("a"), id=PackageId(ecosystem, "a"))
+    assert _with_version(each, "1.4.0-rc.1").version == spelled
 
 
 def test_what_is_missing_is_not_asked_for(tmp_path: Path) -> None:
