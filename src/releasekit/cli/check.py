@@ -248,7 +248,7 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
 def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
     """What tags, releases and attestations take, as far as it shows without asking GitHub."""
     if config.tag or config.announce:
-        rows.append(Row(said="tag: pushed with git's own login, which the first push tries"))
+        rows.append(Row(said="tag: pushed with git's own login, which `publish` tries first"))
     if config.announce:
         with _collecting(rows):
             require_token(services.credentials, asked="announce")

@@ -127,7 +127,7 @@ IDENTITY = {
             IDENTITY,
             0,
             [
-                "ok     tag: pushed with git's own login, which the first push tries",
+                "ok     tag: pushed with git's own login, which `publish` tries first",
                 "ok     announce: there is a token for GitHub",
                 "ok     job: it may ask for an ID token, so files can be attested",
                 f"ok     npm: goes to {NPMJS}; login: trusted publishing, as this job",

@@ -94,7 +94,7 @@ class TagRegistry(Resource):
             raise MissingCredentials(
                 "go: git is not installed, and tags are pushed by it", hint=HINT
             )
-        return "git's own, which the first push tries"
+        return "git's own, which `publish` tries first"
 
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup of a doubtful module found no tag of any version."""
