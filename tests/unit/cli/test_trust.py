@@ -369,6 +369,25 @@ def test_a_second_factor_may_be_forgotten_before_npm_is_written_to(
 
 
 @pytest.mark.usefixtures("logins")
+def test_a_token_that_proves_no_person_fails_no_check(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """npm refuses tokens that bypass the second factor, as those of a job do."""
+    registries.npm["@acme/ui"] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_asked = request.url.path.endswith("/trust")
+        return httpx.Response(403, json={}) if is_asked else registries(request)
+
+    with answering(answer):
+        assert main(["trust", str(root), "--check", "--ecosystem", "npm"]) == 0
+        assert main(["trust", str(root), "--ecosystem", "npm"]) == 0
+    said = capsys.readouterr().out
+    assert rows(said) == ["npm:@acme/ui  not known"]
+    assert "npm: npm tells a person only, by a second factor; run, after `npm login`" in said
+
+
+@pytest.mark.usefixtures("logins")
 def test_a_refusal_is_told_and_fails_the_command(
     root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -398,6 +417,17 @@ def test_who_stages_trusts_the_workflow_to_stage(
     assert "--allow-stage-publish --yes" in capsys.readouterr().out
     assert main([*asked, "--write"]) == 0
     assert registries.npm["@acme/ui"][0]["permissions"] == ["createStagedPackage"]
+
+
+@pytest.mark.usefixtures("logins")
+def test_who_may_publish_may_not_stage_by_that(
+    root: Path, registries: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registries.proved = True
+    registries.npm["@acme/ui"] = [of_npm("acme/kit", "release.yml")]
+    assert main(["trust", str(root), "--ecosystem", "npm", "--stage", "always", "--check"]) == 1
+    told = "npm:@acme/ui  no: it trusts release.yml (not to stage) of acme/kit"
+    assert rows(capsys.readouterr().out) == [told]
 
 
 @pytest.mark.usefixtures("logins")

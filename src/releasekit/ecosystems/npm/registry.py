@@ -68,6 +68,7 @@ ABBREVIATED: Final = {
     "Accept": "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8",
 }
 _MAX_SHOWN: Final = 100
+_STAGE: Final = "createStagedPackage"
 # https://github.com/npm/cli/blob/latest/lib/commands/access.js
 _WRITABLE: Final = frozenset({"write", "read-write"})
 
@@ -181,8 +182,8 @@ class NpmRegistry:
             return TrustState()
         if authorization := authorize(self._login.for_reading()):
             response = await self.server.read(self._trusted_at(package), authorization)
-            if response.status_code != 401:
-                parse = partial(_parse_publishers, response.content)
+            if response.status_code not in {401, 403}:
+                parse = partial(_parse_publishers, response.content, stages=self._stages)
                 found = await self.server.parse(response, str(package), parse, form="publishers")
                 return TrustState(publishers=found)
         return TrustState(unknown="npm tells a person only, by a second factor", hidden=True)
@@ -195,7 +196,7 @@ class NpmRegistry:
                 "workflow_ref": {"file": job.workflow},
                 **({"environment": job.environment} if job.environment else {}),
             },
-            "permissions": ["createStagedPackage" if self._stages else "createPackage"],
+            "permissions": [_STAGE if self._stages else "createPackage"],
         }
         headers = authorize(self._login.for_reading())
         response = await self.server.send_paced(
@@ -420,14 +421,17 @@ class NpmRegistry:
         return await self.server.read(url, sent, max_bytes=MAX_PAGE_BYTES)
 
 
-def _parse_publishers(content: bytes) -> tuple[Publisher, ...]:
-    """Raises ValueError."""
+def _parse_publishers(content: bytes, *, stages: bool) -> tuple[Publisher, ...]:
+    """With `stages`, one that may not stage is no match. Raises ValueError."""
     listed, found = parse_json(content), []
     if not isinstance(listed, list):
         raise ValueError("no list")  # noqa: TRY004 (as all that cannot be parsed)
     for each in listed:
         claims, kind = table_in(each, "claims"), text_in(each, "type")
         workflow = text_in(claims.get("workflow_ref"), "file")
+        allowed = each.get("permissions") if isinstance(each, dict) else None
+        if stages and not (isinstance(allowed, list) and _STAGE in allowed):
+            workflow += " (not to stage)"
         texts = [text_in(claims, "repository"), workflow, text_in(claims, "environment")]
         found.append(Publisher(*texts) if kind == "github" else Publisher(kind, "a job"))
     return tuple(found)
