@@ -347,41 +347,33 @@ class Portal:
 
     def plan_notes(self, packages: Sequence[PlannedPackage]) -> str:
         """How much of what Maven Central counts a release takes."""
-        files, total = self._measure(packages)
-        if not files:
+        if not (files := self._count_files(packages)):
             return ""
-        built = f", and {size(total)} or more of {size(BYTES_IN_A_MONTH)}" if total else ""
         return (
-            f"Maven Central counts what an organisation publishes in a month, as a mean of three: "
-            f"this is one of {RELEASES_IN_A_MONTH} releases, with {files:,} or more of "
-            f"{FILES_IN_A_MONTH:,} files{built}. How much is left: {_USAGE}"
+            f"Maven Central takes {RELEASES_IN_A_MONTH} releases, {FILES_IN_A_MONTH:,} files and "
+            f"{size(BYTES_IN_A_MONTH)} of an organisation in a month, as a mean of three: this is "
+            f"one release, with {files:,} or more files. How much is left: {_USAGE}"
         )
 
     def find_excess(self, packages: Sequence[PlannedPackage]) -> Mapping[PackageId, PackageWarning]:
         """All of a release that alone is more than Maven Central takes in the months it counts."""
-        files, total = self._measure(packages)
-        most_files, most_bytes = _MONTHS * FILES_IN_A_MONTH, _MONTHS * BYTES_IN_A_MONTH
-        if files <= most_files and total <= most_bytes:
+        files, most = self._count_files(packages), _MONTHS * FILES_IN_A_MONTH
+        if files <= most:
             return {}
         message = (
-            f"this release has {files:,} files{f' and {size(total)}' if total else ''}, and Maven "
-            f"Central takes {most_files:,} files and {size(most_bytes)} of an organisation in "
-            f"{_MONTHS} months: ask for more first, "
+            f"this release has {files:,} files, and Maven Central takes {most:,} of an "
+            f"organisation in {_MONTHS} months: ask for more first, "
             "https://central.sonatype.org/publish/maven-central-publishing-limits/"
         )
         warning = PackageWarning(name=WarningName.OVER_LIMIT, message=message)
         return {each.package.id: warning for each in packages if each.action in SENT}
 
-    def _measure(self, packages: Sequence[PlannedPackage]) -> tuple[int, int]:
-        """The files that Maven Central counts of a release, at least, and the bytes of what is
-        built; zero for any other server.
-        """
-        sent = [each for each in packages if each.action in SENT]
+    def _count_files(self, packages: Sequence[PlannedPackage]) -> int:
+        """Those that Maven Central counts of a release, at least; 0 for any other server."""
         if self.url.rstrip("/") != CENTRAL:
-            return 0, 0
-        files = sum(1 if each.package.packaging == "pom" else _FILES for each in sent)
-        built = [file for each in sent for file in each.artifacts or each.package.prebuilt]
-        return _ENTRIES * files, sum(file.size for file in built)
+            return 0
+        sent = [each.package for each in packages if each.action in SENT]
+        return _ENTRIES * sum(1 if each.packaging == "pom" else _FILES for each in sent)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         await self.deploy({package: artifacts})
