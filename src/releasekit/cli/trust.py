@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 _WORKFLOWS: Final = ".github/workflows"
-# No expression, and nothing that registries refuse.
-# https://github.com/rust-lang/crates.io/blob/main/crates/crates_io_trustpub/src/github/validation.rs
-_ENVIRONMENT: Final = re.compile(r"""(?! |.*\$\{\{)[^\x00-\x1f\x7f'"`,;\\]{0,255}(?<! )""")
 _ACTION: Final = re.compile(r"[^/@]+/releasekit-action@.+")
 _COMMAND: Final = re.compile(r"\breleasekit(?:-action)? +publish\b")
 
@@ -161,7 +158,7 @@ async def _find_job(config: Config, session: Session, processes: Processes) -> P
     workflow = config.workflow or next(iter(found))
     environments = {config.environment} if config.environment else found.get(workflow, {""})
     environment = next(iter(environments))
-    if len(environments) > 1 or not _ENVIRONMENT.fullmatch(environment):
+    if len(environments) > 1 or "${{" in environment:
         told = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
         said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {told}"
         raise _make_error(f"{said}: write --environment NAME")
@@ -176,7 +173,8 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
     """Of the workflow `given`, or of all, those with jobs that publish, by the name of the file:
     the environments of these jobs, empty for none.
     """
-    directory, found = top / _WORKFLOWS, {}
+    directory = top / _WORKFLOWS
+    found: dict[str, set[str]] = {}
     names = [given] if given else sorted(each.name for each in directory.glob("*.y*ml"))
     for name in filter(WORKFLOW.fullmatch, names):
         path = inside(top, directory / name, where=f"{_WORKFLOWS}/{name}")
@@ -184,8 +182,9 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
             if b"releasekit" in read_head(path, MAX_YAML_BYTES):
                 wrong = "is not valid YAML"
                 read = read_parsed(path, parse_yaml, complaint=wrong, max_bytes=MAX_YAML_BYTES)
-                found[name] = set(_list_environments(read))
-    return {name: environments for name, environments in found.items() if environments}
+                if environments := set(_list_environments(read)):
+                    found[name] = environments
+    return found
 
 
 def _list_environments(workflow: object) -> Iterator[str]:
