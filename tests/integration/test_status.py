@@ -337,6 +337,8 @@ def test_a_release_is_named_by_the_tree_a_version_or_its_results(
     out = capsys.readouterr().out
     assert "all 2 packages are there" in out
     assert "not in this workspace any more, and not looked up: pypi:demo-old 1.0.0" in out
+    assert main(["status", str(kept), *flags, "--packages", "demo-app"]) == 0
+    assert "not in this workspace" not in capsys.readouterr().out
     # What a chosen package needs is part of the answer.
     assert main(["status", *flags, "--packages", "demo-io"]) == 1
     assert "0 of 2 are there" in capsys.readouterr().out

@@ -74,7 +74,11 @@ async def run(config: Config, session: Session) -> int:
             status = Status(
                 packages=packages,
                 answers=await ask_all(packages, targets, unnamed),
-                gone=[f"{id_} {it}" for id_, it in versions.items() if id_ not in known],
+                gone=[
+                    f"{id_} {version}"
+                    for id_, version in versions.items()
+                    if id_ not in known and config.package_filter.has_package(id_)
+                ],
             )
             if config.smoke:
                 place = await group.enter(scratch(services.processes.environment))
