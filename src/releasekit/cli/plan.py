@@ -41,6 +41,7 @@ async def run(config: Config, session: Session) -> int:
         async with Group() as group:
             ready = await prepare(group, config, session, history, run_id=uuid.uuid4().hex)
             made = await refuse_unentitled(ready.plan, ready.targets, None, proving=False)
+    made = session.redacted.clean(made)
     session.actions.restore_files(for_good=True)
     made = await asyncio.to_thread(
         with_shards, made, config.shard_counts, ready.targets, history.durations

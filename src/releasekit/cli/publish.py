@@ -108,7 +108,7 @@ async def run(config: Config, session: Session) -> int:
                 made, ready.targets, ready.post_release, proving=not config.dry_run
             )
             sources = Sources.in_checkout(made, config.root, ready.processes)
-            ready = replace(ready, plan=made)
+            ready = replace(ready, plan=session.redacted.clean(made))
             run = Publishing(run_id, ready, session, journal, seal, book)
             return await run.carry_out(sources, interruption)
 
