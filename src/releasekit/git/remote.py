@@ -302,6 +302,9 @@ def find_repository(url: str, server: str) -> str:
     """
     host = urlsplit(server).hostname or ""
     scp = re.fullmatch(r"(?:[^@/]+@)?([^:/]+):(?!//)(.+)", url)
-    where, path = (scp[1], scp[2]) if scp else (urlsplit(url).hostname, urlsplit(url).path)
+    try:
+        where, path = (scp[1], scp[2]) if scp else (urlsplit(url).hostname, urlsplit(url).path)
+    except ValueError:  # brackets, and no address of a host between them
+        return ""
     found = path.strip("/").removesuffix(".git")
     return found if where == host and REPOSITORY.fullmatch(found) else ""

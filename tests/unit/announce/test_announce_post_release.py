@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         ("https://github.com/acme", ""),
         ("https://github.com/acme/mono/more", ""),
         ("/srv/mono.git", ""),
+        ("https://[::1/acme/mono", ""),
         ("", ""),
     ],
 )
