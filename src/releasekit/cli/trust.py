@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 _WORKFLOWS: Final = ".github/workflows"
-_ACTION: Final = re.compile(r"[^/@]+/releasekit-action@.+")
+_ACTION: Final = re.compile(r"[^/@]{1,100}/releasekit-action@.+")
 _COMMAND: Final = re.compile(r"\breleasekit(?:-action)? +publish\b")
 
 
@@ -158,7 +159,7 @@ async def _find_job(config: Config, session: Session, processes: Processes) -> P
     workflow = config.workflow or next(iter(found))
     environments = {config.environment} if config.environment else found.get(workflow, {""})
     environment = next(iter(environments))
-    if len(environments) > 1 or "${{" in environment:
+    if len(environments) > 1 or not _is_shown(environment):
         told = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
         said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {told}"
         raise _make_error(f"{said}: write --environment NAME")
@@ -169,6 +170,11 @@ def _make_error(said: str) -> ConfigError:
     return ConfigError(said, problem=Problem.COMMAND_LINE)
 
 
+def _is_shown(environment: str) -> bool:
+    """Whether people see what a registry is to trust: no expression, and nothing invisible."""
+    return environment.isprintable() and not re.search(r"\$\{\{|`", environment)
+
+
 def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
     """Of the workflow `given`, or of all, those with jobs that publish, by the name of the file:
     the environments of these jobs, empty for none.
@@ -176,7 +182,9 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
     directory = top / _WORKFLOWS
     found: dict[str, set[str]] = {}
     names = [given] if given else sorted(each.name for each in directory.glob("*.y*ml"))
-    for name in filter(WORKFLOW.fullmatch, names):
+    for name in names:
+        if not (name.isprintable() and WORKFLOW.fullmatch(name)):
+            continue
         path = inside(top, directory / name, where=f"{_WORKFLOWS}/{name}")
         with suppress(OSError):
             if b"releasekit" in read_head(path, MAX_YAML_BYTES):
@@ -192,10 +200,18 @@ def _list_environments(workflow: object) -> Iterator[str]:
         steps = job.get("steps") if isinstance(job, dict) else None
         if isinstance(steps, list) and any(map(_is_publishing, steps)):
             place = job.get("environment")
-            yield place if isinstance(place, str) else text_in(place, "name")
+            named = place.get("name") if isinstance(place, dict) else place
+            # To GitHub 3 and true are names, too. In backticks it is none, so a flag has to say it.
+            yield named if isinstance(named, str) else "" if named is None else f"`{named}`"
 
 
 def _is_publishing(step: object) -> bool:
     if _ACTION.fullmatch(text_in(step, "uses")):
         return text_in(table_in(step, "with"), "mode") == "publish"
-    return _COMMAND.search(text_in(step, "run")) is not None
+    return _runs_command(text_in(step, "run"))
+
+
+# An alias lets thousands of steps have one long script.
+@cache
+def _runs_command(script: str) -> bool:
+    return _COMMAND.search(script) is not None

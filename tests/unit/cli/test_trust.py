@@ -20,7 +20,9 @@ import pytest
 
 from harness.http_server import Handler, serving
 from releasekit.__main__ import main
+from releasekit.cli.trust import _list_environments
 from releasekit.http.client import http_client
+from watchdog import assert_no_worse_than_linear
 from workspaces import git, write_json, write_member
 
 if TYPE_CHECKING:
@@ -529,6 +531,32 @@ TWO = (
             [],
             "the environment of its job is ${{ inputs.to }}: write --environment NAME",
         ),
+        (
+            {"a.yml": RUN.format('"a\\e[31mb"', "releasekit publish")},
+            [],
+            "the environment of its job is a\\x1b[31mb: write --environment NAME",
+        ),
+        (
+            {"a.yml": RUN.format('"a\\u202eb"', "releasekit publish")},
+            [],
+            "the environment of its job is a\\u202eb: write --environment NAME",
+        ),
+        (
+            {"a.yml": RUN.format('"a\\ud800b"', "releasekit publish")},
+            [],
+            "the environment of its job is a\\ud800b: write --environment NAME",
+        ),
+        (
+            {"a.yml": RUN.format("3", "releasekit publish")},
+            [],
+            "the environment of its job is `3`: write --environment NAME",
+        ),
+        (
+            {"a.yml": RUN.format("{ name: true }", "releasekit publish")},
+            [],
+            "the environment of its job is `True`: write --environment NAME",
+        ),
+        ({"a\u202e.yml": MATRIX}, [], "no workflow publishes"),
         ({"a.yml": "releasekit: [publish"}, [], "a.yml is not valid YAML"),
         ({}, ["--workflow", "../a.yml"], 'workflow = "../a.yml" is not the file of a workflow'),
         ({}, ["--repository", "kit"], '--repository = "kit" is not the name of a repository'),
@@ -547,6 +575,17 @@ def test_a_workflow_that_nothing_names_has_to_be_given(
         write_workflow(root, text, name)
     assert main(["trust", str(root), *flags]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("step", "most"), [("run", 2_000), ("uses", 8_000)])
+def test_a_long_text_that_many_steps_share_is_read_once(step: str, most: int) -> None:
+    """R40: by aliases, a small file stands for gigabytes."""
+
+    def look(size: int) -> None:
+        shared = {step: "releasekit " * size}
+        assert not list(_list_environments({"jobs": {"a": {"steps": [shared] * size}}}))
+
+    assert_no_worse_than_linear(look, most)
 
 
 def test_flags_name_another_job(
