@@ -718,5 +718,21 @@ def test_packages_that_npm_does_not_list_as_writable_are_a_doubt() -> None:
         "as far as npm tells, me@x may not publish @acme/other: see `npm access list packages me@x`"
     )
     assert server.asked == ["GET /-/whoami", "GET /-/user/me%40x/package"]
+    listing[OTHER.id.name] = ["write"]
+    assert "may not publish @acme/other" in rights(server, place="").note
     listing[OTHER.id.name] = "read-write"
     assert rights(server, place="").note == describe_untold("registry.npmjs.org")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(200, text="<html>"),
+        httpx.Response(200, json=[1]),
+        httpx.Response(200, content=b" " * (MAX_PAGE_BYTES + 1)),
+        httpx.Response(500),
+    ],
+)
+def test_what_only_raises_doubts_stops_no_release(answer: httpx.Response) -> None:
+    server = Server({"GET /-/whoami": {"username": "me"}, "GET /-/user/me/package": answer})
+    assert rights(server, place="") == RightsFound(note=describe_untold("registry.npmjs.org"))

@@ -153,17 +153,20 @@ class NpmRegistry:
     async def _list_closed(self, user: str, token: Secret, names: Sequence[str]) -> list[str]:
         """Those of `names` that npm does not list as writable for a user; none where it does not
         list them for this token. It says that it lists all, and of tokens for automation it did
-        not, so nothing is refused for it.
+        not, so nothing is refused for it, nor for an answer that cannot be used.
 
         https://docs.npmjs.com/cli/v11/commands/npm-access and
         https://github.com/npm/cli/blob/latest/workspaces/libnpmaccess/lib/index.js
         """
         url = self.server.at(f"-/user/{quote(user, safe='')}/package")
-        response = await self.server.read(url, authorize(token), max_bytes=MAX_PAGE_BYTES)
-        if response.status_code != 200:
+        try:
+            response = await self.server.read(url, authorize(token), max_bytes=MAX_PAGE_BYTES)
+            if response.status_code != 200:
+                return []
+            listed = await self.server.document(response, describe_request(response.request))
+        except PackageError:
             return []
-        listed = await self.server.document(response, describe_request(response.request))
-        return [name for name in names if listed.get(name) not in _WRITABLE]
+        return [name for name in names if text_in(listed, name) not in _WRITABLE]
 
     async def _find_untrusted(self, packages: Sequence[Package]) -> Mapping[PackageId, Denied]:
         async def find(package: Package) -> Denied | None:
