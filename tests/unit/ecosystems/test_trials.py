@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Trial
 
 INDEX = "https://crates.example/index/"
+BROKEN = '", path = "/etc/'
 CARGO = ("cargo", "generate-lockfile", "--quiet")
 
 
@@ -48,8 +49,13 @@ CARGO = ("cargo", "generate-lockfile", "--quiet")
             {"version": "=1.0", "registry-index": f"sparse+{INDEX}"},
             (),
         ),
+        (
+            Destination(name="corp", index=f"{INDEX}{BROKEN}", stands_for=f"{INDEX}{BROKEN}"),
+            {"version": "=1.0", "registry-index": f"sparse+{INDEX}{BROKEN}"},
+            (),
+        ),
     ],
-    ids=["crates.io", "in its place", "another"],
+    ids=["crates.io", "in its place", "another", "one that a repository names"],
 )
 def test_cargo_takes_the_crate_from_the_registry_in_use(
     destination: Destination, wanted: dict[str, str], config: tuple[str, ...], tmp_path: Path
@@ -57,9 +63,9 @@ def test_cargo_takes_the_crate_from_the_registry_in_use(
     services = fakes.services(fakes.config(tmp_path), None)
     cargo = Cargo("auto", CargoOptions(), services, destination, {})
     workspace = CargoWorkspace(packages=(), crates={}, root=tmp_path, cargo=cargo)
-    trial = CargoTarget(workspace, fakes.FakeRegistry()).try_out(fakes.package("a"), tmp_path)
+    trial = CargoTarget(workspace, fakes.FakeRegistry()).try_out(fakes.package("café"), tmp_path)
     manifest = tomllib.loads(trial.files["Cargo.toml"])
-    assert manifest["dependencies"] == {"a": wanted}
+    assert manifest["dependencies"] == {"café": wanted}
     assert manifest["workspace"] == {}
     assert tuple(trial.argv) == (*CARGO, *config)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -135,16 +136,17 @@ class CargoTarget(Target):
     def try_out(self, package: Package, _shared: Path, /) -> Trial:
         """Cargo asks a sparse index again each time, so that its own cache does no harm."""
         destination = self._found.cargo.destination
-        index = f"{SPARSE}{destination.index}"
+        # In quotes, since .cargo/config.toml may name it. Cargo takes any letters for a name.
+        index = json.dumps(f"{SPARSE}{destination.index}", ensure_ascii=False)
         argv, wanted = ["cargo", "generate-lockfile", "--quiet"], f'version = "={package.version}"'
         if not destination.holds(""):
-            wanted += f', registry-index = "{index}"'
+            wanted += f", registry-index = {index}"
         elif destination.index != CRATES_IO_INDEX:
             argv += ["--config", f'source.{CRATES_IO_NAME}.replace-with = "releasekit"']
-            argv += ["--config", f'source.releasekit.registry = "{index}"']
+            argv += ["--config", f"source.releasekit.registry = {index}"]
         manifest = (
             'package = { name = "releasekit-smoke", version = "0.0.0", edition = "2021" }\n'
-            f"workspace = {{}}\ndependencies.{package.id.name} = {{ {wanted} }}\n"
+            f'workspace = {{}}\ndependencies."{package.id.name}" = {{ {wanted} }}\n'
         )
         return Trial(argv=argv, files={"Cargo.toml": manifest, "src/lib.rs": ""})
 
