@@ -53,6 +53,8 @@ _PASSING: Final = re.compile(
     r"|did not end within|Empty reply|already exists|cannot lock ref|unable to access",
     re.IGNORECASE,
 )
+# The user's own settings ask for signed pushes or push options; git hangs up by itself then.
+_UNSUPPORTED: Final = re.compile(r"receiving end does not support")
 # `remote: …` is the server's own message; the rest of its lines tells what git made of it.
 _TELLING: Final = (
     re.compile(r"^remote: *(?=\S)(?!error: *$)"),
@@ -189,7 +191,8 @@ class Remote:
         what = f"git remote {self._name}"
         try:
             await self._check_where()
-            await self._push([f"HEAD:refs/tags/{tag}"], "--dry-run")
+            # As HEAD alone, it may also mean a tag and a branch of that name.
+            await self._push([f"HEAD^0:refs/tags/{tag}"], "--dry-run")
         except CommandFailed as error:
             raise explain(error, what, writing=False) from error
         await self._refuse_closed(what)
@@ -287,7 +290,7 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
         )
     match = _STATUS.search(text)
     status = int(match[1]) if match else 0
-    if is_passing(status) or _PASSING.search(text):
+    if is_passing(status) or (_PASSING.search(text) and not _UNSUPPORTED.search(text)):
         ambiguous = writing and "error: 429" not in text
         return Transient(message, ambiguous=ambiguous, hint=PASSING)
     return Rejected(

@@ -40,6 +40,12 @@ V1 = RemoteTag("1", "1")
         ("fatal: unable to access: The requested URL returned error: 429", Transient, False, "429"),
         ("fatal: unable to access: The requested URL returned error: 503", Transient, True, "503"),
         ("fatal: the remote end hung up unexpectedly", Transient, True, "hung up"),
+        (
+            "fatal: the receiving end does not support push options\nfatal: hung up",
+            Rejected,
+            False,
+            "push options",
+        ),
         ("ssh: connect to host h port 22: Connection refused", Transient, False, "refused"),
         ("fatal: unable to access: Could not resolve host: h", Transient, False, "resolve"),
         ("! 1:refs/tags/v1 [rejected] (already exists)", Transient, True, "already exists"),
@@ -217,6 +223,20 @@ def test_a_remote_that_leads_elsewhere_meanwhile_gets_no_tag(
     asyncio.run(main())
     for bare in ("bare.git", "evil.git"):
         assert not list((top / bare / "refs/tags").iterdir())
+
+
+def test_a_push_is_tried_with_the_commit_whatever_else_is_called_head(top: Path) -> None:
+    git("remote", "add", "origin", str(top.parent / "bare.git"), cwd=top)
+    git("update-ref", "refs/heads/HEAD", "HEAD", cwd=top)
+    git("tag", "HEAD", cwd=top)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(top.parent)}
+
+    async def main() -> None:
+        async with Processes(environment=environment) as processes:
+            await Remote("origin", top, processes, environment).try_push("v1")
+
+    asyncio.run(main())
+    assert not list((top.parent / "bare.git" / "refs/tags").iterdir())
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}", "../bare.git"])
