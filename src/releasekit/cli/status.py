@@ -6,8 +6,9 @@ It keeps no state and takes no lock, so it may run beside a release.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import defaultdict
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ from releasekit.cli.result_files import load_results, write
 from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.values import Directory
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import CommandFailed, ConfigError
+from releasekit.errors import CommandFailed, ConfigError, PathError
 from releasekit.graph import reachable
 from releasekit.http.traffic import collect
 from releasekit.plan.make import collect_packages
@@ -39,6 +40,13 @@ if TYPE_CHECKING:
     from releasekit.model import Package, PackageId
 
 _MAX_CHARS: Final = 100
+# What cargo, rustup and uv look for in all directories above; some of it names programs to start.
+# https://doc.rust-lang.org/cargo/reference/config.html#hierarchical-structure,
+# https://rust-lang.github.io/rustup/overrides.html and
+# https://docs.astral.sh/uv/concepts/configuration-files/
+_OBEYED: Final = (
+    ".cargo", "rust-toolchain", "rust-toolchain.toml", ".venv", "uv.toml", "pyproject.toml",
+)  # fmt: skip
 
 
 async def run(config: Config, session: Session) -> int:
@@ -82,6 +90,7 @@ async def run(config: Config, session: Session) -> int:
             )
             if config.smoke:
                 place = await group.enter(scratch(services.processes.environment))
+                await asyncio.to_thread(_refuse_foreign, place)
                 status = await _resolve_all(status, targets, services, config, place)
     text = session.credentials.redact(status_table(status))
     print(fit_lines(text, session.out, session.credentials.environment), file=session.out)
@@ -117,6 +126,19 @@ def _with_version(package: Package, version: str) -> Package:
         ) from error
     mark = "v" if package.id.ecosystem == "go" else ""
     return replace(package, version=f"{mark}{spelled}")
+
+
+def _refuse_foreign(place: Path) -> None:
+    """Raises PathError where clients would obey what another user has left above `place`: into /tmp
+    anybody can write.
+    """
+    for path in (level / name for level in place.resolve().parents for name in _OBEYED):
+        with suppress(OSError):
+            if path.lstat().st_uid not in {0, os.getuid()}:
+                raise PathError(
+                    f"{path} belongs to another user, and clients would obey it",
+                    hint="Remove it, or set TMPDIR to a directory of your own.",
+                )
 
 
 async def _resolve_all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -10,7 +11,8 @@ import pytest
 
 import fakes
 from fakes import FakeRegistry, FakeWorkspace, package, package_id
-from releasekit.cli.status import _resolve_all, _with_version
+from raising import raises
+from releasekit.cli.status import _refuse_foreign, _resolve_all, _with_version
 from releasekit.config.values import Directory
 from releasekit.ecosystems.interface import Target, Trial
 from releasekit.errors import CommandFailed
@@ -131,6 +133,22 @@ def test_a_client_that_is_missing_or_cannot_ask_is_told_of_each_package(
 def test_a_version_is_spelled_as_the_ecosystem_does(ecosystem: str, spelled: str) -> None:
     each = replace(package("a"), id=PackageId(ecosystem, "a"))
     assert _with_version(each, "1.4.0-rc.1").version == spelled
+
+
+@pytest.mark.parametrize("name", [".cargo", "uv.toml"])
+def test_clients_obey_nothing_that_another_user_has_left_above(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, left = tmp_path / "a" / "b", tmp_path / name
+    place.mkdir(parents=True)
+    (tmp_path / "target").mkdir()
+    left.symlink_to(tmp_path / "target")
+    _refuse_foreign(place)
+    if os.getuid() == 0:
+        os.lchown(left, 1, -1)
+    monkeypatch.setattr(os, "getuid", lambda: 2)
+    with raises(Problem.PATH, match=f"{name} belongs to another user"):
+        _refuse_foreign(place)
 
 
 def test_what_is_missing_is_not_asked_for(tmp_path: Path) -> None:

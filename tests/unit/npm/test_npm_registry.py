@@ -710,7 +710,11 @@ def test_a_token_that_npm_does_not_know_may_publish_nothing() -> None:
 
 def test_packages_that_npm_does_not_list_as_writable_are_a_doubt() -> None:
     """https://docs.npmjs.com/cli/v11/commands/npm-access: one request for all of them."""
-    listing = {PACKAGE.id.name: "write", OTHER.id.name: "read", "@acme/else": "write"}
+    listing: dict[str, object] = {
+        PACKAGE.id.name: "write",
+        OTHER.id.name: "read",
+        "@acme/else": "write",
+    }
     server = Server({"GET /-/whoami": {"username": "me@x"}, "GET /-/user/me%40x/package": listing})
     found = rights(server, place="")
     assert found.denied == {}
