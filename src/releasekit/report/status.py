@@ -79,7 +79,7 @@ class Status:
             return clip(without_name(str(answer), package), _MAX_CHARS)
         told = [f"needs {needed}, which is {self.find_state(needed.id)}"] if needed else []
         told += [self.unresolved.get(package.id, ""), answer.lacks if answer else ""]
-        return "; ".join(filter(None, told))
+        return "; ".join(clip(each, _MAX_CHARS) for each in told if each)
 
 
 def list_needs(package: Package) -> list[PackageId]:

@@ -144,3 +144,9 @@ def test_registries_move_no_cursor() -> None:
     made = status({"a": Transient("fake:a: \x1b[2J\n::error::gone")})
     assert "\x1b" not in status_table(made)
     assert not any(line.startswith("::") for line in status_table(made).splitlines())
+
+
+def test_a_client_may_print_lines_of_any_length() -> None:
+    """R40"""
+    made = status({"a": THERE}, unresolved={package_id("a"): "x" * 60_000})
+    assert len(status_table(made)) < 500
