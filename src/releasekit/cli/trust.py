@@ -5,6 +5,7 @@ and what a person does about the others.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -201,17 +202,24 @@ def _list_environments(workflow: object) -> Iterator[str]:
         if isinstance(steps, list) and any(map(_is_publishing, steps)):
             place = job.get("environment")
             named = place.get("name") if isinstance(place, dict) else place
-            # To GitHub 3 and true are names, too. In backticks it is none, so a flag has to say it.
-            yield named if isinstance(named, str) else "" if named is None else f"`{named}`"
+            if named is None or isinstance(named, str):
+                yield named or ""
+            else:
+                # To GitHub 3 and true are names, too. In backticks it is none: a flag has to say
+                # it. By aliases, a list may be longer than memory.
+                yield f"`{'a list' if isinstance(named, Collection) else named}`"
 
 
 def _is_publishing(step: object) -> bool:
+    """A dry run, which checks pull requests, does not."""
     if _ACTION.fullmatch(text_in(step, "uses")):
-        return text_in(table_in(step, "with"), "mode") == "publish"
+        given = table_in(step, "with")
+        return text_in(given, "mode") == "publish" and given.get("dry-run") not in (True, "true")
     return _runs_command(text_in(step, "run"))
 
 
 # An alias lets thousands of steps have one long script.
 @cache
 def _runs_command(script: str) -> bool:
-    return _COMMAND.search(script) is not None
+    lines = script.replace("\\\n", " ").splitlines()
+    return any(_COMMAND.search(line) and "--dry-run" not in line for line in lines)

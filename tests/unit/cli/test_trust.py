@@ -509,6 +509,10 @@ def test_the_workflow_is_the_one_that_publishes(
 
 
 RUN = "jobs: {{ a: {{ environment: {}, steps: [{{ run: '{}' }}] }} }}"
+DRY = (
+    'jobs: { a: { steps: [{ run: "releasekit publish \\\\\\n --dry-run" }, '
+    "{ uses: org/releasekit-action@v1, with: { mode: publish, dry-run: true } }] } }"
+)
 TWO = (
     "jobs: { a: { environment: one, steps: [{ run: releasekit publish }] }, "
     "b: { environment: { name: two }, steps: [{ run: releasekit publish }] } }"
@@ -520,6 +524,8 @@ TWO = (
     [
         ({}, [], "no workflow publishes with ReleaseKit: write --workflow FILE"),
         ({"a.yml": RUN.format("x", "releasekit plan")}, [], "no workflow publishes"),
+        ({"a.yml": RUN.format("x", "releasekit publish . --dry-run")}, [], "no workflow publishes"),
+        ({"a.yml": DRY}, [], "no workflow publishes"),
         (
             {"a.yml": MATRIX, "b.yaml": RUN.format("x", "uvx releasekit-action publish")},
             [],
@@ -555,6 +561,11 @@ TWO = (
             {"a.yml": RUN.format("{ name: true }", "releasekit publish")},
             [],
             "the environment of its job is `True`: write --environment NAME",
+        ),
+        (
+            {"a.yml": RUN.format("[b]", "releasekit publish")},
+            [],
+            "the environment of its job is `a list`: write --environment NAME",
         ),
         ({"a\u202e.yml": MATRIX}, [], "no workflow publishes"),
         ({"a.yml": "releasekit: [publish"}, [], "a.yml is not valid YAML"),
