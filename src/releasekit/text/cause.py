@@ -43,7 +43,7 @@ _MAVEN: Final = re.compile(
     r"\[ERROR\] Failed to execute goal (?:.*Exception: )?(.+?)(?: -> \[Help \d+\])?"
 )
 # What go says of a module that it cannot have, and what pnpm says.
-_GO: Final = re.compile(r"(?:.* )?(\S+@v\d\S*: .+)")
+_GO: Final = re.compile(r"(?:.* )?([^\s@]++@v\d[^\s:]*+: .+)")
 _PNPM: Final = re.compile(r"ERR_PNPM_\w+\s+(.+)")
 # npm's own, without those that name what every one of its failures has.
 _NPM: Final = re.compile(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from releasekit.text.cause import find_cause
+from releasekit.text.cause import _GO, find_cause
+from watchdog import assert_no_worse_than_linear
 
 PYTHON = """\
 Traceback (most recent call last):
@@ -130,3 +131,9 @@ def test_it_is_one_short_line_of_harmless_characters() -> None:
 def test_no_line_takes_long_to_read(part: str) -> None:
     """R51: with a search that goes back and forth, this would not end."""
     assert len(find_cause([part * 300_000])) <= 300
+
+
+@pytest.mark.parametrize("part", ["x@v1:", "@v1", "a@v1 "])
+def test_a_line_of_go_takes_linear_time(part: str) -> None:
+    """R51"""
+    assert_no_worse_than_linear(lambda size: _GO.fullmatch(part * size), 8_000)
