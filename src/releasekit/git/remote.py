@@ -54,7 +54,7 @@ _PASSING: Final = re.compile(
     re.IGNORECASE,
 )
 # The user's own settings ask for signed pushes or push options; git hangs up by itself then.
-_UNSUPPORTED: Final = re.compile(r"receiving end does not support")
+_OF_SETTINGS: Final = re.compile(r"receiving end does not support|failed to sign the push")
 # `remote: …` is the server's own message; the rest of its lines tells what git made of it.
 _TELLING: Final = (
     re.compile(r"^remote: *(?=\S)(?!error: *$)"),
@@ -290,7 +290,7 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
         )
     match = _STATUS.search(text)
     status = int(match[1]) if match else 0
-    if is_passing(status) or (_PASSING.search(text) and not _UNSUPPORTED.search(text)):
+    if is_passing(status) or (_PASSING.search(text) and not _OF_SETTINGS.search(text)):
         ambiguous = writing and "error: 429" not in text
         return Transient(message, ambiguous=ambiguous, hint=PASSING)
     return Rejected(

@@ -46,6 +46,12 @@ V1 = RemoteTag("1", "1")
             False,
             "push options",
         ),
+        (
+            "fatal: failed to sign the push certificate\nfatal: the remote end hung up",
+            Rejected,
+            False,
+            "failed to sign",
+        ),
         ("ssh: connect to host h port 22: Connection refused", Transient, False, "refused"),
         ("fatal: unable to access: Could not resolve host: h", Transient, False, "resolve"),
         ("! 1:refs/tags/v1 [rejected] (already exists)", Transient, True, "already exists"),
