@@ -149,9 +149,11 @@ async def _find_job(config: Config, session: Session, processes: Processes) -> P
     """
     top, name = repository_of(config.root) or config.root, config.tagging.remote
     remote = Remote(name, top, processes, session.credentials.environment)
-    repository = config.repository or find_repository(await remote.find_url(), SERVER)
+    url = await remote.find_url()
+    repository = config.repository or find_repository(url, SERVER)
     if not repository:
-        said = f"the git remote {name} leads to no repository of github.com"
+        leads = f"the git remote {name} leads to no repository of github.com"
+        said = leads if url else f"git shows no remote {name} here"
         raise _make_error(f"{said}: write --repository OWNER/NAME")
     found = _find_workflows(top, config.workflow)
     if not config.workflow and len(found) != 1:

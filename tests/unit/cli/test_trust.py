@@ -623,6 +623,9 @@ def test_a_repository_elsewhere_is_trusted_by_no_registry(
     said = capsys.readouterr().err
     assert "the git remote origin leads to no repository of github.com" in said
     assert "hunter2" not in said
+    git(root, "remote", "remove", "origin")
+    assert main(["trust", str(root)]) == 2
+    assert "git shows no remote origin here: write --repository" in capsys.readouterr().err
 
 
 def test_no_link_out_of_the_repository_is_followed(
