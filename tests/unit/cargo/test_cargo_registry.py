@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import io
 import json
@@ -226,6 +227,8 @@ def test_turns_are_kept_apart_for_new_crates_and_new_versions(
         return detail(429, "You have published too many new crates", **{"Retry-After": "30"})
 
     async def use(target: Target) -> None:
+        for name in ("demo", "other"):
+            assert await target.registry.lookup(package(name)) is None
         with pytest.raises(Transient) as first:
             await target.registry.upload(package(), [artifact])
         assert first.value.retry_after == pytest.approx(30)
@@ -236,6 +239,19 @@ def test_turns_are_kept_apart_for_new_crates_and_new_versions(
 
     using(tmp_path, use, answer, place="")
     assert sent == ["/api/v1/crates/new"]
+
+
+@pytest.mark.parametrize(("status", "is_new"), [(404, True), (200, False), (503, False)])
+def test_a_crate_is_new_only_where_the_index_says_so(
+    tmp_path: Path, status: int, is_new: bool
+) -> None:
+    async def use(target: Target) -> bool:
+        with contextlib.suppress(Transient):
+            await target.registry.lookup(package())
+        assert target.is_new is not None
+        return target.is_new(package().id)
+
+    assert using(tmp_path, use, lambda _: httpx.Response(status), place="") is is_new
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ class SparseRegistry(Resource):
         # Where the API is known, config.json need not be read.
         self._endpoints = CargoEndpoints(uploads, private=False) if destination.api else None
         self._asking = asyncio.Lock()
-        self._known: set[str] = set()
+        self._new: set[str] = set()
         limits = (NEW_CRATES, NEW_VERSIONS) if destination.is_crates_io else (_UNLIMITED,) * 2
         new, known = (
             Pace(limit.share(shard.count), limit.interval_s * (shard.number - 1))
@@ -158,8 +158,8 @@ class SparseRegistry(Resource):
         self._jobs = shard.count
 
     def is_new(self, package: PackageId) -> bool:
-        """Whether no lookup has found a crate of that name."""
-        return package.name not in self._known
+        """Whether the last lookup found no crate of that name."""
+        return package.name in self._new
 
     def find_earliest(self, packages: Sequence[PlannedPackage]) -> Mapping[PackageId, float]:
         """By the limits of crates.io, and what the lookups have found."""
@@ -279,10 +279,11 @@ class SparseRegistry(Resource):
             if absent or len(response.content) <= _MAX_KEPT_BYTES:
                 self._seen[url] = None if absent else response.content
         if absent:
+            self._new.add(package.id.name)
             return None
         what = f"{what}: {response.request.url}"
         self._index.explain(response, what)
-        self._known.add(package.id.name)
+        self._new.discard(package.id.name)
         try:
             # In a thread: the file has a line for each version that was ever published.
             return await asyncio.to_thread(
