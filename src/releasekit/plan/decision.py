@@ -23,8 +23,9 @@ GONE: Final = (
 
 
 _BUILT: Final = (
-    "somebody else published this version, or the build is not reproducible. Bump the version, or "
-    "run again where the state directory of the run that built it is"
+    "somebody else published this version, or the build is not reproducible. Bump the version, run "
+    "again where the state directory of the run that built it is, or give the files that another "
+    "tool built (`dist`)"
 )
 UNVOUCHED: Final = (
     "the files that the earlier run built cannot be verified, and this build made others. Give "

@@ -128,3 +128,8 @@ def _conclude(status: Status, needing: int) -> Iterator[str]:
     yield f"{counts['there']} of {total} {'is' if counts['there'] == 1 else 'are'} there; {listed}"
     if lacking:
         yield f"{spell('publish')} on the commit of these versions publishes only what is missing"
+    if counts["partly there"]:
+        yield (
+            "what is partly there takes files of the same build: where another tool built them, "
+            "give their directory, as `--dist DIR`"
+        )

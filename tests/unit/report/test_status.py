@@ -21,6 +21,10 @@ FINISH = (
     "`releasekit publish` (`mode: publish` of the action) on the commit of these versions "
     "publishes only what is missing"
 )
+REST = (
+    "what is partly there takes files of the same build: where another tool built them, give their "
+    "directory, as `--dist DIR`"
+)
 
 Answer = Published | PackageError | None
 
@@ -61,9 +65,10 @@ def test_the_worst_come_first() -> None:
         "",
         *last(made),
     ]
-    assert last(made)[-2:] == [
+    assert last(made)[-3:] == [
         "3 of 6 are there; 1 is missing, 1 is partly there, 1 is unknown, and 1 is not resolved",
         FINISH,
+        REST,
     ]
     assert not made.is_installable
 
