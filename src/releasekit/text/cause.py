@@ -42,6 +42,8 @@ _ABSENT: Final = re.compile(
 _MAVEN: Final = re.compile(
     r"\[ERROR\] Failed to execute goal (?:.*Exception: )?(.+?)(?: -> \[Help \d+\])?"
 )
+# What it says where it comes to no goal, such as of a plugin that it cannot have.
+_MAVEN_SAID: Final = re.compile(r"\[ERROR\] (.+?)(?: -> \[Help \d+\])?")
 # What go says of a module that it cannot have, and what pnpm says.
 _GO: Final = re.compile(r"(?:.* )?([^\s@]++@v\d[^\s:]*+: .+)")
 _PNPM: Final = re.compile(r"ERR_PNPM_\w+\s+(.+)")
@@ -70,6 +72,7 @@ def find_cause(lines: Sequence[str]) -> str:
         (_NPM, stripped),
         (_PNPM, stripped),
         (_GO, stripped),
+        (_MAVEN_SAID, stripped),
     ):
         for line in candidates:
             if found := pattern.fullmatch(line):

@@ -56,6 +56,14 @@ com.example:b:jar:1 in it (https://m.example) -> [Help 1]
 [ERROR]
 [ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch.
 """
+MVN_PLUGIN = """\
+[INFO] BUILD FAILURE
+[ERROR] Plugin org.apache:it:3.8.1 or one of its dependencies could not be resolved: No host \
+-> [Help 1]
+[ERROR]
+[ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch.
+\x1b[0m\x1b[0m
+"""
 GO = """\
 go: downloading m.example/a v1.0.0
 go: m.example/a imports
@@ -78,6 +86,10 @@ No authorization header was set for the request.
         (GCC, "src/a.c:1:10: fatal error: nope.h: No such file or directory"),
         (TSC, TSC.splitlines()[2]),
         (MVN, "Could not find artifact com.example:b:jar:1 in it (https://m.example)"),
+        (
+            MVN_PLUGIN,
+            "Plugin org.apache:it:3.8.1 or one of its dependencies could not be resolved: No host",
+        ),
         (GO, "m.example/b@v1.0.0: reading https://p.example/b.mod: 404 Not Found"),
         (PNPM, "GET https://r.example/@acme%2Fb: Not Found - 404"),
         (NODE, "Error: Cannot find module './nope'"),
