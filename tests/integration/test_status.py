@@ -339,6 +339,9 @@ def test_a_release_is_named_by_the_tree_a_version_or_its_results(
     assert "not in this workspace any more, and not looked up: pypi:demo-old 1.0.0" in out
     assert main(["status", str(kept), *flags, "--packages", "demo-app"]) == 0
     assert "not in this workspace" not in capsys.readouterr().out
+    kept.write_text(kept.read_text().replace('"demo-', '"other-'))
+    assert main(["status", str(kept), *flags]) == 2
+    assert f"no package here that is published, of those in {kept}" in capsys.readouterr().err
     # What a chosen package needs is part of the answer.
     assert main(["status", *flags, "--packages", "demo-io"]) == 1
     assert "0 of 2 are there" in capsys.readouterr().out
@@ -363,7 +366,8 @@ def test_what_is_left_out_may_have_no_such_version(
     ("argument", "said"),
     [
         ("results.json", "results.json"),
-        ("w/gone.json", "w/gone.json"),
+        ("w/gone.json", "Name results.json of a run"),
+        ("./w", "A workspace elsewhere is named by `working-directory`"),
         ("w", "pypi:demo-app cannot have the version w"),
         ("1.0\x1b[2J", "line break or a control character"),
         ("strange.json", "pypi:demo-app cannot have the version 1.0"),

@@ -10,6 +10,7 @@ import pytest
 from releasekit.__main__ import main, trust_as_machine
 from releasekit.config.commands import COMMANDS, CommandRow
 from screens import Terminal
+from workspaces import write_member
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +82,7 @@ def test_an_annotation_has_what_to_do_and_where_to_read_on(
     assert "/problems.md#rk-" in page
 
 
-def test_a_terminal_says_at_once_that_the_run_plans(
+def test_a_terminal_says_at_once_what_takes_its_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CI", raising=False)
@@ -91,6 +92,10 @@ def test_a_terminal_says_at_once_that_the_run_plans(
     first, second, *_ = screen.getvalue().splitlines()
     assert first.endswith(f"plan {tmp_path}")
     assert second == "planning…"
+    write_member(tmp_path, "demo")
+    screen.truncate(0)
+    main(["status", "--working-directory", str(tmp_path), "--registry", "dir:r", "--smoke"])
+    assert screen.getvalue().splitlines()[1:] == ["asking registries…", "resolving what is there…"]
 
 
 def test_a_command_is_a_row_and_a_module(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ from releasekit.aio import in_time
 from releasekit.announce.post_release import plan_post_release
 from releasekit.cli.late import add_late_changes
 from releasekit.cli.preload import load_everything
+from releasekit.cli.request_log import say_busy
 from releasekit.cli.session import (
     make_logs,
     name_bad_paths,
@@ -34,8 +34,6 @@ from releasekit.plan.make import discover, find_missing_tools, make_plan
 from releasekit.plan.source import read_checkout
 from releasekit.plan.warnings import with_warnings
 from releasekit.release.tasks import describe_late
-from releasekit.report.marks import symbols_for
-from releasekit.report.screen import has_screen
 from releasekit.scheduler.retries import WaitBudget
 from releasekit.text.commands import spell
 
@@ -81,9 +79,7 @@ async def prepare(
     Raises DeadlinePassed where that takes longer than the whole run may, and Transient where a
     registry does not answer.
     """
-    told = sys.stderr  # what a plan prints may be read by a program
-    if has_screen(told, session.credentials.environment):
-        print(f"planning{symbols_for(told.encoding).more}", file=told, flush=True)
+    say_busy("planning", session)
     patience = WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=config.deadline)
     logs = make_logs(config.state_directory, session, run_id)
     async with _explain_delays(config, session, patience):

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from releasekit.report.log import LONG_S
+from releasekit.report.marks import symbols_for
 from releasekit.report.screen import has_screen
 from releasekit.report.spent import traffic_line
 from releasekit.spent import PauseEvent
@@ -26,6 +27,15 @@ def is_verbose(asked: bool, ci: CI) -> bool:
     https://docs.github.com/en/actions/reference/workflows-and-actions/variables
     """
     return asked or ci.is_debugged
+
+
+def say_busy(doing: str, session: Session) -> None:
+    """To a person who watches, what takes its time now; what a command prints may be read by a
+    program.
+    """
+    told = sys.stderr
+    if has_screen(told, session.credentials.environment):
+        print(f"{doing}{symbols_for(told.encoding).more}", file=told, flush=True)
 
 
 def request_logger(

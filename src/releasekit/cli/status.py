@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.cli.request_log import request_logger
+from releasekit.cli.request_log import request_logger, say_busy
 from releasekit.cli.result_files import load_results, write
 from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.values import Directory
@@ -47,6 +47,10 @@ _MAX_CHARS: Final = 100
 _OBEYED: Final = (
     ".cargo", "rust-toolchain", "rust-toolchain.toml", ".venv", "uv.toml", "pyproject.toml",
 )  # fmt: skip
+_NAMES: Final = (
+    "Name results.json of a run, as it is in its state directory. A workspace elsewhere is named "
+    "by `working-directory`."
+)
 
 
 async def run(config: Config, session: Session) -> int:
@@ -61,7 +65,8 @@ async def run(config: Config, session: Session) -> int:
             known = {each.id: each for each in found if each.id in versions}
             if not known:
                 raise ConfigError(
-                    f"{config.root}: there is no package here that is published",
+                    f"{config.root}: there is no package here that is published"
+                    + (f", of those in {config.release}" if versions else ""),
                     hint="Name the workspace as `working-directory`.",
                     problem=Problem.NO_PACKAGES,
                 )
@@ -79,6 +84,7 @@ async def run(config: Config, session: Session) -> int:
             unnamed = find_unnamed(
                 {name: targets[name].registry.check_credentials for name in asked}
             )
+            say_busy("asking registries", session)
             status = Status(
                 packages=packages,
                 answers=await ask_all(packages, targets, unnamed),
@@ -89,6 +95,7 @@ async def run(config: Config, session: Session) -> int:
                 ],
             )
             if config.smoke:
+                say_busy("resolving what is there", session)
                 place = await group.enter(scratch(services.processes.environment))
                 await asyncio.to_thread(_refuse_foreign, place)
                 status = await _resolve_all(status, targets, services, config, place)
@@ -102,7 +109,11 @@ def _list_versions(
 ) -> Mapping[PackageId, str]:
     """Of a release, also of packages that are not here any more. Blocks; raises ConfigError."""
     if isinstance(release, Path):
-        (recorded,) = load_results(release)
+        try:
+            (recorded,) = load_results(release)
+        except ConfigError as error:
+            error.hint = error.hint or _NAMES
+            raise
         return {each.package.id: each.package.version for each in recorded.results}
     if not release:
         return {each.id: each.version for each in found if not each.unpublishable}
@@ -122,7 +133,8 @@ def _with_version(package: Package, version: str) -> Package:
         raise ConfigError(
             f"{package.id} cannot have the version {visible(clip(version, _MAX_CHARS))}",
             hint="Write one such as 1.4.0, or the path of a results.json; `--ecosystem` and "
-            "`--packages` leave out what has other versions.",
+            "`--packages` leave out what has other versions, and `working-directory` names a "
+            "workspace elsewhere.",
         ) from error
     mark = "v" if package.id.ecosystem == "go" else ""
     return replace(package, version=f"{mark}{spelled}")

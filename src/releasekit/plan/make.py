@@ -233,8 +233,8 @@ def describe_unasked(errors: Mapping[PackageId, PackageError]) -> list[str]:
     for package, error in errors.items():
         first.setdefault(package.ecosystem, error)
     return [
-        f"{ecosystem}: what is published is not known, and `publish` would end here: {error}. "
-        f"{error.hint}".rstrip()
+        f"{ecosystem}: what is published is not known, and `publish` would end here: "
+        f"{str(error).removesuffix('.')}. {error.hint}".rstrip()
         for ecosystem, error in first.items()
     ]
 
@@ -282,7 +282,8 @@ def collect_packages(
     if not packages:
         raise ConfigError(
             f"{root}: there is no package here ({', '.join(sorted(targets))})",
-            hint="Name the repository's root: as the argument ROOT, or by `working-directory`.",
+            hint="Name the repository's root: by `working-directory`, or as ROOT where the command "
+            "has that.",
             problem=Problem.NO_PACKAGES,
         )
     seen: dict[PackageId, Package] = {}

@@ -342,7 +342,7 @@ def test_unsatisfied_pins_fail_the_plan_of_what_is_built(
 
 class Down(FakeRegistry):
     async def lookup(self, package: Package) -> None:
-        raise Transient(f"{self.url} does not answer")
+        raise Transient(f"{self.url} does not answer.")
 
 
 def test_a_registry_that_is_down_stops_the_plan(tmp_path: Path) -> None:
@@ -366,4 +366,4 @@ def test_what_uploads_nothing_goes_on_without_it(tmp_path: Path, mode: str, dry_
     assert (app.action, app.reason) == (Action.PUBLISH, "unknown whether it is published")
     (note,) = plan.notes
     assert note.startswith("fake: what is published is not known, and `publish` would end here: ")
-    assert "does not answer" in note
+    assert note.endswith(" does not answer.")
