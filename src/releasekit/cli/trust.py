@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
+from releasekit.cli.request_log import say_busy
 from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.values import WORKFLOW
 from releasekit.ecosystems.interface import Publisher, TrustState
@@ -24,6 +25,7 @@ from releasekit.plan.make import collect_packages
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
 from releasekit.report.text import columns, few, packages, without_name
+from releasekit.text.commands import spell
 from releasekit.text.escape import clip, log_line, visible
 from releasekit.text.yaml_text import MAX_YAML_BYTES, parse_yaml
 
@@ -75,11 +77,14 @@ async def run(config: Config, session: Session) -> int:
         config, survey, services = await open_workspace(group, config, session)
         about, tables = config.package_filter, config.ecosystem_tables
         # Found before anything is built that could change it.
-        job = await _find_job(config, session, services.processes)
+        top = repository_of(config.root) or config.root
+        job = await _find_job(top, config, session, services.processes)
+        is_here = (top / _WORKFLOWS / job.workflow).is_file()
         targets = await open_targets(group, config, session, services)
         unlisted = survey.describe_unlisted(config.root, tables, about, targets)
         found = collect_packages(targets, config.root, about, unlisted)
         chosen = about.select({each.id: each for each in found if not each.unpublishable})
+        say_busy("asking registries", session)
         rows = await gather_all(
             _find(each, trust, targets[each.id.ecosystem].registry, job)
             for each in sorted(chosen, key=lambda each: each.id)
@@ -89,11 +94,15 @@ async def run(config: Config, session: Session) -> int:
             rows = await gather_all(map(_add, rows))
     others = {each.id.ecosystem for each in chosen if targets[each.id.ecosystem].trust is None}
     lacking = [each for each in rows if not (each.is_trusting or each.state.hidden)]
-    lines = [f"the workflow: {job}", "", *_list_lines(lacking if config.check else rows)]
+    hidden = [str(each.package.id) for each in rows if each.state.hidden and not each.is_trusting]
+    heading = f"the workflow: {job}{'' if is_here else '; its file is not in this checkout'}"
+    lines = [heading, "", *_list_lines(lacking if config.check else rows)]
     if rows:
         count = sum(each.is_trusting for each in rows)
         lines.append(f"trusted by {count} of {packages(len(rows))}")
-    if others and not config.check:
+    if config.check and hidden:
+        lines.append(f"not checked, since their registries tell no program: {few(hidden)}")
+    if others:
         places = "; ".join(f"{name}: {targets[name].registry.url}" for name in sorted(others))
         lines.append(f"without trusted publishing: {places}")
     environment = session.credentials.environment
@@ -142,12 +151,12 @@ def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
         yield from (words, *own, "")
 
 
-async def _find_job(config: Config, session: Session, processes: Processes) -> Publisher:
+async def _find_job(top: Path, config: Config, session: Session, processes: Processes) -> Publisher:
     """What flags say, else the git remote, and the only workflow that publishes with ReleaseKit.
 
     Raises ConfigError where that cannot be told.
     """
-    top, name = repository_of(config.root) or config.root, config.tagging.remote
+    name = config.tagging.remote
     remote = Remote(name, top, processes, session.credentials.environment)
     url = await remote.find_url()
     repository = config.repository or find_repository(url, SERVER)
@@ -158,7 +167,8 @@ async def _find_job(config: Config, session: Session, processes: Processes) -> P
     found = _find_workflows(top, config.workflow)
     if not config.workflow and len(found) != 1:
         told = f"{few(list(found))} publish" if found else "no workflow publishes"
-        raise _make_error(f"{_WORKFLOWS}: {told} with ReleaseKit: write --workflow FILE")
+        way = "write --workflow FILE" + ("" if found else f", or let {spell('init')} write one")
+        raise _make_error(f"{_WORKFLOWS}: {told} with ReleaseKit: {way}")
     workflow = config.workflow or next(iter(found))
     environments = {config.environment} if config.environment else found.get(workflow, {""})
     environment = next(iter(environments))

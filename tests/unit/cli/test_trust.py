@@ -240,10 +240,10 @@ def test_what_trusts_another_job_is_left_and_fails_the_check(
     assert rows(capsys.readouterr().out) == told
     assert main(["trust", str(root), "--check"]) == 1
     # What a registry tells nobody cannot be checked.
-    assert [row.split()[0] for row in rows(capsys.readouterr().out)] == [
-        "cargo:acme",
-        "npm:@acme/ui",
-    ]
+    said = capsys.readouterr().out
+    assert [row.split()[0] for row in rows(said)] == ["cargo:acme", "npm:@acme/ui"]
+    unchecked = "not checked, since their registries tell no program: pypi:acme-core"
+    assert said.splitlines()[-1] == unchecked
 
 
 def test_where_a_person_has_to_act_the_page_and_the_values_are_named(
@@ -522,7 +522,7 @@ TWO = (
 @pytest.mark.parametrize(
     ("files", "flags", "says"),
     [
-        ({}, [], "no workflow publishes with ReleaseKit: write --workflow FILE"),
+        ({}, [], "with ReleaseKit: write --workflow FILE, or let `releasekit init`"),
         ({"a.yml": RUN.format("x", "releasekit plan")}, [], "no workflow publishes"),
         ({"a.yml": RUN.format("x", "releasekit publish . --dry-run")}, [], "no workflow publishes"),
         ({"a.yml": DRY}, [], "no workflow publishes"),
@@ -612,7 +612,8 @@ def test_flags_name_another_job(
     assert said.startswith("the workflow: second.yml of acme/other, environment two\n")
     flags = ["--workflow", "away.yml"]
     assert main(["trust", str(root), "--ecosystem", "pypi", *flags]) == 0
-    assert capsys.readouterr().out.startswith("the workflow: away.yml of acme/kit\n")
+    heading = "the workflow: away.yml of acme/kit; its file is not in this checkout\n"
+    assert capsys.readouterr().out.startswith(heading)
 
 
 def test_a_repository_elsewhere_is_trusted_by_no_registry(
