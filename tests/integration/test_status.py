@@ -99,6 +99,7 @@ def test_uv_in_a_loop_was_killed(pypiserver: IndexServer, tmp_path: Path) -> Non
     ]
     last = "1 of 3 is there; 1 is missing, 1 is partly there, and 1 that is there needs them"
     assert last in run.out
+    assert f"goes to: {pypiserver.upload_url}\n" in run.out
     assert "`releasekit publish`" in run.out
     assert not (workspace / ".releasekit").exists()
 
@@ -360,6 +361,20 @@ def test_what_is_left_out_may_have_no_such_version(
     assert "all 3 packages are there" in capsys.readouterr().out
     assert main(["status", "1.0", *flags]) == 2
     assert "npm:web cannot have the version 1.0" in capsys.readouterr().err
+
+
+def test_versions_that_the_tree_does_not_release_can_be_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Between two releases, a reactor has snapshots."""
+    body = "<groupId>com.example</groupId><artifactId>a</artifactId>"
+    reactor.page(tmp_path / "pom.xml", f"{body}<version>1.1.0-SNAPSHOT</version>")
+    flags = ["--working-directory", str(tmp_path), "--registry", "dir:r"]
+    assert main(["status", *flags]) == 2
+    said = capsys.readouterr().err
+    assert "`releasekit plan` (`mode: plan` of the action) says why; `releasekit status 1" in said
+    assert main(["status", "1.0.0", *flags]) == 1
+    assert "maven:com.example:a  1.0.0    missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

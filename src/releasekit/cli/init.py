@@ -74,6 +74,7 @@ next:
 1. Read what is written there, and commit it. `releasekit check` says what this machine lacks.
 2. Once, for each registry:
 {first}
+   `releasekit trust` says of each package what is left.
 3. Push a tag: git tag {tag} && git push origin {tag}
 """
 

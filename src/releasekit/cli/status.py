@@ -28,6 +28,7 @@ from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
 from releasekit.report.status import Status, list_needs, status_table
 from releasekit.text.cause import find_cause
+from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
 from releasekit.versioning.numbering import numbering_of
 
@@ -64,10 +65,13 @@ async def run(config: Config, session: Session) -> int:
             versions = await asyncio.to_thread(_list_versions, config.release, found, targets)
             known = {each.id: each for each in found if each.id in versions}
             if not known:
+                hint = "Name the workspace as `working-directory`."
+                if not versions:
+                    hint = f"{spell('plan')} says why; {spell('status 1.4.0')} asks for a version."
                 raise ConfigError(
                     f"{config.root}: there is no package here that is published"
                     + (f", of those in {config.release}" if versions else ""),
-                    hint="Name the workspace as `working-directory`.",
+                    hint=hint,
                     problem=Problem.NO_PACKAGES,
                 )
             # As in a plan, what a chosen package needs has to be there too.
@@ -88,6 +92,7 @@ async def run(config: Config, session: Session) -> int:
             status = Status(
                 packages=packages,
                 answers=await ask_all(packages, targets, unnamed),
+                places=[targets[name].registry.url for name in sorted(asked)],
                 gone=[
                     f"{id_} {version}"
                     for id_, version in versions.items()

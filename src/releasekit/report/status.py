@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import PackageError
 from releasekit.model import DependencyKind
+from releasekit.report.plans import place
 from releasekit.report.remarks import hint_lines
 from releasekit.report.text import columns, count_of, few, without_name
 from releasekit.text.commands import spell
@@ -33,13 +34,14 @@ _MAX_CHARS: Final = 300
 class Status:
     """`answers` are those of `plan.registries.ask_all`. `unresolved` says why the client of a
     package that is there does not resolve it. `gone` are packages of an earlier run that are not
-    here any more.
+    here any more. `places` are the URLs of the registries that they go to.
     """
 
     packages: Sequence[Package]
     answers: Mapping[PackageId, Published | PackageError | None]
     unresolved: Mapping[PackageId, str] = field(default_factory=dict)
     gone: Sequence[str] = ()
+    places: Sequence[str] = ()
     is_smoked: bool = False
 
     def find_state(self, package: PackageId) -> str:
@@ -102,6 +104,8 @@ def status_table(status: Status) -> str:
         for id_, answer in status.answers.items()
         if isinstance(answer, PackageError)
     )
+    if status.places:
+        notes.insert(0, f"goes to: {', '.join(map(place, status.places))}")
     if status.gone:
         notes.append(f"not in this workspace any more, and not looked up: {few(status.gone)}")
     table = columns([("package", "version", "registry", "why"), *(it[2:] for it in sorted(rows))])

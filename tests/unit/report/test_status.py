@@ -145,6 +145,11 @@ def test_what_a_client_does_not_resolve_is_no_success() -> None:
     assert not replace(made, unresolved={package_id("a"): "npm: no b"}).is_installable
 
 
+def test_the_registries_that_packages_go_to_are_named() -> None:
+    made = status({"a": None}, places=["https://registry.npmjs.org/", "https://me@i.example/x"])
+    assert last(made)[0] == "goes to: registry.npmjs.org, https://i.example/x"
+
+
 def test_registries_move_no_cursor() -> None:
     made = status({"a": Transient("fake:a: \x1b[2J\n::error::gone")})
     assert "\x1b" not in status_table(made)
