@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
-from releasekit.errors import PlanError, join_errors
+from releasekit.ecosystems.interface import RightsFound
+from releasekit.errors import PlanError, Transient, join_errors
 from releasekit.model import SENT
 from releasekit.problems import Problem
 from releasekit.report.text import few, without_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from releasekit.ecosystems.interface import Rights, Target
-    from releasekit.model import Plan
+    from releasekit.model import Package, Plan
 
 # How many packages a message names, which all need the same.
 _NAMED: Final = 50
@@ -28,15 +29,23 @@ async def refuse_unentitled(
 ) -> Plan:
     """`plan`, with notes on what is not known. Raises PlanError for all packages that their
     registries surely refuse, or `tags` does, one for each cause, and PackageError where one of
-    these does not answer. `proving` as in `interface.Rights`.
+    these does not answer a run that is `proving`, as in `interface.Rights`.
     """
+
+    async def find(rights: Rights, own: Sequence[Package]) -> RightsFound:
+        try:
+            return await rights.find_rights(own, proving=proving)
+        except Transient as error:
+            if proving:
+                raise
+            said = str(error).removesuffix(".")
+            return RightsFound(note=f"whether these credentials may publish is not known: {said}")
+
     sent = [each.package for each in plan.packages if each.action in SENT]
     asked = [(tags, sent)]
     for name, target in targets.items():
         asked.append((target.rights, [each for each in sent if each.id.ecosystem == name]))
-    answers = await gather_all(
-        rights.find_rights(own, proving=proving) for rights, own in asked if rights and own
-    )
+    answers = await gather_all(find(rights, own) for rights, own in asked if rights and own)
     causes: dict[tuple[str, str], list[str]] = {}
     for answer in answers:
         for package in sent:
