@@ -76,10 +76,11 @@ def test_uv_in_a_loop_was_killed(pypiserver: IndexServer, tmp_path: Path) -> Non
     workspace, dist = uv_workspace(tmp_path / "w", THREE), tmp_path / "dist"
     for name in THREE:
         both(dist, package(name))
-    publish = f"{require_tool('uv')} publish --publish-url {pypiserver.upload_url}"
-    login = f"--username {pypiserver.username} --password {pypiserver.password}"
+    publish = [require_tool("uv"), "publish", "--publish-url", pypiserver.upload_url]
+    publish += ["--username", pypiserver.username, "--password", pypiserver.password]
+    loop = 'for file in "$0"/*; do "$@" "$file"; done'
     kill_at_upload(
-        ["bash", "-ec", f'for file in {dist}/*; do {publish} {login} "$file"; done'],
+        ["bash", "-ec", loop, str(dist), *map(str, publish)],
         workspace,
         pypiserver.recorder,
         Fault(kind="held", filename="demo_base-.*.whl"),
