@@ -180,8 +180,11 @@ async def _resolve_all(
                     trial.argv, cwd=directory, env=trial.env, timeout_s=config.task_timeout
                 )
             except CommandFailed as error:
+                client = Path(trial.argv[0]).name
+                if error.problem is Problem.CANNOT_START:
+                    return f"{client} cannot be started: is it on PATH?"
                 said = [str(error), *filter(str.strip, error.log)]
-                return f"{Path(trial.argv[0]).name}: {find_cause(error.log) or said[-1].strip()}"
+                return f"{client}: {find_cause(error.log) or said[-1].strip()}"
         return ""
 
     there = [each for each in status.packages if status.find_state(each.id) == "there"]
