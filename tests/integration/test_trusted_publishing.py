@@ -6,15 +6,19 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 import distributions
 import registries
+from harness.npm.documents import pack
+from harness.npm.npmjs import Npmjs
+from harness.npm.registry import serving
 from releasekit.errors import Denied
 from trusted_index import RUNNER_TOKEN, TrustedIndex, make_token, served
-from workspaces import TWELVE, Program, uv_workspace
+from workspaces import TWELVE, Program, npm_workspace, uv_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,6 +121,42 @@ def test_one_project_without_trust_keeps_all_back(tmp_path: Path, home: Path) ->
         assert run.code == 0, run.out + run.err
         assert set(run.outcomes.values()) == {"published"}
     assert len(index.files) == len(index.stored) == 24
+
+
+def test_one_npm_package_without_trust_keeps_all_back(tmp_path: Path, home: Path) -> None:
+    """R38: npm makes a token for each package, and the look before the first upload costs none
+    besides: the upload takes the same.
+    """
+    workspace = npm_workspace(tmp_path / "workspace", version="1.1.0")
+    first, *others = TWELVE
+
+    def begin(name: str) -> None:
+        npm.publish(pack({"name": f"@acme/{name}", "version": "1.0.0"}))
+
+    npm = Npmjs()
+    npm.accounts.allowed = frozenset({"publish"})
+    # Its tokens last for an hour.
+    npm.accounts.ends = lambda: datetime.now(UTC) + timedelta(hours=1)
+    with serving(npm) as registry:
+        for name in others:
+            begin(name)
+        program = Program(home, registry.runner)
+        arguments = (
+            *("publish", workspace, "--npm-registry", registry.url),
+            *("--trusted-publishing", "always", "--attestations", "off"),
+        )
+        run = program.run(*arguments)
+        assert run.code == 3, run.out + run.err
+        assert f"error: npm:@acme/{first}: trusted publishing at 127.0.0.1: " in run.err
+        assert "package not found; nothing was sent [RK-324]" in run.err
+        assert npm.publishings == []
+        begin(first)
+        registry.exchanges.clear()
+        run = program.run(*arguments)
+        assert run.code == 0, run.out + run.err
+        assert set(run.outcomes.values()) == {"published"}
+        assert len(registry.seen("POST", ".*/exchange/package/.*")) == 12
+    assert sorted(npm.publishings) == sorted(f"@acme/{name}@1.1.0" for name in TWELVE)
 
 
 def test_a_token_for_eleven_projects_keeps_twelve_back(tmp_path: Path, home: Path) -> None:

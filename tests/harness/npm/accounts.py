@@ -10,10 +10,14 @@ from __future__ import annotations
 import itertools
 import uuid
 from dataclasses import dataclass, field
-from typing import Literal
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
 
 from harness.npm.documents import Answer, Request, as_json, error
 from trusted_index import TrustedIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Kind = Literal["oidc", "stage-only", "bypass", "session"]
 # Of one account; trusted publishing makes those of kind "oidc".
@@ -52,6 +56,8 @@ class Accounts:
     # What was asked for on the web, and how often after that.
     logins: dict[str, int] = field(default_factory=dict)
     github: TrustedIndex = field(default_factory=TrustedIndex)
+    # When a token ends that is made now.
+    ends: Callable[[], datetime] = lambda: datetime(2026, 9, 15, tzinfo=UTC)
     _packages: dict[str, str] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -69,7 +75,7 @@ class Accounts:
         token = f"npm_oidc-{next(self._numbers)}"
         self.tokens[token] = "oidc"
         self._packages[token] = name
-        times = {"created": "2026-09-15T09:59:43.831Z", "expires": "2026-09-15T10:59:43.831Z"}
+        times = {"created": "2026-09-15T09:59:43.831Z", "expires": self.ends().isoformat()}
         return as_json(201, {"token_type": "oidc", "token": token, **times})
 
     def kind(self, request: Request) -> Kind | None:

@@ -12,6 +12,7 @@ https://docs.npmjs.com/cli/v11/configuring-npm/npmrc#auth-related-configuration
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ from releasekit.ecosystems.shared import login
 from releasekit.errors import Denied, MissingCredentials
 from releasekit.host.files import is_in_checkout, read_text
 from releasekit.http.client import message_of
+from releasekit.http.identity import SharedToken, text_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -94,13 +96,21 @@ class PackageTokens(login.Login):
 
     def __init__(self, url: httpx.URL, services: Services) -> None:
         self._url, self._services = url, services
+        self._proofs: dict[str, SharedToken] = {}
 
     def check(self) -> str:
         return login.TRUSTED
 
     async def get(self, package: Package) -> Secret:
-        exchange = PackageExchange(self._url, self._services, package)
-        return (await exchange.mint()).token
+        token = self._proofs.pop(package.id.name, None) or self._make_token(package)
+        return await token.get()
+
+    async def prove(self, package: Package) -> None:
+        """Raises as `get` where npm does not trust this job; else its next upload has the token."""
+        await self._proofs.setdefault(package.id.name, self._make_token(package)).get()
+
+    def _make_token(self, package: Package) -> SharedToken:
+        return SharedToken(PackageExchange(self._url, self._services, package).mint)
 
 
 class PackageExchange(login.TokenExchange):
@@ -123,6 +133,14 @@ class PackageExchange(login.TokenExchange):
         return self._http.build_request(
             "POST", self._url.copy_with(path=path), headers=authorize(token)
         )
+
+    def lifetime_s(self, response: httpx.Response) -> float:
+        """https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/oidc.yaml"""
+        try:
+            expires = datetime.fromisoformat(text_of(response, "expires") or "")
+            return (expires - datetime.now(UTC)).total_seconds()
+        except (ValueError, TypeError):  # none, or without a zone
+            return 0.0
 
     def refusal(self, response: httpx.Response, _token: Secret) -> Denied | None:
         if response.status_code not in {400, 401, 403, 404, 422}:

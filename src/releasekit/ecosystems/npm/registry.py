@@ -132,7 +132,7 @@ class NpmRegistry:
     async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
         """By the token that npm makes for each, or what it says of the one that is given."""
         if isinstance(self._login, PackageTokens):
-            return RightsFound(await self._find_untrusted(packages) if proving else {})
+            return RightsFound(await _find_untrusted(packages, self._login) if proving else {})
         token = self._login.for_reading()
         if token is None or not self.is_npmjs:
             return RightsFound()
@@ -167,17 +167,6 @@ class NpmRegistry:
         except PackageError:
             return []
         return [name for name in names if text_in(listed, name) not in _WRITABLE]
-
-    async def _find_untrusted(self, packages: Sequence[Package]) -> Mapping[PackageId, Denied]:
-        async def find(package: Package) -> Denied | None:
-            try:
-                await self._login.get(package)
-            except Denied as error:
-                return error
-            return None
-
-        answers = zip(packages, await gather_all(map(find, packages)), strict=True)
-        return {package.id: denied for package, denied in answers if denied}
 
     async def find_trust(self, package: Package) -> TrustState:
         """https://github.com/npm/api-documentation/blob/main/api/registry.npmjs.com/trust.yaml"""
@@ -422,6 +411,20 @@ class NpmRegistry:
         sent = {**headers, **authorize(self._login.for_reading())}
         url = self.server.at("/".join([escape(package.id.name), *path]))
         return await self.server.read(url, sent, max_bytes=MAX_PAGE_BYTES)
+
+
+async def _find_untrusted(
+    packages: Sequence[Package], login: PackageTokens
+) -> Mapping[PackageId, Denied]:
+    async def find(package: Package) -> Denied | None:
+        try:
+            await login.prove(package)
+        except Denied as error:
+            return error
+        return None
+
+    answers = zip(packages, await gather_all(map(find, packages)), strict=True)
+    return {package.id: denied for package, denied in answers if denied}
 
 
 def _parse_publishers(content: bytes, *, stages: bool) -> tuple[Publisher, ...]:
