@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 from harness.http_server import Handler, serving
 from integration.servers import recorded
 from processes import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from integration.recorder import Recorder
@@ -82,6 +83,8 @@ class Crates:
     new_crates: Bucket = field(default_factory=lambda: Bucket(10_000, 1.0))
     new_versions: Bucket = field(default_factory=lambda: Bucket(10_000, 1.0))
     tokens: set[str] = field(default_factory=lambda: {TOKEN})
+    id_tokens: Collection[str] = (ID_TOKEN,)
+    trusting_only: set[str] = field(default_factory=set)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     lines: dict[str, list[tuple[float, dict[str, Any]]]] = field(default_factory=dict)
@@ -248,6 +251,11 @@ class _Handler(Handler):
             origin = f"http://{self.headers['Host']}"
             config: dict[str, object] = {"dl": f"{origin}/api/v1/crates", "api": origin}
             return {**config, "auth-required": True} if self.crates.private else config
+        url = urlsplit(self.path)
+        if url.path == "/api/v1/crates":
+            named = parse_qs(url.query).get("ids[]", [])
+            only = self.crates.trusting_only
+            return {"crates": [{"id": each, "trustpub_only": each in only} for each in named]}
         if found := _DOWNLOAD.fullmatch(self.path):
             data = self.crates.files.get(f"{found[1]}-{found[2]}.crate")
         else:
@@ -264,7 +272,7 @@ class _Handler(Handler):
         return {"warnings": {"invalid_categories": [], "invalid_badges": [], "other": []}}
 
     def _mint(self) -> object:
-        if json.loads(self._body) != {"jwt": ID_TOKEN}:
+        if json.loads(self._body).get("jwt") not in self.crates.id_tokens:
             raise RefusedError(400, "Invalid JWT")
         token = f"cio_tp_{len(self.crates.tokens)}"
         self.crates.tokens.add(token)
