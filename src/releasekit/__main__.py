@@ -136,7 +136,11 @@ def _carry_out(
     # Found once, before any build could put a link in its place.
     tempfile.tempdir = os.path.realpath(tempfile.gettempdir())
     session = Session(
-        credentials=credentials, actions=actions, ecosystems=ecosystems, out=sys.stdout
+        credentials=credentials,
+        actions=actions,
+        ci=actions.ci.told(config.forge, config.run_url),
+        ecosystems=ecosystems,
+        out=sys.stdout,
     )
     try:
         code: int = asyncio.run(command.run(config, session))

@@ -2,9 +2,13 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from releasekit.fields import Identity, Links
 from releasekit.problems import Problem
+
+# Forgejo has the API and the pages of Gitea, from which it was made.
+ForgeKind = Literal["github", "gitlab", "gitea"]
 
 
 class Status(StrEnum):

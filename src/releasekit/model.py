@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
-from releasekit.announced import Announcement, Tag
+from releasekit.announced import Announcement, ForgeKind, Tag
 from releasekit.attested import Attestation, ReleaseStatement
 from releasekit.fields import Identity, Links, Mark
 from releasekit.problems import Problem
@@ -406,9 +406,9 @@ class Report:
 
     `started_at` is UTC in ISO 8601. `builds` says what builds were kept from. `private` are the
     packages that are never published. `registries` maps each ecosystem to the URL its packages go
-    to. What was `spent` is known of runs of this version. `project`, `repository` and `run_url` are
-    those of its `Origin`. `provenance` is what its plan said, `statement` what was signed about all
-    files together.
+    to. What was `spent` is known of runs of this version. `project`, `repository`, `forge` and
+    `run_url` are those of its `Origin`. `provenance` is what its plan said, `statement` what was
+    signed about all files together.
     """
 
     run_id: Identity
@@ -420,6 +420,7 @@ class Report:
     builds: Annotated[str, Mark.SINCE] = ""
     project: Annotated[str, Mark.LINKS, Mark.SINCE] = ""
     repository: Annotated[str, Mark.LINKS, Mark.SINCE] = ""
+    forge: Annotated[ForgeKind, Mark.SINCE] = "github"
     run_url: Annotated[str, Mark.LINKS, Mark.SINCE] = ""
     registries: Annotated[Mapping[str, str], Mark.LINKS, Mark.SINCE] = field(default_factory=dict)
     spent: RunSpent | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from releasekit.host.github import page_of_commit, page_of_comparison, page_of_file
 from releasekit.text.escape import markdown, subject, visible_lines
 from releasekit.versioning.changelog import find_section, list_heading_names
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.git.commits import Commit
+    from releasekit.host.forges import Pages
     from releasekit.model import Package
 
 
@@ -56,12 +56,12 @@ async def write_notes(
     previous: str,
     others: Iterable[Package],
     beside: Sequence[Path] = (),
-    repository: str = "",
+    pages: Pages,
 ) -> str:
     """Markdown, never empty. `commit` is what the version was built from, `previous` that of the
     version before; where `previous` is empty, commits are not listed. Commits below the directories
-    of `others` do not count; the change logs in `beside` do. `repository` is the page of the
-    sources, or empty. Raises CommandFailed.
+    of `others` do not count; the change logs in `beside` do. `pages` are those of the
+    sources. Raises CommandFailed.
     """
     directories = dict.fromkeys((package.directory, *beside))
     places = {
@@ -80,7 +80,7 @@ async def write_notes(
         log = visible_lines(log.replace("\r\n", "\n").replace("\r", "\n"))
         is_rst = place.lower().endswith(".rst")
         if text := find_section(log, package.version, names, is_rst=is_rst).strip():
-            page = page_of_file(repository, commit, place.partition(":")[2])
+            page = pages.file(commit, place.partition(":")[2])
             return shorten(text, _rest_link(page))
     inner = [
         each.directory
@@ -94,17 +94,17 @@ async def write_notes(
         )
     if not commits:
         return f"{markdown(package.id.name)} {markdown(package.version)}"
-    lines = [_commit_line(each, repository) for each in commits[:_MOST_COMMITS]]
+    lines = [_commit_line(each, pages) for each in commits[:_MOST_COMMITS]]
     if len(commits) > _MOST_COMMITS:
         lines.append(f"- and {len(commits) - _MOST_COMMITS} more")
-    rest = _rest_link(page_of_comparison(repository, previous, commit))
+    rest = _rest_link(pages.comparison(previous, commit))
     return shorten("\n".join(lines), rest)
 
 
-def _commit_line(commit: Commit, repository: str) -> str:
+def _commit_line(commit: Commit, pages: Pages) -> str:
     """The subject comes from outside: it may mention no user and close no issue."""
     number = commit.id[:8]
-    page = page_of_commit(repository, commit.id)
+    page = pages.commit(commit.id)
     return f"- {subject(commit.subject)} ({f'[{number}]({page})' if page else number})"
 
 

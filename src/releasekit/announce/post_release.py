@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from releasekit.announce.github import GitHubReleases, describe_pace
 from releasekit.announce.releases import (
@@ -20,17 +20,18 @@ from releasekit.announce.releases import (
 from releasekit.announce.tag_names import is_shared
 from releasekit.announce.tags import pending_tag, plan_tags, push_tags
 from releasekit.announced import Announcement, Status
+from releasekit.config.declaration import PREFIX
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.ecosystems.interface import RightsFound
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
-from releasekit.git.remote import find_repository
 from releasekit.host.ci import HOW_TO_NAME_REPOSITORY
-from releasekit.host.github import API
+from releasekit.host.forges import API, split_remote
 from releasekit.http.client import retry
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
 from releasekit.problems import Problem
 from releasekit.report.text import packages as packages_text
+from releasekit.text.escape import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,16 +39,24 @@ if TYPE_CHECKING:
     from releasekit.announce.forge import Forge
     from releasekit.announce.releases import Assets, TaggedRelease
     from releasekit.announce.tags import Tagging
+    from releasekit.announced import ForgeKind
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.git.remote import Remote
     from releasekit.host.ci import CI
+    from releasekit.host.forges import ForgePlace, Pages
     from releasekit.http.credentials import Credentials, Secret
     from releasekit.model import Package, Plan, Result
 
 
 _STOPPED: Final = "the run was stopped before its turn"
 _AGAIN: Final = "The next run does what is missing."
+# What a token for releases has to be allowed.
+_NEEDS: Final[Mapping[ForgeKind, str]] = {
+    "github": "`contents: write`",
+    "gitlab": "the scope `api`",
+    "gitea": "the scope `write:repository`",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +117,10 @@ async def plan_post_release(
     targets: Mapping[str, Target],
     services: Services,
     *,
-    repository: str,
+    pages: Pages,
 ) -> tuple[Plan, PostRelease | None]:
-    """`plan` with the tag and the announcement of each version, and what makes them.
+    """`plan` with the tag and the announcement of each version, and what makes them; `pages` are
+    those of the sources.
 
     Raises ConfigError and PlanError for what cannot work, before anything is published, and
     PackageError where the remote or the forge does not answer.
@@ -128,8 +138,9 @@ async def plan_post_release(
             "others it publishes nothing, and tags and announces.",
         )
     plan = _refuse_pull_request(plan, asked, services.ci, uploading=config.is_uploading)
-    plan, tagging = await plan_tags(plan, config, targets, services, repository=repository)
+    plan, tagging = await plan_tags(plan, config, targets, services, pages=pages)
     forge: Forge | None = None
+    is_limited = False
     if config.announce and config.announcing.releases != "none":
         if config.announcing.releases == "one" and not is_shared(template):
             raise ConfigError(
@@ -138,10 +149,11 @@ async def plan_post_release(
                 hint='Write [tag] name = "v{version}", which all packages of a version share, or '
                 '[announce] releases = "changed".',
             )
-        forge = await _choose_forge(tagging, services)
+        place, forge = await _choose_forge(tagging, services)
+        is_limited = place.api == API
     if forge is not None:
         plan = await _look_up_releases(
-            plan, forge, assets=len(config.announcing.assets), is_limited=services.ci.api == API
+            plan, forge, assets=len(config.announcing.assets), is_limited=is_limited
         )
     return plan, PostRelease(plan, tagging, forge, services)
 
@@ -165,41 +177,70 @@ def _refuse_pull_request(plan: Plan, asked: Sequence[str], ci: CI, *, uploading:
     return replace(plan, notes=(*plan.notes, f"publish is going to refuse: {said}"))
 
 
-async def _choose_forge(tagging: Tagging, services: Services) -> Forge | None:
-    """GitHub, if the job runs there or the remote is there; None for a plan without a token."""
-    name = tagging.config.tagging.remote
-    repository = await find_forge_repository(tagging.remote, name, services.ci, asked="announce")
+async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlace, Forge | None]:
+    """Where the remote or the user says, else where the job runs; no client for a plan without a
+    token.
+
+    Raises ConfigError and MissingCredentials.
+    """
+    remote, ci = tagging.remote, services.ci
+    place = await find_forge(remote, tagging.config.tagging.remote, ci, asked="announce")
     if tagging.config.mode == "plan" and services.credentials.get(FORGE_TOKEN.variable) is None:
-        return None
-    token = require_token(services.credentials, asked="announce")
-    return GitHubReleases(open_github(services, token), repository, services.retries)
+        return place, None
+    token = require_token(
+        services.credentials, asked="announce", forge=place.name, needs=_NEEDS[place.kind]
+    )
+    match place.kind:
+        case "github":
+            github = open_github(services, place, token)
+            return place, GitHubReleases(github, place.repository, services.retries)
+        case "gitlab" | "gitea":
+            raise NotImplementedError(place)
+        case _:
+            assert_never(place.kind)
 
 
-async def find_forge_repository(remote: Remote, name: str, ci: CI, *, asked: str) -> str:
-    """OWNER/NAME. Raises ConfigError where neither the remote nor the job tells."""
+async def find_forge(remote: Remote, name: str, ci: CI, *, asked: str) -> ForgePlace:
+    """Raises ConfigError where neither the remote, the user nor the job tells, and for one that the
+    token of the job is not for.
+    """
     # The remote counts first: the job may have checked out another repository.
-    repository = find_repository(await remote.find_url(), ci.server) or ci.repository
-    if not repository:
+    url = await remote.find_url()
+    place = ci.forge_of(url) or ci.forge
+    if place is None:
+        host, _ = split_remote(url)
+        if ci.kind == "other" and host and host != ci.host:
+            raise ConfigError(
+                f"`{asked}` is true, and nothing says what forge {visible(host)} is",
+                hint=f"Set {PREFIX}FORGE (or --forge) to KIND:URL of the repository, such as "
+                f"gitea:https://{visible(host)}/acme/mono.",
+            )
         raise ConfigError(
             f"`{asked}` needs a repository of {ci.server}, and the git remote {name} is none",
             hint=HOW_TO_NAME_REPOSITORY,
         )
-    return repository
+    if ci.is_actions and place.host != ci.host:
+        # The action gives `forge-token` the job's own token, unless it is told another one.
+        raise ConfigError(
+            f"forge names {place}, and this is a job of {ci.host}, whose token must not go there",
+            hint="Leave `announce` out here, and announce from a clone, or in a job there.",
+        )
+    return place
 
 
-def open_github(services: Services, token: Secret) -> GitHub:
+def open_github(services: Services, place: ForgePlace, token: Secret) -> GitHub:
     redact = services.credentials.redact
-    return GitHub(http=services.http, api=services.ci.api, token=token, redact=redact)
+    return GitHub(http=services.http, api=place.api, token=token, redact=redact)
 
 
 def require_token(
-    credentials: Credentials, *, asked: str, needs: str = "`contents: write`"
+    credentials: Credentials, *, asked: str, forge: str = "GitHub", needs: str = _NEEDS["github"]
 ) -> Secret:
     """`needs` are its permissions. Raises MissingCredentials."""
     token = credentials.get(FORGE_TOKEN.variable)
     if token is None:
         raise MissingCredentials(
-            f"there is no token for GitHub, and `{asked}` needs one",
+            f"there is no token for {forge}, and `{asked}` needs one",
             hint=f"Set {FORGE_TOKEN.variable} to one with {needs}.",
         )
     return token

@@ -161,7 +161,7 @@ class _DraftBuilder:
             ),
             others=[each.package for each in self.plan.packages],
             beside=[config.root] if is_shared(config.tagging.name) else [],
-            repository=self.tagging.repository,
+            pages=self.tagging.pages,
         )
 
     def _assets(self, subject: TaggedRelease) -> tuple[Upload, ...]:

@@ -22,10 +22,9 @@ from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError, Rejected
 from releasekit.git.commits import Commits
 from releasekit.git.objects import make_tag, write_loose
-from releasekit.git.remote import Remote, find_repository
+from releasekit.git.remote import Remote
 from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.host.files import repository_of
-from releasekit.host.github import page_of_tag
 from releasekit.http.client import retry
 from releasekit.model import Action
 from releasekit.plan.changes import version_tags
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from releasekit.errors import ReleasekitError
     from releasekit.git.objects import Object
     from releasekit.git.remote import RemoteTag
+    from releasekit.host.forges import Pages
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
     from releasekit.model import Package, PackageId, Plan, PlannedPackage, Result
@@ -54,12 +54,12 @@ _DEEPER: Final = "Check out with `fetch-depth: 0`, which brings the whole histor
 
 @dataclass(frozen=True, slots=True)
 class Tagging:
-    """What looks tags up and pushes them. `repository` is the page of the sources, or empty."""
+    """What looks tags up and pushes them. `pages` are those of the sources."""
 
     remote: Remote
     commits: Commits
     config: Config
-    repository: str
+    pages: Pages
 
 
 async def plan_tags(
@@ -68,10 +68,10 @@ async def plan_tags(
     targets: Mapping[str, Target],
     services: Services,
     *,
-    repository: str,
+    pages: Pages,
 ) -> tuple[Plan, Tagging]:
-    """`plan` with the tag of each package, and what pushes those that are missing. `repository` is
-    the page of the sources; where it is empty, that of the remote, if that is on GitHub.
+    """`plan` with the tag of each package, and what pushes those that are missing. `pages` are
+    those of the sources; where there are none, those of the remote, if its forge is known.
 
     Raises PlanError for names that git refuses, ConfigError outside of a git repository, and
     PackageError where the remote does not answer.
@@ -85,11 +85,9 @@ async def plan_tags(
             f"there, or leave `{asked}` out.",
         )
     remote = Remote(config.tagging.remote, top, services.processes, services.environment)
-    if not repository:
-        server = services.ci.server
-        found = find_repository(await remote.find_url(), server)
-        repository = f"{server}/{found}" if found else ""
-    tagging = Tagging(remote, Commits(top, services.processes), config, repository)
+    if not pages.repository and (found := services.ci.forge_of(await remote.find_url())):
+        pages = found.pages
+    tagging = Tagging(remote, Commits(top, services.processes), config, pages)
     named = name_tags(plan, config.tagging.name, config.root, targets)
     refuse_names(named, config.tagging.name)
     there = await retry(tagging.remote.list_tags, services.retries)
@@ -175,10 +173,7 @@ async def _plan_each(
             unknown.append(planned)
     found |= await _find_foreign(plan, found, targets, tagging)
     found |= await _find_commits(unknown, found, targets, tagging)
-    return {
-        each: replace(tag, url=page_of_tag(tagging.repository, tag.name))
-        for each, tag in found.items()
-    }
+    return {each: replace(tag, url=tagging.pages.tag(tag.name)) for each, tag in found.items()}
 
 
 def commit_of_version(planned: PlannedPackage, head: str) -> str:

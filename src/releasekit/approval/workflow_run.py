@@ -14,7 +14,7 @@ from releasekit.aio import uncancellable
 from releasekit.ecosystems.shared.archives import BAD_ZIP, opened_entry, opened_zip
 from releasekit.errors import ConfigError, Denied, PackageError
 from releasekit.host.ci import PULL_REQUEST_EVENTS
-from releasekit.host.github import RUN_PATH, SERVER, page_of_run
+from releasekit.host.forges import RUN_PATH, SERVER, page_of_run
 from releasekit.http.github import GitHub, api_of, tokens_for
 from releasekit.http.origins import require_safe
 from releasekit.problems import Problem

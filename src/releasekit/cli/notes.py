@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
+    from releasekit.host.forges import Pages
     from releasekit.model import Package
 
 _SHALLOW = (
@@ -56,9 +57,9 @@ async def run(config: Config, session: Session) -> int:
                 )
             try:
                 commits = Commits(top, processes)
-                page = session.ci.origin(config.root).repository
+                pages = session.ci.origin(config.root).pages
                 text = await _write_text(
-                    package, packages, commits, config.tagging.name, config.root, page
+                    package, packages, commits, config.tagging.name, config.root, pages
                 )
             except CommandFailed as error:
                 raise ConfigError(f"the history cannot be read: {error}") from error
@@ -72,7 +73,7 @@ async def _write_text(
     commits: Commits,
     template: str,
     root: Path,
-    repository: str,
+    pages: Pages,
 ) -> str:
     tags = await commits.list_tags()
     own = tag_name(template, package, root)
@@ -89,7 +90,7 @@ async def _write_text(
         previous=await existing_commit(tags.get(previous, ""), commits),
         others=packages,
         beside=[root] if is_shared(template) else [],
-        repository=repository,
+        pages=pages,
     )
 
 

@@ -113,7 +113,7 @@ async def prepare(
         plan = await add_late_changes(plan, config, targets, services)
         plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
         plan, post_release = await plan_post_release(
-            plan, config, targets, services, repository=session.ci.origin(config.root).repository
+            plan, config, targets, services, pages=session.ci.origin(config.root).pages
         )
         plan, signing = await plan_signing(plan, group, config, services, targets)
         if any(planned.action is Action.PUBLISH for planned in plan.packages):

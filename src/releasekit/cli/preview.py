@@ -11,7 +11,7 @@ from releasekit.cli.session import open_command
 from releasekit.decided import Level
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host.ci import TEMPORARY
-from releasekit.host.github import REPOSITORY, page_of_new_file
+from releasekit.host.forges import REPOSITORY, page_of_new_file
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.warnings import refuse_warned
 from releasekit.problems import Problem

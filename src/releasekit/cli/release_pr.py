@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.announce.forge import LookAgain
-from releasekit.announce.post_release import find_forge_repository, open_github, require_token
+from releasekit.announce.post_release import find_forge, open_github, require_token
 from releasekit.announce.pull_requests import BOT, FileEdit, GitHubPullRequests
 from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write, write_notes
@@ -25,7 +25,7 @@ from releasekit.git.objects import FILE_MODE, Object
 from releasekit.git.remote import Remote
 from releasekit.host.ci import SERVER_URL
 from releasekit.host.files import exists, read_file, repository_of
-from releasekit.host.github import page_of_new_file
+from releasekit.host.forges import page_of_new_file
 from releasekit.http.origins import require_safe
 from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.warnings import refuse_warned
@@ -41,6 +41,7 @@ from releasekit.report.release_pr import (
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.text import packages
 from releasekit.report.versions import versions_outputs, versions_summary, versions_table
+from releasekit.text.commands import spell
 from releasekit.text.escape import visible
 from releasekit.versioning.change_files import Entry, format_change_file
 from releasekit.versioning.edits import refuse_edit
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.host.ci import CI
+    from releasekit.host.forges import ForgePlace
     from releasekit.http.credentials import Secret
 
 # Something else may be faster.
@@ -78,7 +80,7 @@ async def run(config: Config, session: Session) -> int:
         needs = "`contents: write` and `pull-requests: write`"
         token = require_token(session.credentials, asked="release-pr", needs=needs)
         seal = await take_turn(group, config, session)
-        repository = await _find_repository(group, config, session)
+        at = await _find_forge(group, config, session)
         workspace = await open_versions(group, config, session)
         into = _require_branch(workspace, session.ci)
         decided = await decide_versions(workspace)
@@ -88,7 +90,7 @@ async def run(config: Config, session: Session) -> int:
         if edits:
             await write(decided, edited, seal, group, session, keeps=False)
         place = await group.enter(scratch(session.credentials.environment))
-        keeper = _Keeper.of(decided, edits, repository, token, place, into)
+        keeper = _Keeper.of(decided, edits, at, token, place, into)
         await keeper.clone.begin(workspace.commits)
         kept = await keeper.keep()
     view, changes = decided.view, edited.names(config.root)
@@ -106,12 +108,18 @@ async def run(config: Config, session: Session) -> int:
     return 0
 
 
-async def _find_repository(group: Group, config: Config, session: Session) -> str:
-    """OWNER/NAME; asked before a build could change remotes."""
+async def _find_forge(group: Group, config: Config, session: Session) -> ForgePlace:
+    """Asked before a build could change remotes. Raises ConfigError for any but a GitHub."""
     processes = await start_processes(group, config, session, ())
     top, name = repository_of(config.root) or config.root, config.tagging.remote
     remote = Remote(name, top, processes, session.credentials.environment)
-    return await find_forge_repository(remote, name, session.ci, asked="release-pr")
+    place = await find_forge(remote, name, session.ci, asked="release-pr")
+    if place.kind != "github":
+        raise ConfigError(
+            f"`release-pr` keeps a pull request at GitHub, and {place.page} is elsewhere",
+            hint=f"Run {spell('version')}, and propose what it writes.",
+        )
+    return place
 
 
 def _require_branch(workspace: Workspace, ci: CI) -> str:
@@ -174,16 +182,15 @@ class _Keeper:
         cls,
         decided: Decided,
         edits: Sequence[FileEdit],
-        repository: str,
+        at: ForgePlace,
         token: Secret,
         place: Path,
         into: str,
     ) -> Self:
-        """`place` is an empty directory that no build can write."""
+        """`at` is where the pull request is, `place` an empty directory that no build can write."""
         workspace = decided.workspace
-        services, ci = workspace.services, workspace.services.ci
-        url, bumps = f"{ci.server}/{repository}", decided.view.decision.bumps
-        address = require_safe(f"{url}.git", name=SERVER_URL)
+        services, bumps = workspace.services, decided.view.decision.bumps
+        address = require_safe(f"{at.page}.git", name=SERVER_URL)
         clone = ForgeRepository(str(address), token, place, services.processes)
         path = f"{workspace.config.versioning.directory}/change.md"
         entries = [Entry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
@@ -192,10 +199,12 @@ class _Keeper:
             edits=edits,
             commits=Commits(workspace.commits.top, services.processes, clone.objects),
             clone=clone,
-            forge=GitHubPullRequests(open_github(services, token), repository, services.retries),
+            forge=GitHubPullRequests(
+                open_github(services, at, token), at.repository, services.retries
+            ),
             into=into,
             branch=name_branch(into),
-            page=page_of_new_file(url, into, path, format_change_file(entries, _ENTRY)),
+            page=page_of_new_file(at.page, into, path, format_change_file(entries, _ENTRY)),
         )
 
     async def keep(self) -> Kept:

@@ -56,16 +56,13 @@ class Session:
 
     credentials: Credentials
     actions: Actions
+    ci: CI
     ecosystems: Mapping[str, EcosystemDeclaration]
     out: TextIO
 
     @property
     def redacted(self) -> Redacted:
         return Redacted(self.credentials.redact)
-
-    @property
-    def ci(self) -> CI:
-        return self.actions.ci
 
     def placed(self, made: Report, root: Path) -> Report:
         """`made`, which may be that of other jobs, with where it took place."""
@@ -74,6 +71,7 @@ class Session:
             made,
             project=made.project or here.project,
             repository=made.repository or here.repository,
+            forge=made.forge if made.repository else here.forge,
             run_url=made.run_url or here.run_url,
         )
 

@@ -20,7 +20,7 @@ from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, PackageError
 from releasekit.git.remote import Remote, find_repository
 from releasekit.host.files import inside, read_head, read_parsed, repository_of
-from releasekit.host.github import SERVER
+from releasekit.host.forges import SERVER
 from releasekit.plan.make import collect_packages
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines

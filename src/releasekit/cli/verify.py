@@ -16,7 +16,7 @@ from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError, PackageError, PathError, Rejected
-from releasekit.host.github import SERVER
+from releasekit.host.forges import SERVER
 from releasekit.http.client import (
     RetryPolicy,
     check,

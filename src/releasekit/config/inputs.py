@@ -48,6 +48,7 @@ from releasekit.config.values import (
     Url,
 )
 from releasekit.errors import ConfigError, did_you_mean
+from releasekit.host.forges import ForgePlace
 from releasekit.host.sandbox import Wanted
 from releasekit.problems import Problem
 
@@ -396,6 +397,35 @@ class Inputs:
             places=NOT_IN_FILE,
         ),
     ] = False
+    forge: Annotated[
+        ForgePlace | None,
+        Declaration(
+            "Where `announce` makes releases, as KIND:URL of the repository: `github:…`, "
+            "`gitlab:…`, `gitea:…` (Forgejo, too). Default: the CI's own, else that of the git "
+            "remote at github.com, gitlab.com or codeberg.org.",
+            commands=RUNS | NOTES,
+            places=FLAG_ONLY,
+            into=values.forge,
+        ),
+    ] = None
+    run_url: Annotated[
+        str,
+        Declaration(
+            "The page of this run, for reports; a CI that ReleaseKit knows tells it.",
+            commands=PUBLISH | {"report"},
+            places=FLAG_ONLY,
+            into=values.web_address,
+        ),
+    ] = ""
+    outputs_file: Annotated[
+        Path | None,
+        Declaration(
+            "A file for the outputs: `RK_RESULT=success` and the others, each on a line, as a "
+            "shell reads them. Default on GitLab: `outputs.env` in the state directory.",
+            commands=REPORTS,
+            places=FLAG_ONLY,
+        ),
+    ] = None
     registry: Annotated[
         Directory | Url | None,
         Declaration(

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.errors import closest
-from releasekit.host.github import REPOSITORY
+from releasekit.host.ci import is_linked
+from releasekit.host.forges import REPOSITORY, ForgePlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,6 +165,22 @@ def repository(value: str) -> str:
             f"is not the name of a repository; write {url[1] if url else 'OWNER/NAME'}"
         )
     return value
+
+
+def forge(value: str) -> ForgePlace:
+    try:
+        return ForgePlace.parse(text(value))
+    except InvalidValue:
+        raise
+    except ValueError as error:
+        raise InvalidValue(str(error)) from error
+
+
+def web_address(value: str) -> str:
+    """One that a page may link to."""
+    if is_linked(text(value)):
+        return value
+    raise InvalidValue("is no address that a page may link to; write one with https://")
 
 
 def workflow(value: str) -> str:

@@ -552,6 +552,7 @@ class Services:
     credentials: Credentials
     logs: Logs
     retries: RetryPolicy
+    ci: CI
     insecure: Collection[str] = ()
 
     @classmethod
@@ -571,9 +572,6 @@ class Services:
             credentials,
             logs,
             config.retry_policy(patience, credentials.redact),
+            CI.of(credentials.environment).told(config.forge, config.run_url),
             config.insecure_hosts,
         )
-
-    @property
-    def ci(self) -> CI:
-        return CI.of(self.environment)

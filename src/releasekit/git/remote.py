@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
-from releasekit.host.github import REPOSITORY
+from releasekit.host.forges import REPOSITORY, split_remote
 from releasekit.http.client import one_line
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.problems import Problem
@@ -303,11 +303,6 @@ def find_repository(url: str, server: str) -> str:
 
     https://docs.github.com/en/get-started/git-basics/about-remote-repositories
     """
-    host = urlsplit(server).hostname or ""
-    scp = re.fullmatch(r"(?:[^@/]+@)?([^:/]+):(?!//)(.+)", url)
-    try:
-        where, path = (scp[1], scp[2]) if scp else (urlsplit(url).hostname, urlsplit(url).path)
-    except ValueError:  # brackets, and no address of a host between them
-        return ""
-    found = path.strip("/").removesuffix(".git")
-    return found if where == host and REPOSITORY.fullmatch(found) else ""
+    host, path = split_remote(url)
+    is_there = bool(host) and host == urlsplit(server).hostname
+    return path if is_there and REPOSITORY.fullmatch(path) else ""

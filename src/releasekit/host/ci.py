@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from releasekit.host.files import read_head
-from releasekit.host.github import API, REPOSITORY, SERVER, page_of_run
+from releasekit.host.forges import (
+    API,
+    NESTED_REPOSITORY,
+    REPOSITORY,
+    SERVER,
+    ForgePlace,
+    Pages,
+    page_of_run,
+    split_remote,
+)
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from releasekit.announced import ForgeKind
+
+CIKind = Literal["github", "forgejo", "gitea", "gitlab", "other"]
+_NAMES: Final[dict[CIKind, str]] = {
+    "github": "GitHub Actions",
+    "forgejo": "Forgejo Actions",
+    "gitea": "Gitea Actions",
+    "gitlab": "GitLab CI/CD",
+    "other": "",
+}
 # https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 API_URL: Final = "GITHUB_API_URL"
 SERVER_URL: Final = "GITHUB_SERVER_URL"
@@ -36,6 +55,7 @@ HARMLESS: Final = (
     "CI|GITHUB_ACTIONS|GITHUB_(SHA|REF|REF_NAME|REPOSITORY|SERVER_URL|WORKSPACE)"
     "|RUNNER_(OS|ARCH|TEMP|TOOL_CACHE)"
 )
+_HEIRS: Final[tuple[CIKind, ...]] = ("forgejo", "gitea")
 # An address that a page may link to; plain HTTP stays on this machine.
 _LINKED: Final = re.compile(
     r"https://[A-Za-z0-9.-]+(:[0-9]+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:[0-9]+)?"
@@ -50,6 +70,9 @@ PULL_REQUEST_EVENTS: Final = frozenset(
         "pull_request_review",
         "pull_request_review_comment",
         "merge_group",
+        # https://docs.gitlab.com/ci/jobs/job_rules/#ci_pipeline_source-predefined-variable
+        "merge_request_event",
+        "external_pull_request_event",
     }
 )
 # The refs where a merge queue tries out what waits in it: the event `merge_group`.
@@ -61,12 +84,18 @@ _MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """Where a run takes place. `project` is what a heading calls what is released, `repository` the
-    page of its sources, and `run_url` that of the workflow run; both may be empty.
+    page of its sources at a forge of the kind `forge`, and `run_url` that of the workflow run; both
+    may be empty.
     """
 
     project: str = ""
     repository: str = ""
+    forge: ForgeKind = "github"
     run_url: str = ""
+
+    @property
+    def pages(self) -> Pages:
+        return Pages(self.forge, self.repository)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,37 +117,118 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CI:
-    """`is_actions` for a job of GitHub Actions; a laptop may give the addresses too. `server` and
-    `api` are those of its GitHub, `repository` is OWNER/NAME, and `checkout` the directory of the
-    sources; both may be empty. `is_debugged` where somebody runs it again with debug logging.
+    """The one that a process runs on. `server` and `api` are those of its forge, `repository` is
+    OWNER/NAME there, `forge` all of that as one value, and `checkout` the directory of the sources;
+    all but `server` and `api` may be empty. A laptop may give the addresses of a GitHub, too.
+    `told_forge` is one that the user names instead.
+    `is_debugged` where somebody runs it again with debug logging.
     """
 
-    is_actions: bool
+    kind: CIKind
     server: str
     api: str
     repository: str
+    forge: ForgePlace | None
+    run_url: str
     event: str
     ref: str
     checkout: str
-    is_debugged: bool
-    _event_file: str
-    _run: str
+    is_debugged: bool = False
+    told_forge: ForgePlace | None = None
+    _event_file: str = ""
+    _request: PullRequest | None = None
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        repository = environment.get("GITHUB_REPOSITORY", "")
+        if environment.get("GITLAB_CI") == "true":
+            return cls._of_gitlab(environment)
+        return cls._of_actions(environment)
+
+    @classmethod
+    def _of_actions(cls, environment: Mapping[str, str]) -> Self:
+        """GitHub Actions, and those that have its variables; everything else, too."""
+        kind: CIKind = "other"
+        if environment.get("GITHUB_ACTIONS") == "true":
+            # https://forgejo.org/docs/latest/user/actions/reference/
+            told = {name: environment.get(f"{name}_ACTIONS") for name in ("FORGEJO", "GITEA")}
+            kind = next((name for name in _HEIRS if told[name.upper()] == "true"), "github")
+        server = environment.get(SERVER_URL, SERVER).rstrip("/")
+        api = environment.get(API_URL, API)
+        named = environment.get("GITHUB_REPOSITORY", "")
+        repository = named if REPOSITORY.fullmatch(named) else ""
+        forge_kind: ForgeKind = "gitea" if kind in _HEIRS else "github"
+        forge = ForgePlace(kind=forge_kind, server=server, repository=repository, api=api)
+        run = environment.get("GITHUB_RUN_ID", "") if repository and kind != "other" else ""
         return cls(
-            is_actions=environment.get("GITHUB_ACTIONS") == "true",
-            server=environment.get(SERVER_URL, SERVER).rstrip("/"),
-            api=environment.get(API_URL, API),
-            repository=repository if REPOSITORY.fullmatch(repository) else "",
+            kind=kind,
+            server=server,
+            api=api,
+            repository=repository,
+            forge=forge if repository else None,
+            run_url=page_of_run(forge.page, run) if _NUMBER.fullmatch(run) else "",
             event=environment.get("GITHUB_EVENT_NAME", ""),
             ref=environment.get("GITHUB_REF", ""),
             checkout=environment.get("GITHUB_WORKSPACE", ""),
             is_debugged=environment.get("RUNNER_DEBUG") == "1",
             _event_file=environment.get("GITHUB_EVENT_PATH", ""),
-            _run=environment.get("GITHUB_RUN_ID", ""),
         )
+
+    @classmethod
+    def _of_gitlab(cls, environment: Mapping[str, str]) -> Self:
+        """https://docs.gitlab.com/ci/variables/predefined_variables/"""
+        told = {
+            name.removeprefix("CI_"): value
+            for name, value in environment.items()
+            if name.startswith("CI_")
+        }
+        named, server = told.get("PROJECT_PATH", ""), told.get("SERVER_URL", "").rstrip("/")
+        repository = named if NESTED_REPOSITORY.fullmatch(named) else ""
+        api = told.get("API_V4_URL") or f"{server}/api/v4"
+        tag, branch = told.get("COMMIT_TAG"), told.get("COMMIT_BRANCH")
+        ref = f"refs/tags/{tag}" if tag else f"refs/heads/{branch}" if branch else ""
+        return cls(
+            kind="gitlab",
+            server=server,
+            api=api,
+            repository=repository,
+            forge=ForgePlace(kind="gitlab", server=server, repository=repository, api=api)
+            if repository
+            else None,
+            run_url=told.get("PIPELINE_URL", ""),
+            event=told.get("PIPELINE_SOURCE", ""),
+            ref=told.get("MERGE_REQUEST_REF_PATH") or ref,
+            checkout=told.get("PROJECT_DIR", ""),
+            _request=_request_of_gitlab(told),
+        )
+
+    def told(self, forge: ForgePlace | None, run_url: str) -> Self:
+        """With what the user says instead."""
+        return replace(self, told_forge=forge, run_url=run_url or self.run_url)
+
+    def forge_of(self, remote: str) -> ForgePlace | None:
+        """The one with the releases of a git remote, which the URL of that or the user tells; in a
+        job, one of the same server alone, as its token is for no other.
+        """
+        host, path = split_remote(remote)
+        if self.told_forge or self.kind == "other":
+            known = None if host == self.host else ForgePlace.of_remote(remote)
+            if found := self.told_forge or known:
+                return found
+        kind: ForgeKind = self.forge.kind if self.forge else "github"
+        fits = (NESTED_REPOSITORY if kind == "gitlab" else REPOSITORY).fullmatch(path)
+        if host != self.host or not fits:
+            return None
+        return ForgePlace(kind=kind, server=self.server, repository=path, api=self.api)
+
+    @property
+    def name(self) -> str:
+        """As sentences call it; empty where nothing is known of it."""
+        return _NAMES[self.kind]
+
+    @property
+    def is_actions(self) -> bool:
+        """Whether its runner obeys the workflow commands and the command files of GitHub's."""
+        return self.kind in {"github", *_HEIRS}
 
     @property
     def host(self) -> str:
@@ -152,8 +262,8 @@ class CI:
 
         https://docs.github.com/webhooks/webhook-events-and-payloads#pull_request
         """
-        if self.event != "pull_request":
-            return None
+        if self._request or self.event != "pull_request":
+            return self._request
         try:
             event = parse_json(read_head(Path(self._event_file), _MAX_EVENT_BYTES))
             told = event["pull_request"]
@@ -171,16 +281,43 @@ class CI:
             return None
 
     def origin(self, root: Path) -> Origin:
-        """`root` is that of the workspace. Away from a runner, a run has no page, and its project
-        is named after its directory.
+        """`root` is that of the workspace. Away from a runner, a run has no page but the one
+        that the user names, and its project is named after its directory.
         """
-        if not self.is_actions or not self.repository:
-            return Origin(project=root.name)
-        project = "/".join((self.repository, *_below(root, self.checkout)))
-        page = f"{self.server}/{self.repository}" if _LINKED.fullmatch(self.server) else ""
-        shown = page and _NUMBER.fullmatch(self._run)
-        run_url = page_of_run(page, self._run) if shown else ""
-        return Origin(project=project, repository=page, run_url=run_url)
+        run_url = self.run_url if is_linked(self.run_url) else ""
+        here = self.told_forge or (self.forge if self.kind != "other" else None)
+        if here is None:
+            return Origin(project=root.name, run_url=run_url)
+        return Origin(
+            project="/".join((here.repository, *_below(root, self.checkout))),
+            repository=here.page if is_linked(here.page) else "",
+            forge=here.kind,
+            run_url=run_url,
+        )
+
+
+def _request_of_gitlab(told: Mapping[str, str]) -> PullRequest | None:
+    """https://docs.gitlab.com/ci/variables/predefined_variables/#predefined-variables-for-merge-request-pipelines"""
+    number = told.get("MERGE_REQUEST_IID", "")
+    if not _NUMBER.fullmatch(number):
+        return None
+    return PullRequest(
+        number=int(number),
+        title=told.get("MERGE_REQUEST_TITLE", ""),
+        # Of a pipeline for the merged result, the commit is the merge.
+        commit=told.get("MERGE_REQUEST_SOURCE_BRANCH_SHA") or told.get("COMMIT_SHA", ""),
+        branch=told.get("MERGE_REQUEST_SOURCE_BRANCH_NAME", ""),
+        repository=told.get("MERGE_REQUEST_SOURCE_PROJECT_PATH", ""),
+        into=told.get("MERGE_REQUEST_PROJECT_PATH", ""),
+        base=told.get("MERGE_REQUEST_DIFF_BASE_SHA", ""),
+        target=told.get("MERGE_REQUEST_TARGET_BRANCH_NAME", ""),
+    )
+
+
+def is_linked(url: str) -> bool:
+    """Whether a page may link to it."""
+    scheme, _, rest = url.partition("://")
+    return _LINKED.fullmatch(f"{scheme}://{rest.partition('/')[0]}") is not None
 
 
 def _below(root: Path, checkout: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
-from releasekit.host.github import page_of_run
+from releasekit.host.forges import page_of_run
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:

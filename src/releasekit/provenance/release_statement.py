@@ -14,7 +14,7 @@ from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import ReleaseStatement
 from releasekit.errors import BuildFailed, ConfigError, PackageError, Rejected, Transient
 from releasekit.host import durable
-from releasekit.host.github import page_of_attestations
+from releasekit.host.forges import page_of_attestations
 from releasekit.http.client import RetryPolicy, retry
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import Bundle

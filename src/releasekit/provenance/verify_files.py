@@ -24,7 +24,7 @@ from releasekit.errors import ConfigError, PathError
 from releasekit.host import durable
 from releasekit.host.ci import PULL_REQUEST_EVENTS
 from releasekit.host.files import read_text
-from releasekit.host.github import SERVER
+from releasekit.host.forges import SERVER
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import MEDIA_TYPE, Bundle
 from releasekit.provenance.certificate import Claims, NotVerified

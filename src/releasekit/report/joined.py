@@ -85,6 +85,7 @@ def join(reports: Sequence[Report], *, plan: Plan | None = None) -> Report:
         statement=_join_statements([run.statement for run in runs if run.statement is not None]),
         project=_common_project(runs),
         repository=_common_text(run.repository for run in runs),
+        forge=runs[0].forge,
         run_url=_common_text(run.run_url for run in runs),
     )
 

@@ -7,15 +7,16 @@ reasonable length becomes a link.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from releasekit.host.github import page_of_commit
 from releasekit.model import Outcome
 from releasekit.text.escape import log_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from releasekit.host.forges import Pages
     from releasekit.model import Package, Result
 
 _MAX_WIDTH: Final = 100
@@ -131,10 +132,10 @@ def package_url(result: Result) -> str:
     return web_page(result.url or (result.staged.url if result.staged else ""))
 
 
-def commit_page(repository: str, commit: str) -> str:
+def commit_page(pages: Pages, commit: str) -> str:
     """The page of the commit that `commit` names, as a plan or a report has it."""
-    page, named = trusted_page(repository).rstrip("/"), _COMMIT.fullmatch(commit)
-    return web_page(page_of_commit(page, named[1])) if named else ""
+    page, named = trusted_page(pages.repository).rstrip("/"), _COMMIT.fullmatch(commit)
+    return web_page(replace(pages, repository=page).commit(named[1])) if named else ""
 
 
 def trusted_page(url: str) -> str:

@@ -13,6 +13,7 @@ from markdown_it import MarkdownIt
 
 from releasekit.announce.notes import MAX_CHARS, existing_commit, join_notes, shorten, write_notes
 from releasekit.git.commits import Commit
+from releasekit.host.forges import Pages
 from releasekit.model import Package, PackageId
 from releasekit.text.escape import visible
 
@@ -73,7 +74,7 @@ def package(where: str = "core", name: str = "core") -> Package:
 
 def told(past: Past, **more: object) -> str:
     given: dict[str, object] = {"commit": "c", "previous": "b", "others": [], **more}
-    return asyncio.run(write_notes(package(), past, **given))  # type: ignore[arg-type]
+    return asyncio.run(write_notes(package(), past, **{"pages": Pages("github", ""), **given}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["CHANGELOG.md", "changelog.md", "HISTORY.md", "CHANGES"])
@@ -107,7 +108,7 @@ def test_an_empty_log_beside_a_full_one_does_not_count() -> None:
 def test_without_a_section_the_commits_that_touch_it_and_nothing_inside() -> None:
     inner, other = package("core/inner", "inner"), package("cli", "cli")
     past = Past(changes=["Fix @somebody <!-- x --> #12", "Add"])
-    text = told(past, others=[package(), inner, other], repository=PAGE)
+    text = told(past, others=[package(), inner, other], pages=Pages("github", PAGE))
     assert past.asked == ([ROOT / "core"], "b", "c", [ROOT / "core/inner"])
     first, second = text.splitlines()
     assert "@somebody" not in first
@@ -201,7 +202,7 @@ def test_one_line_that_is_too_long_is_left_out() -> None:
 
 def test_a_long_section_has_a_link_to_the_rest() -> None:
     long = f"## 1.1.0\n\n{'- A line of it.' * 5_000}\n"
-    text = told(Past({"core/CHANGELOG.md": long}), repository=PAGE)
+    text = told(Past({"core/CHANGELOG.md": long}), pages=Pages("github", PAGE))
     assert len(text) <= MAX_CHARS
     assert text == f"The rest is [in the repository]({PAGE}/blob/c/core/CHANGELOG.md)."
 

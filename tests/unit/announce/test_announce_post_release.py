@@ -16,6 +16,7 @@ from releasekit.announce.tags import Tagging
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.config.tag_options import AnnounceOptions
 from releasekit.git.remote import find_repository
+from releasekit.host.forges import ForgePlace, Pages
 from releasekit.http.client import RetryPolicy
 from releasekit.model import Action, Outcome, Plan, PlannedPackage, Result
 
@@ -65,6 +66,9 @@ class Slow:
         return {}
 
 
+NO_PAGES = Pages("github", "")
+
+
 def followed(root: Path, *, before: bool = False, dry_run: bool = False) -> tuple[Slow, Result]:
     """One package, in a run that is stopped before its tags are pushed, or meanwhile."""
 
@@ -85,7 +89,7 @@ def followed(root: Path, *, before: bool = False, dry_run: bool = False) -> tupl
         config = fakes.config(root, tag=True, announce=True, dry_run=dry_run)
         following = PostRelease(
             plan,
-            Tagging(cast("Remote", remote), cast("Commits", None), config, ""),
+            Tagging(cast("Remote", remote), cast("Commits", None), config, NO_PAGES),
             cast("Forge", None),
             replace(fakes.services(config, None), retries=RetryPolicy(max_retries=0)),
         )
@@ -164,18 +168,19 @@ def test_a_plan_says_how_long_releases_take_on_github_com_alone(
         for each, name in zip(made.packages, names, strict=True)
     )
     config = fakes.config(tmp_path, tag=True, announce=True, announcing=AnnounceOptions(assets=()))
-    services = replace(fakes.services(config, None), environment=environment)
+    services = fakes.services(config, None)
 
     async def plan_tags(plan: Plan, *_: object, **__: object) -> tuple[Plan, Tagging]:
-        tagging = Tagging(cast("Remote", None), cast("Commits", None), config, "")
+        tagging = Tagging(cast("Remote", None), cast("Commits", None), config, NO_PAGES)
         return replace(plan, packages=tagged), tagging
 
-    async def choose_forge(*_: object) -> Empty:
-        return Empty()
+    async def choose_forge(*_: object) -> tuple[ForgePlace, Empty]:
+        api = environment.get("GITHUB_API_URL", "")
+        return ForgePlace.at("github", "https://github.com", "acme/mono", api), Empty()
 
     monkeypatch.setattr(post_release, "plan_tags", plan_tags)
     monkeypatch.setattr(post_release, "_choose_forge", choose_forge)
     planned, _ = asyncio.run(
-        post_release.plan_post_release(made, config, {}, services, repository="")
+        post_release.plan_post_release(made, config, {}, services, pages=NO_PAGES)
     )
     assert [note.startswith("announcing 41 releases") for note in planned.notes] == [True] * said

@@ -17,6 +17,7 @@ from releasekit.announced import Status, Tag
 from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems.npm.history import version_at
 from releasekit.errors import ConfigError
+from releasekit.host.forges import Pages
 from releasekit.host.process import Processes
 from releasekit.http.client import RetryPolicy
 from releasekit.model import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 ONCE = RetryPolicy(max_retries=0, base_delay_s=0.0, deadline_s=60.0)
 PAGE = "https://github.com/acme/mono"
+PAGES = Pages("github", PAGE)
 
 
 def no_tag(_: Package) -> str:
@@ -139,7 +141,9 @@ def asked(
         )
         async with Processes(environment={"PATH": "/usr/bin:/bin"}) as processes:
             services = replace(fakes.services(config, processes), retries=ONCE)
-            there, tagging = await plan_tags(made, config, TARGETS, services, repository=PAGE)
+            there, tagging = await plan_tags(
+                made, config, TARGETS, services, pages=Pages("github", PAGE)
+            )
             if done is not None:
                 done(there, tagging)
             results = tuple(

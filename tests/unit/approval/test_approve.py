@@ -86,7 +86,7 @@ class Case:
         taken = snapshot(environ, {"RELEASEKIT_NPM_OTP"})
         credentials = Credentials(taken, mask=lambda _: None)
         actions = Actions({}, self.out)
-        session = Session(credentials, actions, ECOSYSTEMS, self.out)
+        session = Session(credentials, actions, actions.ci, ECOSYSTEMS, self.out)
         return asyncio.run(approve.run(config, session))
 
     def answer_as_github(self, request: httpx.Request) -> httpx.Response:

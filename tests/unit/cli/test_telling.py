@@ -57,7 +57,7 @@ def told(
     credentials = Credentials(
         snapshot({**environment, "RELEASEKIT_PYPI_TOKEN": SECRET}), mask=lambda _: None
     )
-    session = Session(credentials, Actions(environment, stream), {}, stream)
+    session = Session(credentials, Actions(environment, stream), CI.of(environment), {}, stream)
 
     async def main() -> None:
         tell = request_logger(session, verbose=config.verbose, mode=config.mode)

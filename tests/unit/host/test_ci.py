@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.host.ci import CI, Origin
+from releasekit.host.forges import ForgePlace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,3 +107,97 @@ def test_a_checkout_that_cannot_be_followed_costs_no_results(tmp_path: Path) -> 
 )
 def test_a_job_is_of_a_pull_request_until_that_is_merged(event: str, ref: str, said: str) -> None:
     assert CI.of({"GITHUB_EVENT_NAME": event, "GITHUB_REF": ref}).pull_request == said
+
+
+GITLAB = {
+    "GITLAB_CI": "true",
+    "CI_SERVER_URL": "https://git.acme.example",
+    "CI_API_V4_URL": "https://git.acme.example/api/v4",
+    "CI_PROJECT_PATH": "acme/tools/mono",
+    "CI_PIPELINE_URL": "https://git.acme.example/acme/tools/mono/-/pipelines/17",
+    "CI_PIPELINE_SOURCE": "push",
+    "CI_COMMIT_SHA": "5d41402abc4b2a76b9719d911017c592ae1f3c07",
+    "CI_COMMIT_TAG": "v1.0",
+}
+
+
+def test_a_job_of_gitlab_is_of_a_project_in_groups(tmp_path: Path) -> None:
+    found = CI.of({**GITLAB, "CI_PROJECT_DIR": str(tmp_path)})
+    assert (found.kind, found.name, found.ref) == ("gitlab", "GitLab CI/CD", "refs/tags/v1.0")
+    assert not found.is_actions
+    assert found.origin(tmp_path / "js") == Origin(
+        project="acme/tools/mono/js",
+        repository="https://git.acme.example/acme/tools/mono",
+        forge="gitlab",
+        run_url="https://git.acme.example/acme/tools/mono/-/pipelines/17",
+    )
+
+
+def test_a_merge_request_of_gitlab_is_a_pull_request() -> None:
+    """R47: `preview`, `change` and snapshots work there as well."""
+    request = {
+        "CI_COMMIT_TAG": "",
+        "CI_PIPELINE_SOURCE": "merge_request_event",
+        "CI_MERGE_REQUEST_IID": "7",
+        "CI_MERGE_REQUEST_TITLE": "Mend",
+        "CI_MERGE_REQUEST_REF_PATH": "refs/merge-requests/7/head",
+        "CI_MERGE_REQUEST_PROJECT_PATH": "acme/tools/mono",
+        "CI_MERGE_REQUEST_SOURCE_PROJECT_PATH": "acme/tools/mono",
+        "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "mend",
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": "c0ffee",
+    }
+    job = CI.of({**GITLAB, **request})
+    assert job.pull_request == "merge_request_event at refs/merge-requests/7/head"
+    assert not job.is_from_fork()
+    told = job.read_pull_request()
+    assert told is not None
+    assert (told.number, told.branch, told.target, told.base) == (7, "mend", "main", "c0ffee")
+    assert told.commit == GITLAB["CI_COMMIT_SHA"]
+    fork = {"CI_MERGE_REQUEST_SOURCE_PROJECT_PATH": "mallory/mono"}
+    assert CI.of({**GITLAB, **request, **fork}).is_from_fork()
+
+
+@pytest.mark.parametrize("kind", ["forgejo", "gitea"])
+def test_heirs_of_gitea_run_actions_and_are_no_github(tmp_path: Path, kind: str) -> None:
+    own = {f"{kind.upper()}_ACTIONS": "true", "GITHUB_SERVER_URL": "https://codeberg.org"}
+    found = CI.of(job(tmp_path, **own, GITHUB_API_URL="https://codeberg.org/api/v1"))
+    assert (found.kind, found.is_actions, found.is_public) == (kind, True, False)
+    assert found.origin(tmp_path).forge == "gitea"
+    assert str(found.forge) == "gitea:https://codeberg.org/acme/widgets"
+
+
+CODEBERG = ForgePlace.at("gitea", "https://codeberg.org", "acme/mono")
+
+
+@pytest.mark.parametrize(
+    ("environment", "told", "remote", "found"),
+    [
+        ({}, None, "git@codeberg.org:acme/mono.git", "gitea:https://codeberg.org/acme/mono"),
+        ({}, None, "https://gitlab.com/a/b/c.git", "gitlab:https://gitlab.com/a/b/c"),
+        ({}, None, "https://github.com/a/b.git", "github:https://github.com/a/b"),
+        ({}, None, "https://github.com/a/b/c.git", None),
+        ({}, None, "https://git.acme.example/a/b.git", None),
+        ({}, None, "/srv/git/mono.git", None),
+        ({}, CODEBERG, "https://github.com/a/b.git", "gitea:https://codeberg.org/acme/mono"),
+        (GITLAB, None, "https://git.acme.example/x/y.git", "gitlab:https://git.acme.example/x/y"),
+        # A token of this job is not for another server, whatever a remote says.
+        (GITLAB, None, "https://gitlab.com/x/y.git", None),
+        (GITLAB, CODEBERG, "/srv/git", "gitea:https://codeberg.org/acme/mono"),
+    ],
+)
+def test_the_forge_of_a_remote_is_known_by_its_host_or_told(
+    environment: dict[str, str], told: ForgePlace | None, remote: str, found: str | None
+) -> None:
+    place = CI.of(environment).told(told, "").forge_of(remote)
+    assert (str(place) if place else None) == found
+
+
+def test_what_the_user_names_comes_before_what_the_ci_tells(tmp_path: Path) -> None:
+    told = CI.of({}).told(CODEBERG, "https://ci.example/9")
+    assert told.origin(tmp_path) == Origin(
+        project="acme/mono",
+        repository="https://codeberg.org/acme/mono",
+        forge="gitea",
+        run_url="https://ci.example/9",
+    )

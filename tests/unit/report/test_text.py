@@ -3,11 +3,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from releasekit.host.forges import Pages
 from releasekit.model import Outcome, Staged
 from releasekit.report.text import MAX_CHARS, commit_page, package_url, trusted_page, web_page
 from sample_runs import hostile_text, result
 
 REPOSITORY = "https://github.com/acme/widgets"
+PAGES = Pages("github", REPOSITORY)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_a_page_of_a_registry_is_a_link(url: str) -> None:
 def test_anything_else_is_none(url: str) -> None:
     """R35"""
     assert web_page(url) == ""
-    assert (trusted_page(url), commit_page(url, "c0ffee00")) == ("", "")
+    assert (trusted_page(url), commit_page(Pages("github", url), "c0ffee00")) == ("", "")
 
 
 @given(text=hostile_text)
@@ -64,11 +66,11 @@ def test_a_package_leads_to_its_page_or_to_where_it_waits() -> None:
 def test_a_commit_leads_to_its_page() -> None:
     commit = "5d41402abc4b2a76b9719d911017c592ae1f3c07"
     page = f"{REPOSITORY}/commit/{commit}"
-    assert commit_page(REPOSITORY, commit) == page
-    assert commit_page(REPOSITORY, f"{commit}+dirty.0123abcd") == page
+    assert commit_page(PAGES, commit) == page
+    assert commit_page(PAGES, f"{commit}+dirty.0123abcd") == page
     for other in ("", "main", "../../settings", f"{commit}/..", "C0FFEE00"):
-        assert commit_page(REPOSITORY, other) == ""
-    assert commit_page("", commit) == ""
+        assert commit_page(PAGES, other) == ""
+    assert commit_page(Pages("github", ""), commit) == ""
 
 
 def test_a_repository_without_tls_is_believed_on_this_machine_only() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from releasekit.host.forges import Pages
 from releasekit.model import Outcome
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.page.markup import (
@@ -63,6 +64,7 @@ def head(view: View) -> str:
 def about_section(view: View) -> str:
     """Where it is from: who reads the page wants to know what failed before that."""
     report = view.report
+    pages = Pages(report.forge, report.repository)
     used = {result.package.id.ecosystem for result in report.results}
     registries = ", ".join(
         f"{html(clip(kind, 40))}: {html_link(clip(url, 200), web_page(url))}"
@@ -71,10 +73,7 @@ def about_section(view: View) -> str:
     )
     facts = [
         ("Result", html(view.verdict)),
-        (
-            "Commit",
-            html_link(clip(report.commit, 80), commit_page(report.repository, report.commit)),
-        ),
+        ("Commit", html_link(clip(report.commit, 80), commit_page(pages, report.commit))),
         ("Run", html_link("workflow run", trusted_page(report.run_url)) if report.run_url else ""),
         ("Began", f"<time>{html(_began(report.started_at))}</time>"),
         ("Took", seconds(report.duration_s)),

@@ -15,6 +15,7 @@ from releasekit.text.escape import clip, code, code_link, fence, link, markdown
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from releasekit.host.forges import Pages
     from releasekit.model import Package, PackageId
     from releasekit.report.marks import Mark
     from releasekit.report.remarks import Lack, Warned
@@ -118,11 +119,11 @@ def bar_lines(counts: Sequence[tuple[Mark, int]]) -> list[str]:
     return [squares, "", legend(counts), ""] if squares else []
 
 
-def facts(commit: str, repository: str, run: str, others: Sequence[str]) -> list[str]:
+def facts(commit: str, pages: Pages, run: str, others: Sequence[str]) -> list[str]:
     """Run, commit and `others`, as links where there are pages."""
     parts = [link("workflow run", page)] if (page := trusted_page(run)) else []
     if commit:
-        page = commit_page(repository, commit)
+        page = commit_page(pages, commit)
         shown = f"{commit[:_SHORT]}{'+dirty' if '+' in commit else ''}" if page else commit
         parts.append(f"commit {code_link(clip(shown, _NAME), page)}")
     return [" · ".join([*parts, *others]), ""] if parts or others else []

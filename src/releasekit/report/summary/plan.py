@@ -63,7 +63,7 @@ def _summary(plan: Plan, origin: Origin, rows: int) -> str:
         *title(sign, origin.project, words),
         *alert_box(alert, [*sentences, *(markdown(note) for note in plan.notes)]),
         *bar_lines([(mark, counts[action]) for action, mark in ACTIONS.items()]),
-        *facts(plan.commit, origin.repository, origin.run_url, places),
+        *facts(plan.commit, origin.pages, origin.run_url, places),
         *([f"provenance: {provenance}", ""] if provenance else []),
         *([f"tags and releases: {following}", ""] if following else []),
         *lack_section(find_lacks(plan.packages), rows=rows, chars=_CHARS),

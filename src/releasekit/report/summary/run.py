@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from releasekit.host.forges import Pages
 from releasekit.model import Outcome
 from releasekit.report.marks import OUTCOMES, count_words
 from releasekit.report.mermaid import gantt
@@ -101,7 +102,7 @@ def _summary(view: View, causes: Sequence[Cause], pictures: Sequence[str], detai
         *_trouble_section(report, causes, detail),
         *lack_section(view.lacks, rows=detail.rows, chars=detail.chars),
         *bar_lines([(mark, view.counts[outcome]) for outcome, mark in OUTCOMES.items()]),
-        *facts(report.commit, report.repository, report.run_url, took),
+        *facts(report.commit, Pages(report.forge, report.repository), report.run_url, took),
         *warning_section(warned, detail.rows),
         *(pictures if detail.pictures else []),
         *spent_section(report.spent),
@@ -324,6 +325,6 @@ def early_summary(
         *(line for hint in hints for line in (f"**What to do**: {hint}", "")),
         f"More about it: [{problem}]({problem.url})",
         "",
-        *facts("", "", origin.run_url, []),
+        *facts("", origin.pages, origin.run_url, []),
     ]
     return "\n".join(lines).rstrip() + "\n"
