@@ -1,0 +1,116 @@
+"""The forges at which the cases of releases run: a double of each, and how to look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.github import NOT_ALLOWED, REPOSITORY, TOKEN, GitHubDouble, serving_github
+from releasekit.announce.github import GitHubReleases
+from releasekit.http.credentials import Secret
+from releasekit.http.github import GitHub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    import httpx
+
+    from releasekit.announce.forge import Forge
+    from releasekit.http.client import RetryPolicy
+
+
+# The doubles, which have in common what these cases ask of them.
+World = GitHubDouble
+# An answer: its status, its document and its headers.
+Refusal = tuple[int, Any, dict[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A release as visitors see it; `files` are what its assets lead to, by name."""
+
+    tag: str
+    title: str
+    body: str
+    url: str
+    files: dict[str, bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgeCase:
+    """`shown` are the published releases, the latest first, and `count_files` how many files there
+    are of drafts, too. `pages` is the request for a page of releases without its number, `longest`
+    the length of a body that is too long. `passing` are answers after which a request is made
+    again, and `limit` is one that lasts too long. `forbidden` is what a token that may only read is
+    told, `cure` what to do about it, and `unknown` what a wrong token is told.
+    """
+
+    name: str
+    serving: Callable[[Path], AbstractContextManager[World]]
+    open: Callable[[Any, httpx.AsyncClient, str, RetryPolicy], Forge]
+    token: str
+    shown: Callable[[Any], list[Shown]]
+    count_files: Callable[[Any], int]
+    pages: str
+    longest: int
+    passing: tuple[Refusal, ...]
+    limit: Refusal
+    forbidden: str
+    cure: str
+    unknown: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _open_github(
+    world: GitHubDouble, http: httpx.AsyncClient, token: str, policy: RetryPolicy
+) -> GitHubReleases:
+    github = GitHub(http=http, api=world.api, token=Secret(token))
+    return GitHubReleases(github, world.repository, policy)
+
+
+def _shown_by_github(world: GitHubDouble) -> list[Shown]:
+    published = [each for each in world.releases if not each["draft"]]
+    return [
+        Shown(
+            tag=each["tag_name"],
+            title=each["name"],
+            body=each["body"],
+            url=each["html_url"],
+            files={
+                asset["name"]: world.contents[asset["id"]]
+                for asset in each["assets"]
+                if asset["state"] == "uploaded"
+            },
+        )
+        for each in sorted(published, key=lambda each: each["id"] != world.latest)
+    ]
+
+
+_LIMITED = {"message": "You have exceeded a secondary rate limit"}
+GITHUB = ForgeCase(
+    name="GitHub",
+    serving=serving_github,
+    open=_open_github,
+    token=TOKEN,
+    shown=_shown_by_github,
+    count_files=lambda world: sum(len(each["assets"]) for each in world.releases),
+    pages=f"GET /api/v3/repos/{REPOSITORY}/releases?per_page=100&page=",
+    longest=125_001,
+    passing=(
+        (403, _LIMITED, {"Retry-After": "0"}),
+        (429, _LIMITED, {"Retry-After": "0"}),
+        (403, _LIMITED, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1"}),
+        (409, _LIMITED, {}),
+        (422, _LIMITED, {}),
+        (502, _LIMITED, {}),
+    ),
+    limit=(403, _LIMITED, {"Retry-After": "7200"}),
+    forbidden=NOT_ALLOWED["message"],
+    cure="`permissions: contents: write`",
+    unknown="Bad credentials",
+)
+FORGES = (GITHUB,)
