@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.github import NOT_ALLOWED, REPOSITORY, TOKEN, GitHubDouble, serving_github
+from harness.gitlab import MAX_BODY, PROJECT, GitLabDouble, serving_gitlab
+from harness.gitlab import TOKEN as JOB_TOKEN
 from releasekit.announce.github import GitHubReleases
+from releasekit.announce.gitlab import GitLab, GitLabReleases
 from releasekit.http.credentials import Secret
 from releasekit.http.github import GitHub
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # The doubles, which have in common what these cases ask of them.
-World = GitHubDouble
+World = GitHubDouble | GitLabDouble
 # An answer: its status, its document and its headers.
 Refusal = tuple[int, Any, dict[str, str]]
 
@@ -40,11 +43,12 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class ForgeCase:
-    """`shown` are the published releases, the latest first, and `count_files` how many files there
-    are of drafts, too. `pages` is the request for a page of releases without its number, `longest`
-    the length of a body that is too long. `passing` are answers after which a request is made
-    again, and `limit` is one that lasts too long. `forbidden` is what a token that may only read is
-    told, `cure` what to do about it, and `unknown` what a wrong token is told.
+    """`requests` are as many as a release with two files takes. `shown` are the published releases,
+    the latest first, and `count_files` how many files there are of drafts, too. `pages` is the
+    request for a page of releases without its number, `longest` the length of a body that is too
+    long. `passing` are answers after which a request is made again, and `limit` is one that lasts
+    too long. `forbidden` is what a token that may only read is told, `cure` what to do about it,
+    and `unknown` what a wrong token is told.
     """
 
     name: str
@@ -53,6 +57,7 @@ class ForgeCase:
     token: str
     shown: Callable[[Any], list[Shown]]
     count_files: Callable[[Any], int]
+    requests: int
     pages: str
     longest: int
     passing: tuple[Refusal, ...]
@@ -98,6 +103,7 @@ GITHUB = ForgeCase(
     token=TOKEN,
     shown=_shown_by_github,
     count_files=lambda world: sum(len(each["assets"]) for each in world.releases),
+    requests=7,  # list, latest, tag, create, two files, publish
     pages=f"GET /api/v3/repos/{REPOSITORY}/releases?per_page=100&page=",
     longest=125_001,
     passing=(
@@ -113,4 +119,49 @@ GITHUB = ForgeCase(
     cure="`permissions: contents: write`",
     unknown="Bad credentials",
 )
-FORGES = (GITHUB,)
+
+
+def _open_gitlab(
+    world: GitLabDouble, http: httpx.AsyncClient, token: str, policy: RetryPolicy
+) -> GitLabReleases:
+    is_of_job = token == JOB_TOKEN
+    gitlab = GitLab(http=http, api=world.api, token=Secret(token), is_of_job=is_of_job)
+    return GitLabReleases(gitlab, world.repository, policy)
+
+
+def _shown_by_gitlab(world: GitLabDouble) -> list[Shown]:
+    return [
+        Shown(
+            tag=each["tag_name"],
+            title=each["name"],
+            body=each["description"],
+            url=each["_links"]["self"],
+            files={link["name"]: world.find_link(link["url"]) for link in each["assets"]["links"]},
+        )
+        for each in world.releases
+    ]
+
+
+_SLOWER = {"message": "Retry later"}
+GITLAB = ForgeCase(
+    name="GitLab",
+    serving=serving_gitlab,
+    open=_open_gitlab,
+    token=JOB_TOKEN,
+    shown=_shown_by_gitlab,
+    count_files=lambda world: len(world.files),
+    requests=6,  # list, tag, package, two files, create
+    pages=f"GET /api/v4/projects/{PROJECT.replace('/', '%2F')}/releases?per_page=100&page=",
+    longest=MAX_BODY + 1,
+    passing=(
+        (429, _SLOWER, {"Retry-After": "0"}),
+        (400, {"message": "400 Bad request - Duplicate package is not allowed"}, {}),
+        (409, {"message": "Release already exists"}, {}),
+        (502, _SLOWER, {}),
+    ),
+    limit=(429, _SLOWER, {"Retry-After": "7200"}),
+    forbidden="HTTP 403 Forbidden",
+    cure="`forge-token`",
+    unknown="HTTP 401 Unauthorized",
+)
+FORGES = (GITHUB, GITLAB)

@@ -128,11 +128,12 @@ def test_a_foreign_release_is_left_alone(case: ForgeCase, world: World) -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize(
+    ("case", "number"), [(case, each) for case in FORGES for each in range(case.requests)], ids=str
+)
 def test_any_lost_answer_is_looked_after(
     case: ForgeCase, world: World, moment: str, number: int
 ) -> None:
-    """list, latest, tag, create or look for files, two uploads, publish"""
     seen = {"before": 0, "after": 0}
 
     def lose(when: str, what: str) -> None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
-from releasekit.errors import PackageError, Rejected, Transient
-from releasekit.host.artifact_reader import open_artifact
+from releasekit.announce.forge_requests import (
+    ask_forge,
+    check_tag,
+    list_pages,
+    parse_answer,
+    write_json,
+)
+from releasekit.errors import Rejected
 from releasekit.host.ci import API_URL
-from releasekit.http.client import retry
 from releasekit.problems import Problem
 from releasekit.report.text import minutes
-from releasekit.text.json_text import parse_json, read_entries
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Awaitable, Mapping
 
     import httpx
 
@@ -36,7 +38,6 @@ _MAX_PAGES: Final = 100
 # https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api (November 2026)
 CREATED_IN_A_MINUTE: Final = 80
 CREATED_IN_AN_HOUR: Final = 500
-_PIECE_BYTES: Final = 256 * 1024
 # https://docs.github.com/en/actions/security-for-github-actions/security-guides/automatic-token-authentication
 _PERMISSION: Final = (
     "Give the job the permission `contents: write` (`permissions: contents: write`), or a "
@@ -93,22 +94,17 @@ class GitHubRepository:
         """Retries what may be asked twice; a POST only where it cannot have taken effect. Raises
         LookAgain, Transient, Denied, Rejected.
         """
-        lost: list[Transient] = []
-
-        async def attempt() -> httpx.Response | None:
-            body = content if isinstance(content, bytes) else _read_pieces(content)
-            try:
-                return await self.github.ask(
-                    method, url, content=body, headers=headers, missing=missing
-                )
-            except Transient as error:
-                if method != "POST" or not error.ambiguous:
-                    raise
-                lost.append(error)
-                return None
-
         try:
-            response = await retry(attempt, self.policy)
+            return await ask_forge(
+                self.github,
+                method,
+                url,
+                self.policy,
+                content=content,
+                headers=headers,
+                missing=missing,
+                repeatable=method != "POST",
+            )
         except Rejected as error:
             # Something is there, or is not a draft any more, as far as GitHub knows.
             # https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
@@ -123,9 +119,6 @@ class GitHubRepository:
             }
             error.hint = cures.get(error.status, error.hint)
             raise
-        if response is None:
-            raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
-        return response
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,19 +126,15 @@ class GitHubReleases(GitHubRepository):
     """https://docs.github.com/en/rest/releases/releases"""
 
     async def releases(self) -> tuple[ForgeRelease, ...]:
-        """Pages are counted, and no link of an answer is followed.
+        """https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api"""
 
-        https://docs.github.com/en/rest/using-the-rest-api/using-pagination-in-the-rest-api
-        """
-        found: list[ForgeRelease] = []
-        for page in range(1, _MAX_PAGES + 1):
-            url = self._at("").copy_with(query=f"per_page={_PER_PAGE}&page={page}".encode())
-            response = await self.ask("GET", url)
-            some = await asyncio.to_thread(_parse_page, response.content)
-            found += some
-            if len(some) < _PER_PAGE:
-                break
-        return tuple(found)
+        def get(page: int) -> Awaitable[httpx.Response]:
+            query = f"per_page={_PER_PAGE}&page={page}".encode()
+            return self.ask("GET", self._at("").copy_with(query=query))
+
+        what = "GitHub's list of releases"
+        found = await list_pages(get, what, size=_PER_PAGE, most=_MAX_PAGES)
+        return tuple(map(_parse_release, found))
 
     async def latest(self) -> str:
         """https://docs.github.com/en/rest/releases/releases#get-the-latest-release"""
@@ -159,24 +148,8 @@ class GitHubReleases(GitHubRepository):
         """
         url = self.at(f"/git/ref/tags/{quote(draft.tag)}")
         response = await self.ask("GET", url, missing=True)
-        if response.status_code == 404:
-            # One that was pushed a moment ago may take another.
-            raise LookAgain(
-                f"GitHub has no tag {draft.tag} in {self.repository}",
-                hint=f"Releases are made where tags are: check that {self.repository} is what the "
-                "git remote pushes to.",
-            )
-        match parse_answer(response):
-            case {"object": {"sha": str(oid)}}:
-                pass
-            case _:
-                raise Rejected("GitHub's answer is not a tag", problem=Problem.STRANGE_ANSWER)
-        if draft.object and oid != draft.object:
-            raise Rejected(
-                f"the tag {draft.tag} of {self.repository} is {oid}, and that of the git remote "
-                f"{draft.object}",
-                hint="Nothing was moved. Delete the one that is wrong.",
-            )
+        found = "" if response.status_code == 404 else _parse_tag(parse_answer(response))
+        check_tag(draft, found, "GitHub", self.repository)
 
     async def create(self, draft: Draft) -> ForgeRelease:
         """Without `target_commitish`: the tag is there, and GitHub is to make none.
@@ -223,41 +196,12 @@ class GitHubReleases(GitHubRepository):
         return self.at(f"/releases{path}")
 
 
-async def _read_pieces(artifact: Artifact) -> AsyncIterator[bytes]:
-    """Raises Rejected where the file is not what was built: its last piece is held back."""
-    try:
-        with open_artifact(artifact) as file:
-            while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
-                yield piece
-    except PackageError as error:
-        raise Rejected(f"{artifact.filename} has changed since it was published") from error
-
-
-def write_json(document: Mapping[str, object]) -> bytes:
-    return json.dumps(document).encode()
-
-
-def parse_answer(response: httpx.Response) -> Any:
-    """The body and the assets of a release may be long. Raises Rejected."""
-    try:
-        return parse_json(response.content, max_bytes=4 * 1024 * 1024)
-    except ValueError as error:
-        raise Rejected(
-            f"GitHub's answer is not JSON: {error}", problem=Problem.STRANGE_ANSWER
-        ) from error
-
-
-def _parse_page(content: bytes) -> list[ForgeRelease]:
-    """A page of releases, one by one."""
-    try:
-        read = list(read_entries(b'{"all":%s}' % content, {"all"}))
-    except ValueError as error:
-        raise Rejected(
-            f"GitHub's list of releases is not JSON: {error}", problem=Problem.STRANGE_ANSWER
-        ) from error
-    if not read or read[0][2] != []:
-        raise Rejected("GitHub's list of releases is not a list", problem=Problem.STRANGE_ANSWER)
-    return [_parse_release(value) for _, name, value in read if name is not None]
+def _parse_tag(document: object) -> str:
+    match document:
+        case {"object": {"sha": str(oid)}}:
+            return oid
+        case _:
+            raise Rejected("GitHub's answer is not a tag", problem=Problem.STRANGE_ANSWER)
 
 
 def _parse_release(document: object) -> ForgeRelease:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from releasekit.announce.github import GitHubReleases, describe_pace
+from releasekit.announce.gitlab import GitLab, GitLabReleases
 from releasekit.announce.releases import (
     announce,
     announcement_of,
@@ -24,7 +25,7 @@ from releasekit.config.declaration import PREFIX
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.ecosystems.interface import RightsFound
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
-from releasekit.host.ci import HOW_TO_NAME_REPOSITORY
+from releasekit.host.ci import HOW_TO_NAME_REPOSITORY, JOB_BEARER
 from releasekit.host.forges import API, split_remote
 from releasekit.http.client import retry
 from releasekit.http.github import GitHub
@@ -185,16 +186,29 @@ async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlac
     """
     remote, ci = tagging.remote, services.ci
     place = await find_forge(remote, tagging.config.tagging.remote, ci, asked="announce")
-    if tagging.config.mode == "plan" and services.credentials.get(FORGE_TOKEN.variable) is None:
+    credentials = services.credentials
+    # The token of a job is for the GitLab that it runs on.
+    of_job = credentials.get(JOB_BEARER) if ci.kind == "gitlab" and place.host == ci.host else None
+    token = credentials.get(FORGE_TOKEN.variable) or of_job
+    if tagging.config.mode == "plan" and token is None:
         return place, None
-    token = require_token(
-        services.credentials, asked="announce", forge=place.name, needs=_NEEDS[place.kind]
+    token = token or require_token(
+        credentials, asked="announce", forge=place.name, needs=_NEEDS[place.kind]
     )
     match place.kind:
         case "github":
             github = open_github(services, place, token)
             return place, GitHubReleases(github, place.repository, services.retries)
-        case "gitlab" | "gitea":
+        case "gitlab":
+            gitlab = GitLab(
+                http=services.http,
+                api=place.api,
+                token=token,
+                redact=credentials.redact,
+                is_of_job=token == of_job,
+            )
+            return place, GitLabReleases(gitlab, place.repository, services.retries)
+        case "gitea":
             raise NotImplementedError(place)
         case _:
             assert_never(place.kind)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import quote
 
 from releasekit.announce.forge import LookAgain
-from releasekit.announce.github import GitHubRepository, parse_answer, write_json
+from releasekit.announce.forge_requests import parse_answer, write_json
+from releasekit.announce.github import GitHubRepository
 from releasekit.errors import Denied, PlanError, Rejected
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible

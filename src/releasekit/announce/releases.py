@@ -314,7 +314,8 @@ async def announce(
     except PackageError as error:
         return {each.tag: pending_announcement(each.tag, error) for each in drafts}
     denied: PackageError | None = None
-    for draft in drafts:
+    # Some forges show the newest release as the latest.
+    for draft in sorted(drafts, key=lambda each: each.tag == announcing.latest):
         if denied is not None:
             done[draft.tag] = pending_announcement(draft.tag, denied)
             continue

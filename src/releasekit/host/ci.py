@@ -50,6 +50,8 @@ COMMAND_FILES: Final = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", OUTPUTS, SU
 # Where a job asks for an ID token, and what with.
 IDENTITY_URL: Final = "ACTIONS_ID_TOKEN_REQUEST_URL"
 IDENTITY_BEARER: Final = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+# The token of a job of GitLab CI/CD. https://docs.gitlab.com/ci/jobs/ci_job_token/
+JOB_BEARER: Final = "CI_JOB_TOKEN"
 # What every child process may see, as an expression.
 HARMLESS: Final = (
     "CI|GITHUB_ACTIONS|GITHUB_(SHA|REF|REF_NAME|REPOSITORY|SERVER_URL|WORKSPACE)"

@@ -1,0 +1,126 @@
+"""What the classes of forges have in common: writes that may be lost, and answers read safely."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from releasekit.announce.forge import LookAgain
+from releasekit.errors import PackageError, Rejected, Transient
+from releasekit.host.artifact_reader import open_artifact
+from releasekit.http.client import retry
+from releasekit.problems import Problem
+from releasekit.text.json_text import parse_json, read_entries
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+
+    import httpx
+
+    from releasekit.announce.forge import Draft
+    from releasekit.http.client import RetryPolicy
+    from releasekit.http.forge_api import ForgeApi
+    from releasekit.model import Artifact
+
+_PIECE_BYTES: Final = 256 * 1024
+
+
+async def ask_forge(
+    api: ForgeApi,
+    method: str,
+    url: httpx.URL,
+    policy: RetryPolicy,
+    *,
+    content: bytes | Artifact = b"",
+    headers: Mapping[str, str] | None = None,
+    missing: bool = False,
+    repeatable: bool,
+) -> httpx.Response:
+    """Retries what is `repeatable`, and the rest only where it cannot have taken effect. Raises
+    LookAgain, Transient, Denied, Rejected.
+    """
+    lost: list[Transient] = []
+
+    async def attempt() -> httpx.Response | None:
+        body = content if isinstance(content, bytes) else _read_pieces(content)
+        try:
+            return await api.ask(method, url, content=body, headers=headers, missing=missing)
+        except Transient as error:
+            if repeatable or not error.ambiguous:
+                raise
+            lost.append(error)
+            return None
+
+    response = await retry(attempt, policy)
+    if response is None:
+        raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
+    return response
+
+
+async def _read_pieces(artifact: Artifact) -> AsyncIterator[bytes]:
+    """Raises Rejected where the file is not what was built: its last piece is held back."""
+    try:
+        with open_artifact(artifact) as file:
+            while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+                yield piece
+    except PackageError as error:
+        raise Rejected(f"{artifact.filename} has changed since it was published") from error
+
+
+def write_json(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document).encode()
+
+
+def parse_answer(response: httpx.Response, forge: str = "GitHub") -> Any:
+    """The body and the assets of a release may be long. Raises Rejected."""
+    try:
+        return parse_json(response.content, max_bytes=4 * 1024 * 1024)
+    except ValueError as error:
+        raise Rejected(
+            f"{forge}'s answer is not JSON: {error}", problem=Problem.STRANGE_ANSWER
+        ) from error
+
+
+def check_tag(draft: Draft, found: str, forge: str, repository: str) -> None:
+    """`found` is the tag object there; empty without one. Raises LookAgain, Rejected."""
+    if not found:
+        # One that was pushed a moment ago may take another.
+        raise LookAgain(
+            f"{forge} has no tag {draft.tag} in {repository}",
+            hint=f"Releases are made where tags are: check that {repository} is what the git "
+            "remote pushes to.",
+        )
+    if draft.object and found != draft.object:
+        raise Rejected(
+            f"the tag {draft.tag} of {repository} is {found}, and that of the git remote "
+            f"{draft.object}",
+            hint="Nothing was moved. Delete the one that is wrong.",
+        )
+
+
+async def list_pages(
+    get: Callable[[int], Awaitable[httpx.Response]], what: str, *, size: int, most: int
+) -> list[object]:
+    """The entries of a list, `what` it is, of which `get` asks for a page, from 1. Pages of `size`
+    are counted, and no link of an answer is followed. Raises Rejected.
+    """
+    found: list[object] = []
+    for page in range(1, most + 1):
+        response = await get(page)
+        some = await asyncio.to_thread(_parse_list, response.content, what)
+        found += some
+        if len(some) < size:
+            break
+    return found
+
+
+def _parse_list(content: bytes, what: str) -> list[object]:
+    """One entry after the other."""
+    try:
+        read = list(read_entries(b'{"all":%s}' % content, {"all"}))
+    except ValueError as error:
+        raise Rejected(f"{what} is not JSON: {error}", problem=Problem.STRANGE_ANSWER) from error
+    if not read or read[0][2] != []:
+        raise Rejected(f"{what} is not a list", problem=Problem.STRANGE_ANSWER)
+    return [value for _, name, value in read if name is not None]
