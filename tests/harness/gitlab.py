@@ -208,8 +208,11 @@ class GitLabDouble:
         rest = url.path.removeprefix(place)
         if rest == url.path or (is_job and not OF_JOBS.fullmatch(rest)):
             return 404, NOT_FOUND
-        if method == "PUT" and (found := re.fullmatch(r"/packages/generic/(.+)/(.+)/(.+)", rest)):
-            package, version, name = map(unquote, found.groups())
+        if rest.startswith("/packages/generic/") and method in {"GET", "PUT"}:
+            if method == "GET":
+                content = self.find_link(f"{self.origin}{url.path}")
+                return (200, content) if content else (404, NOT_FOUND)
+            package, version, name = map(unquote, rest.split("/")[3:])
             return self._upload(package, version, name, body, query)
         if method == "GET" and (found := re.fullmatch(r"/packages/(\d+)/package_files", rest)):
             of = [each for each in self.files if each["package_id"] == int(found[1])]
@@ -294,7 +297,8 @@ class GitLabDouble:
             values = [link[each] for link in links if each in link]
             if len(set(values)) < len(values):
                 return _refuse(f"Links have duplicate values ({each})")
-        if any(not FILEPATH.fullmatch(each.get("direct_asset_path", "/x")) for each in links):
+        paths = [each["direct_asset_path"] for each in links if "direct_asset_path" in each]
+        if not all(map(FILEPATH.fullmatch, paths)):
             return _refuse("Links filepath is in an invalid format")
         for each in links:
             if not self.find_link(each["url"]):
@@ -375,7 +379,8 @@ class _Handler(Handler):
             status, document, more = self.world.failing.pop(0)
             return status, [*kind, *more.items()], json.dumps(document).encode()
         status, document = self.world.answer(self.command, self.path, body, is_job=is_job)
-        return status, kind, json.dumps(document).encode()
+        content = document if isinstance(document, bytes) else json.dumps(document).encode()
+        return status, kind, content
 
     def _git(
         self, headers: dict[str, str], body: bytes
