@@ -43,12 +43,13 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class ForgeCase:
-    """`requests` are as many as a release with two files takes. `shown` are the published releases,
-    the latest first, and `count_files` how many files there are of drafts, too. `pages` is the
-    request for a page of releases without its number, `longest` the length of a body that is too
-    long. `passing` are answers after which a request is made again, and `limit` is one that lasts
-    too long. `forbidden` is what a token that may only read is told, `cure` what to do about it,
-    and `unknown` what a wrong token is told.
+    """`requests` are as many as a release with two files takes, and `writes` those that change
+    something where it has one file. `shown` are the published releases, the latest first, and
+    `count_files` how many files there are of drafts, too. `pages` is the request for a page of
+    releases without its number, `longest` the length of a body that is too long. `passing` are
+    answers after which a request is made again, and `limit` is one that lasts too long.
+    `forbidden` is what a token that may only read is told, `cure` what to do about it, and
+    `unknown` what a wrong token is told.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ForgeCase:
     shown: Callable[[Any], list[Shown]]
     count_files: Callable[[Any], int]
     requests: int
+    writes: int
     pages: str
     longest: int
     passing: tuple[Refusal, ...]
@@ -104,6 +106,7 @@ GITHUB = ForgeCase(
     shown=_shown_by_github,
     count_files=lambda world: sum(len(each["assets"]) for each in world.releases),
     requests=7,  # list, latest, tag, create, two files, publish
+    writes=3,
     pages=f"GET /api/v3/repos/{REPOSITORY}/releases?per_page=100&page=",
     longest=125_001,
     passing=(
@@ -151,6 +154,7 @@ GITLAB = ForgeCase(
     shown=_shown_by_gitlab,
     count_files=lambda world: len(world.files),
     requests=6,  # list, tag, package, two files, create
+    writes=2,
     pages=f"GET /api/v4/projects/{PROJECT.replace('/', '%2F')}/releases?per_page=100&page=",
     longest=MAX_BODY + 1,
     passing=(

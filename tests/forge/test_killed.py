@@ -6,7 +6,10 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from effort import SEARCHING
+from forge.forges import FORGES
 from forge.monorepo import GO, NODE, NOTES, PACKAGES, PYTHON, TAGS, monorepo
 from harness.github import serving_github
 from harness.killing import Killing
@@ -16,15 +19,10 @@ from workspaces import Program, git
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.github import GitHubDouble
-
-# Of each package a draft, its checksums (but of Go modules, which have none) and its publication;
-# and one push of tags at least.
-WRITES = 3 * PACKAGES - len(GO) + 1
-KINDS = 4
+    from forge.forges import ForgeCase, World
 
 
-def program_at(tmp_path: Path, world: GitHubDouble) -> Program:
+def program_at(tmp_path: Path, world: World) -> Program:
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     path = f"{require_tool('uv').parent}{os.pathsep}{os.environ['PATH']}"
@@ -42,14 +40,17 @@ def kind(what: str) -> str:
     return "".join("#" if letter.isdigit() else letter for letter in path)
 
 
+@pytest.mark.parametrize("case", FORGES, ids=str)
 def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_each(
-    tmp_path: Path,
+    tmp_path: Path, case: ForgeCase
 ) -> None:
     """R14, R15: before each kind of request, and after each that changes something; in a test run,
     after each kind of those.
     """
     require_tool("npm")
-    with serving_github(tmp_path) as world:
+    # Go modules have no checksums; and there is one push of tags at least.
+    writes = case.writes * PACKAGES - len(GO) + 1
+    with case.serving(tmp_path) as world:
         root = monorepo(tmp_path / "a workspace", world.url)
         commit = git(root, "rev-parse", "HEAD").strip()
         program = program_at(tmp_path, world)
@@ -65,24 +66,28 @@ def test_killed_at_every_request_it_is_finished_with_one_tag_and_one_release_eac
                 killing.die_once(moment, kind(what))
 
         world.around = may_die
-        killing.finish(most=2 * WRITES)
+        killing.finish(most=2 * writes)
         before = {what for moment, what in killing.killed if moment == "before"}
         after = [what for moment, what in killing.killed if moment == "after"]
-        assert len(after) >= (WRITES if SEARCHING else KINDS), after
+        assert len(after) >= (writes if SEARCHING else case.writes + 1), after
         assert len(before) >= 7, before
         assert world.defects == []
         objects = world.tags
         assert set(objects) == TAGS
         own = [*(f"{name}-v1.0.0" for name in PYTHON), *(f"@acme/{name}-v1.0.0" for name in NODE)]
         assert {world.git("rev-parse", f"{tag}^{{commit}}").strip() for tag in own} == {commit}
-        assert Counter(each["tag_name"] for each in world.releases) == Counter(TAGS)
-        for release in world.releases:
-            assert not release["draft"]
-            names = [each["name"] for each in release["assets"]]
-            assert names == ([] if release["tag_name"].startswith("go/") else ["checksums.txt"])
-        told = next(each for each in world.releases if each["tag_name"] == "acme-p1-v1.0.0")
-        assert NOTES.strip() in told["body"]
-        assert "Later" not in told["body"]
+        shown = case.shown(world)
+        assert Counter(each.tag for each in shown) == Counter(TAGS)
+        assert len(shown) == len(world.releases)
+        files = 0
+        for release in shown:
+            checked = not release.tag.startswith("go/")
+            assert list(release.files) == (["checksums.txt"] if checked else [])
+            files += len(release.files)
+        assert case.count_files(world) == files
+        told = next(each for each in shown if each.tag == "acme-p1-v1.0.0")
+        assert NOTES.strip() in told.body
+        assert "Later" not in told.body
 
         world.around = lambda moment, what: None
         world.asked.clear()
