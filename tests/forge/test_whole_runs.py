@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from harness.github import GitHubDouble
+    from forge.forges import World
     from workspaces import Run
 
 PACKAGES: dict[str, tuple[str, ...]] = {"acme-core": (), "acme-cli": ("acme-core",)}
@@ -28,7 +28,7 @@ TAGS = {"acme-core-v1.0.0", "acme-cli-v1.0.0"}
 class Place:
     """A workspace of two packages, whose remote is the forge."""
 
-    def __init__(self, tmp_path: Path, world: GitHubDouble) -> None:
+    def __init__(self, tmp_path: Path, world: World) -> None:
         self.root = uv_workspace(tmp_path / "a workspace", PACKAGES)
         git(self.root, "remote", "add", "origin", world.url)
         git(self.root, "push", "--quiet", "origin", "HEAD:main")

@@ -59,8 +59,9 @@ Answer = tuple[int, Any]
 class GitLabDouble:
     """`around` is told "before" and "after" of each request and what it was, and may raise HangUp:
     before it, nothing has happened; after it, the answer is lost. `failing` are answers to the next
-    requests that write, with headers; `strange` is the content of every answer of the API. A user
-    who may not create protected tags may not release them either: `is_protected`.
+    requests that write, with headers; `strange` is the content of every answer of the API. Where
+    the user may only read who has started the job, it is `read_only`, and one who may not create
+    protected tags may not release them either: `is_protected`.
     """
 
     bare: Path
@@ -208,6 +209,8 @@ class GitLabDouble:
         rest = url.path.removeprefix(place)
         if rest == url.path or (is_job and not OF_JOBS.fullmatch(rest)):
             return 404, NOT_FOUND
+        if method != "GET" and is_job and self.read_only:
+            return 403, FORBIDDEN
         if rest.startswith("/packages/generic/") and method in {"GET", "PUT"}:
             if method == "GET":
                 content = self.find_link(f"{self.origin}{url.path}")
@@ -279,8 +282,6 @@ class GitLabDouble:
     def _create(self, wanted: dict[str, Any]) -> Answer:
         """https://gitlab.com/gitlab-org/gitlab/-/blob/master/app/services/releases/create_service.rb"""
         tag = wanted["tag_name"]
-        if self.read_only:
-            return 403, FORBIDDEN
         if self.is_protected:
             return 403, {"message": "You are not allowed to create this tag as it is protected."}
         if self.find_release(tag):
@@ -318,8 +319,6 @@ class GitLabDouble:
         ):
             if not pattern.fullmatch(value):
                 return 400, {"error": f"{what} is invalid"}
-        if self.read_only:
-            return 403, FORBIDDEN
         if any(
             each["file_name"] == name
             for each in self._files_of(self._find_package(package, version))

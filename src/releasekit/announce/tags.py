@@ -24,6 +24,7 @@ from releasekit.git.commits import Commits
 from releasekit.git.objects import make_tag, write_loose
 from releasekit.git.remote import Remote
 from releasekit.git.versions import find_first_commits, find_versions
+from releasekit.host.ci import JOB_BEARER
 from releasekit.host.files import repository_of
 from releasekit.http.client import retry
 from releasekit.model import Action
@@ -84,7 +85,8 @@ async def plan_tags(
             hint="Tags are made in a git repository, and pushed to a remote of it: run `git init` "
             f"there, or leave `{asked}` out.",
         )
-    remote = Remote(config.tagging.remote, top, services.processes, services.environment)
+    name, job_token = config.tagging.remote, services.credentials.get(JOB_BEARER)
+    remote = Remote(name, top, services.processes, services.environment, job_token)
     if not pages.repository and (found := services.ci.forge_of(await remote.find_url())):
         pages = found.pages
     tagging = Tagging(remote, Commits(top, services.processes), config, pages)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.host.ci import JOB_BEARER
 from releasekit.host.forges import REPOSITORY, split_remote
 from releasekit.http.client import one_line
 from releasekit.http.remedies import PASSING, is_passing, remedy
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.host.process import Processes
+    from releasekit.http.credentials import Secret
 
 
 TIMEOUT_S: Final = 300.0
@@ -71,6 +73,12 @@ HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
 )
+# https://docs.gitlab.com/ci/jobs/ci_job_token/#allow-git-push-requests-to-your-project-repository
+_GITLAB_HINT: Final = (
+    "Let job tokens push to this project: *Settings > CI/CD > Job token permissions > Allow Git "
+    "push requests to the repository*, which it does not by default; or give the remote's URL a "
+    "project access token. A job pushes as the user who started it."
+)
 _PROTECTED: Final = re.compile(
     # https://docs.github.com/repositories/configuring-branches-and-merges-in-your-repository/
     # managing-rulesets/troubleshooting-rules
@@ -90,6 +98,13 @@ _REFUSED: Final = (
 )
 
 
+# https://docs.gitlab.com/user/project/protected_tags/
+_GITLAB_REFUSED: Final = (
+    "A job pushes as the user who started it: let one start it who may create this tag, which "
+    "*Settings > Repository > Protected tags* says."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteTag:
     """`object` is what the tag names there; `commit` what that leads to, the same for a lightweight
@@ -101,16 +116,26 @@ class RemoteTag:
 
 
 class Remote:
-    """One remote of the repository at `top`; `environment` is the snapshot taken at the start."""
+    """One remote of the repository at `top`; `environment` is the snapshot taken at the start. In a
+    job of GitLab, git may need the `job_token`.
+    """
 
     def __init__(
-        self, name: str, top: Path, processes: Processes, environment: Mapping[str, str]
+        self,
+        name: str,
+        top: Path,
+        processes: Processes,
+        environment: Mapping[str, str],
+        job_token: Secret | None = None,
     ) -> None:
         self._name = name
         self._top = top
         self._processes = processes
         given = {name: environment.get(name) for name in _PASSED}
         self._environment = {name: value for name, value in given.items() if value} | UNATTENDED
+        # For the credential helper that the runner sets up where URLs have no tokens.
+        # https://docs.gitlab.com/runner/configuration/feature-flags/ (FF_GIT_URLS_WITHOUT_TOKENS)
+        self._login = {JOB_BEARER: job_token.reveal()} if job_token else {}
         self._clock = itertools.count()
         self._turn = asyncio.Lock()
         self._looked_at = -1
@@ -131,9 +156,10 @@ class Remote:
                     # Git takes any other name for a path, which may lead to what comes with the
                     # sources.
                     await self._check_where()
-                    self._seen = parse_tags(await self._git("ls-remote", "--tags", self._name))
+                    listed = await self._git("ls-remote", "--tags", self._name, login=True)
+                    self._seen = parse_tags(listed)
                 except CommandFailed as error:
-                    self._seen = explain(error, f"git remote {self._name}", writing=False)
+                    self._seen = self._explain(error, f"git remote {self._name}", writing=False)
                 except Rejected as refused:
                     self._seen = refused
                 self._looked_at = looked_at
@@ -182,7 +208,7 @@ class Remote:
         except CommandFailed as error:
             what = f"{what}: git remote {self._name}"
             await self._refuse_closed(what, error)
-            raise explain(error, what, writing=True) from error
+            raise self._explain(error, what, writing=True) from error
 
     async def try_push(self, tag: str) -> None:
         """Whether the remote lets these credentials push at all, which changes nothing; rules for
@@ -194,7 +220,7 @@ class Remote:
             # As HEAD alone, it may also mean a tag and a branch of that name.
             await self._push([f"HEAD^0:refs/tags/{tag}"], "--dry-run")
         except CommandFailed as error:
-            raise explain(error, what, writing=False) from error
+            raise self._explain(error, what, writing=False) from error
         await self._refuse_closed(what)
 
     async def _push(self, specs: Sequence[str], *options: str, objects: Path | None = None) -> None:
@@ -203,7 +229,11 @@ class Remote:
             *("push", "--atomic", "--no-verify", "--no-follow-tags", "--porcelain"),
             *("--recurse-submodules=no", *options, self._name, *specs),
             objects=objects,
+            login=True,
         )
+
+    def _explain(self, error: CommandFailed, what: str, *, writing: bool) -> PackageError:
+        return explain(error, what, writing=writing, in_gitlab=bool(self._login))
 
     async def _refuse_closed(self, what: str, error: CommandFailed | None = None) -> None:
         """Raises Rejected where a push writes to a directory of this machine, and git may not. The
@@ -227,8 +257,8 @@ class Remote:
                 problem=Problem.TAG_REFUSED,
             ) from error
 
-    async def _git(self, *arguments: str, objects: Path | None = None) -> str:
-        env = dict(self._environment)
+    async def _git(self, *arguments: str, objects: Path | None = None, login: bool = False) -> str:
+        env = self._environment | (self._login if login else {})
         if objects is not None:
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
         done = await self._processes.run(
@@ -260,8 +290,11 @@ def strip_userinfo(url: str) -> str:
     return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}"
 
 
-def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
+def explain(
+    error: CommandFailed, what: str, *, writing: bool, in_gitlab: bool = False
+) -> PackageError:
     """What a failed git command means, which only its messages tell."""
+    denied, refused = (_GITLAB_HINT, _GITLAB_REFUSED) if in_gitlab else (HINT, _REFUSED)
     log = [line[:_MAX_LINE] for line in error.log]
     text = "\n".join([*log, str(error)])
     # The lines that give the reason, each once, the server's own words first.
@@ -272,7 +305,7 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
     if _NEVER_SENT.search(text):
         return Transient(message, hint=PASSING)
     if _DENIED.search(text):
-        return Denied(message, hint=HINT)
+        return Denied(message, hint=denied)
     if _NO_REMOTE.search(text):
         return Rejected(
             f"{what}: git does not reach it: {words}",
@@ -286,7 +319,7 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
         return Transient(message, ambiguous=writing, hint=PASSING)
     if _PROTECTED.search(text):
         return Rejected(
-            f"{what}: a rule protects the tag: {words}", hint=_REFUSED, problem=Problem.TAG_REFUSED
+            f"{what}: a rule protects the tag: {words}", hint=refused, problem=Problem.TAG_REFUSED
         )
     match = _STATUS.search(text)
     status = int(match[1]) if match else 0
@@ -294,7 +327,7 @@ def explain(error: CommandFailed, what: str, *, writing: bool) -> PackageError:
         ambiguous = writing and "error: 429" not in text
         return Transient(message, ambiguous=ambiguous, hint=PASSING)
     return Rejected(
-        message, hint=remedy(status) if status else _REFUSED, problem=Problem.TAG_REFUSED
+        message, hint=remedy(status) if status else refused, problem=Problem.TAG_REFUSED
     )
 
 

@@ -32,6 +32,7 @@ from releasekit.git.objects import TagBundle
 from releasekit.git.remote import HINT, Remote
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.host.ci import JOB_BEARER
 from releasekit.host.files import repository_of
 from releasekit.http.client import MAX_RESPONSE_BYTES, retry
 from releasekit.http.origins import require_safe
@@ -82,7 +83,11 @@ class TagRegistry(Resource):
         self._proxy = ModuleProxy(proxy, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         self._remote = Remote(
-            options.remote, self._top or root, services.processes, services.environment
+            options.remote,
+            self._top or root,
+            services.processes,
+            services.environment,
+            services.credentials.get(JOB_BEARER),
         )
         self._new: set[PackageId] = set()
         # Started after the push, for the next lookup of each.
