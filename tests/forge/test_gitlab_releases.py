@@ -10,7 +10,15 @@ import pytest
 from gitlab import Gitlab
 
 from forge.forges import GITLAB
-from forge.test_announcing import announce_at, commit_tags, draft, only, upload, whole
+from forge.test_announcing import (
+    CHECKSUMS,
+    announce_at,
+    commit_tags,
+    draft,
+    only,
+    upload,
+    whole,
+)
 from harness.gitlab import (
     FILE_NAME,
     PACKAGE_VERSION,
@@ -112,7 +120,7 @@ def test_another_file_of_that_name_is_kept_and_said(world: GitLabDouble) -> None
 def test_of_files_of_one_name_the_newest_counts(world: GitLabDouble) -> None:
     """Which is what GitLab gives to whoever asks for that name."""
     world.add_file(TAG, "checksums.txt", b"another")
-    world.add_file(TAG, "checksums.txt", draft().assets[0].content)  # type: ignore[arg-type]
+    world.add_file(TAG, "checksums.txt", CHECKSUMS)
     assert only(GITLAB, world).status is Status.CREATED
     assert whole(GITLAB, world)
 
@@ -122,6 +130,20 @@ def test_a_file_that_has_not_arrived_whole_is_looked_after(world: GitLabDouble) 
     world.failing = [(201, told, {})]
     assert only(GITLAB, world).status is Status.CREATED
     assert whole(GITLAB, world)
+
+
+def test_where_duplicates_are_off_a_file_of_another_run_is_found(world: GitLabDouble) -> None:
+    """https://docs.gitlab.com/user/packages/generic_packages/#disable-publishing-duplicate-package-names"""
+    world.allows_duplicates = False
+
+    def overtake(moment: str, what: str) -> None:
+        if moment == "before" and what.startswith("PUT ") and not world.files:
+            world.add_file(TAG, "checksums.txt", CHECKSUMS)
+
+    world.around = overtake
+    assert only(GITLAB, world).status is Status.CREATED
+    assert whole(GITLAB, world)
+    assert len(world.files) == 2
 
 
 def test_packages_that_are_named_alike_are_others(world: GitLabDouble) -> None:

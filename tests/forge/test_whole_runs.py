@@ -32,7 +32,7 @@ class Place:
         self.root = uv_workspace(tmp_path / "a workspace", PACKAGES)
         git(self.root, "remote", "add", "origin", world.url)
         git(self.root, "push", "--quiet", "origin", "HEAD:main")
-        self.world = world
+        self.world: Any = world
         self.registry = tmp_path / "registry"
         home = tmp_path / "home"
         home.mkdir()

@@ -182,15 +182,12 @@ class GitLabReleases:
 
         https://docs.gitlab.com/api/packages/
         """
-        version = name_version(tag)
-        # Names are searched for; `package_version` is there since GitLab 16.6.
-        query = {"package_type": "generic", "package_name": PACKAGE, "package_version": version}
-        for each in await self._list("/packages", "packages", **query):
+        wanted = (PACKAGE, name_version(tag))
+        # Names are searched for, and versions compared, since GitLab 16.6.
+        query = dict(zip(("package_name", "package_version"), wanted, strict=True))
+        for each in await self._list("/packages", "packages", package_type="generic", **query):
             match each:
-                case {"name": name, "version": held, "id": int(number)} if (name, held) == (
-                    PACKAGE,
-                    version,
-                ):
+                case {"name": name, "version": held, "id": int(number)} if (name, held) == wanted:
                     files = await self._list(f"/packages/{number}/package_files", "files")
                     assets = sorted(map(_parse_file, files), key=lambda asset: asset.id)
                     return {asset.name: asset for asset in assets}
@@ -218,16 +215,13 @@ class GitLabReleases:
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """Raises LookAgain, Transient, Denied, Rejected."""
-        repeatable = method == "GET"
+        again = method == "GET"
         try:
             return await ask_forge(
-                self.gitlab,
-                method,
-                url,
-                self.policy,
+                *(self.gitlab, method, url, self.policy),
                 content=content,
                 headers=headers,
-                repeatable=repeatable,
+                repeatable=again,
             )
         except Rejected as error:
             # Something is there, or the tag is not yet, as far as GitLab knows.
