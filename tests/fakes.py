@@ -19,6 +19,7 @@ from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
 from releasekit.host.ci import CI
 from releasekit.host.scrub import NOTHING_SECRET, Redactor, ToolVariables
+from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import (
     Action,
     Artifact,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from releasekit.decided import Carry
     from releasekit.ecosystems.interface import Registry, Workspace
     from releasekit.host.process import Processes
-    from releasekit.http.credentials import Credentials
     from releasekit.release.attesting import Signing
 
 URL = "https://registry.example/"
@@ -113,7 +113,7 @@ def services(config: Config, processes: object, redact: Redactor = NOTHING_SECRE
         environment={},
         http=cast("httpx.AsyncClient", None),
         processes=cast("Processes", processes),
-        credentials=cast("Credentials", None),
+        credentials=Credentials(snapshot({}), mask=lambda _: None),
         logs=logs(config.state_directory, redact),
         retries=config.retry_policy(),
         ci=CI.of({}),
