@@ -212,6 +212,22 @@ def test_who_may_not_create_a_protected_tag_is_told_who_may(world: GitLabDouble)
 
 
 @pytest.mark.parametrize(
+    "strange_to", ["/repository/tags", "/packages?", "/package_files", "PUT ", "POST "]
+)
+@pytest.mark.parametrize("strange", [b"<html>", b"[7]", b'{"id": "../7"}', b"[" * 10_000])
+def test_answers_that_nobody_gives_are_owed(
+    world: GitLabDouble, strange: bytes, strange_to: str
+) -> None:
+    world.add_file(TAG, "report.html", b"<p>")
+    world.strange, world.strange_to = strange, strange_to
+    said = only(GITLAB, world)
+    # Of packages, those with another name are none of ours.
+    expected = (strange_to, strange) != ("/packages?", b"[7]")
+    assert (said.status is Status.PENDING) == expected
+    assert len(said.note) < 600
+
+
+@pytest.mark.parametrize(
     ("tag", "version"),
     [
         ("v1.0.0", "v1.0.0"),

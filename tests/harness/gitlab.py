@@ -59,9 +59,10 @@ Answer = tuple[int, Any]
 class GitLabDouble:
     """`around` is told "before" and "after" of each request and what it was, and may raise HangUp:
     before it, nothing has happened; after it, the answer is lost. `failing` are answers to the next
-    requests that write, with headers; `strange` is the content of every answer of the API. Where
-    the user may only read who has started the job, it is `read_only`, and one who may not create
-    protected tags may not release them either: `is_protected`.
+    requests that write, with headers; `strange` is the content of every answer of the API, or of
+    those to what has `strange_to` in it. Where the user may only read who has started the job, it
+    is `read_only`, and one who may not create protected tags may not release them either:
+    `is_protected`.
     """
 
     bare: Path
@@ -74,6 +75,7 @@ class GitLabDouble:
     is_protected: bool = False
     failing: list[tuple[int, Any, dict[str, str]]] = field(default_factory=list)
     strange: bytes | None = None
+    strange_to: str = ""
     releases: list[dict[str, Any]] = field(default_factory=list)
     packages: list[dict[str, Any]] = field(default_factory=list)
     files: list[dict[str, Any]] = field(default_factory=list)
@@ -372,7 +374,10 @@ class _Handler(Handler):
         is_job = headers.get("job-token") == TOKEN
         if not is_job and headers.get("private-token") != PERSONAL_TOKEN:
             return 401, kind, b'{"message":"401 Unauthorized"}'
-        if self.world.strange is not None:
+        if (
+            self.world.strange is not None
+            and self.world.strange_to in f"{self.command} {self.path}"
+        ):
             return 200, kind, self.world.strange
         if self.command != "GET" and self.world.failing:
             status, document, more = self.world.failing.pop(0)

@@ -188,7 +188,8 @@ async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlac
     place = await find_forge(remote, tagging.config.tagging.remote, ci, asked="announce")
     credentials = services.credentials
     # The token of a job is for the GitLab that it runs on.
-    of_job = credentials.get(JOB_BEARER) if ci.kind == "gitlab" and place.host == ci.host else None
+    is_here = ci.kind == "gitlab" and place.server == ci.server
+    of_job = credentials.get(JOB_BEARER) if is_here else None
     token = credentials.get(FORGE_TOKEN.variable) or of_job
     if tagging.config.mode == "plan" and token is None:
         return place, None

@@ -67,6 +67,8 @@ _STATUS: Final = re.compile(r"returned error: (4\d\d|5\d\d)\b")
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 _MAX_LINE: Final = 2_000
 _MAX_PLACE: Final = 200
+# The commands that log in to the remote.
+_ASKING: Final = frozenset({"ls-remote", "push"})
 # What is read from, and what is pushed to, which may be several.
 _ALL_URLS: Final = (("--all",), ("--push", "--all"))
 HINT: Final = (
@@ -156,8 +158,7 @@ class Remote:
                     # Git takes any other name for a path, which may lead to what comes with the
                     # sources.
                     await self._check_where()
-                    listed = await self._git("ls-remote", "--tags", self._name, login=True)
-                    self._seen = parse_tags(listed)
+                    self._seen = parse_tags(await self._git("ls-remote", "--tags", self._name))
                 except CommandFailed as error:
                     self._seen = self._explain(error, f"git remote {self._name}", writing=False)
                 except Rejected as refused:
@@ -229,7 +230,6 @@ class Remote:
             *("push", "--atomic", "--no-verify", "--no-follow-tags", "--porcelain"),
             *("--recurse-submodules=no", *options, self._name, *specs),
             objects=objects,
-            login=True,
         )
 
     def _explain(self, error: CommandFailed, what: str, *, writing: bool) -> PackageError:
@@ -257,8 +257,8 @@ class Remote:
                 problem=Problem.TAG_REFUSED,
             ) from error
 
-    async def _git(self, *arguments: str, objects: Path | None = None, login: bool = False) -> str:
-        env = self._environment | (self._login if login else {})
+    async def _git(self, *arguments: str, objects: Path | None = None) -> str:
+        env = self._environment | (self._login if arguments[0] in _ASKING else {})
         if objects is not None:
             env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
         done = await self._processes.run(
