@@ -182,16 +182,16 @@ class GitLabReleases:
 
         https://docs.gitlab.com/api/packages/
         """
-        wanted = (PACKAGE, name_version(tag))
+        version = name_version(tag)
         # Names are searched for, and versions compared, since GitLab 16.6.
-        query = dict(zip(("package_name", "package_version"), wanted, strict=True))
-        for each in await self._list("/packages", "packages", package_type="generic", **query):
-            match each:
-                case {"name": name, "version": held, "id": int(number)} if (name, held) == wanted:
-                    files = await self._list(f"/packages/{number}/package_files", "files")
-                    assets = sorted(map(_parse_file, files), key=lambda asset: asset.id)
-                    return {asset.name: asset for asset in assets}
-        return {}
+        query = {"package_type": "generic", "package_name": PACKAGE, "package_version": version}
+        packages = dict(map(_parse_package, await self._list("/packages", "packages", **query)))
+        number = packages.get((PACKAGE, version))
+        if number is None:
+            return {}
+        files = await self._list(f"/packages/{number}/package_files", "files")
+        assets = sorted(map(_parse_file, files), key=lambda asset: asset.id)
+        return {asset.name: asset for asset in assets}
 
     def _list(self, path: str, what: str, **query: str) -> Coroutine[None, None, list[object]]:
         def get(page: int) -> Awaitable[httpx.Response]:
@@ -262,6 +262,15 @@ def _parse_release(document: object) -> ForgeRelease:
             )
         case _:
             raise Rejected("GitLab's answer is not a release", problem=Problem.STRANGE_ANSWER)
+
+
+def _parse_package(document: object) -> tuple[tuple[str, str], int]:
+    """Its name and version, and its id."""
+    match document:
+        case {"name": str(name), "version": str(version), "id": int(number)}:
+            return (name, version), number
+        case _:
+            raise Rejected("GitLab's answer is not a package", problem=Problem.STRANGE_ANSWER)
 
 
 def _parse_file(document: object) -> Asset:
