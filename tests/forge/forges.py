@@ -165,7 +165,7 @@ GITLAB = ForgeCase(
     ),
     limit=(429, _SLOWER, {"Retry-After": "7200"}),
     forbidden="HTTP 403 Forbidden",
-    cure="`forge-token`",
+    cure="RELEASEKIT_FORGE_TOKEN",
     unknown="HTTP 401 Unauthorized",
 )
 FORGES = (GITHUB, GITLAB)

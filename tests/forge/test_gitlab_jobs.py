@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from gitlab import Gitlab
 
 from forge.test_whole_runs import PACKAGES, TAGS, Place, only, statuses
 from harness.gitlab import PERSONAL_TOKEN, TOKEN, USER, GitLabDouble, serving_gitlab
@@ -57,6 +58,13 @@ def test_a_job_tags_and_announces_with_its_own_token(job: Job, tmp_path: Path) -
     assert row["announcement"]["url"] == release["_links"]["self"]
     assert row["tag"]["url"] == f"{job.world.page}/-/releases/acme-cli-v1.0.0"
     assert TOKEN not in ended.out + ended.err
+    client = Gitlab(job.world.origin, job_token=TOKEN)
+    project = client.projects.get(job.world.repository, lazy=True)
+    for each in project.releases.list(get_all=True):
+        (link,) = each.assets["links"]
+        package, version, name = link["url"].rsplit("/", 3)[1:]
+        sums = project.generic_packages.download(package, version, name)
+        assert each.tag_name.partition("-v")[0].replace("-", "_").encode() in bytes(sums)
     again = job.run()
     assert (again.code, again.results["result"]) == (0, "noop")
 
@@ -114,7 +122,7 @@ def test_a_job_may_announce_with_another_token_than_its_own(job: Job) -> None:
     first = job.run()
     assert (first.code, set(first.outcomes.values())) == (1, {"published"})
     assert statuses(first, "announcement") == dict.fromkeys(PACKAGES, "owed")
-    assert "`forge-token`" in only(first, "announcement")["hint"]
+    assert "RELEASEKIT_FORGE_TOKEN" in only(first, "announcement")["hint"]
     job.set(RELEASEKIT_FORGE_TOKEN=PERSONAL_TOKEN)
     second = job.run()
     assert second.code == 0, second.err

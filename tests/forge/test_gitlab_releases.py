@@ -208,7 +208,7 @@ def test_who_may_not_create_a_protected_tag_is_told_who_may(world: GitLabDouble)
     assert said.status is Status.PENDING
     assert "not allowed to create this tag as it is protected" in said.note
     assert "let one start it who may create this tag" in said.hint
-    assert "`forge-token`" in said.hint
+    assert "RELEASEKIT_FORGE_TOKEN" in said.hint
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.github import REPOSITORY, serving_github
+from forge.forges import GITHUB
+from harness.github import REPOSITORY
 from integration.tools import require_tool
 from workspaces import Program, git, uv_workspace
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from forge.forges import World
+    from forge.forges import ForgeCase, World
     from workspaces import Run
 
 PACKAGES: dict[str, tuple[str, ...]] = {"acme-core": (), "acme-cli": ("acme-core",)}
@@ -57,8 +58,13 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    with serving_github(tmp_path) as world:
+def case() -> ForgeCase:
+    return GITHUB
+
+
+@pytest.fixture
+def place(tmp_path: Path, case: ForgeCase) -> Iterator[Place]:
+    with case.serving(tmp_path) as world:
         yield Place(tmp_path, world)
         assert world.defects == []
 

@@ -19,6 +19,7 @@ from releasekit.announce.forge_requests import (
     parse_answer,
     write_json,
 )
+from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import Rejected
 from releasekit.http.forge_api import ForgeApi
 from releasekit.problems import Problem
@@ -49,9 +50,9 @@ _LINKED: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{1,124}[A-Za-z0-9]")
 # https://gitlab.com/gitlab-org/gitlab/-/blob/master/app/models/release.rb
 # https://gitlab.com/gitlab-org/gitlab/-/blob/master/lib/api/generic_packages.rb
 _TAKEN: Final = re.compile(r"already been taken|Duplicate package is not allowed")
-_OTHERS: Final = "`forge-token` to a project access token with the scope `api`"
+_OTHERS: Final = f"{FORGE_TOKEN.variable} to a project access token with the scope `api`"
 _CURES: Final = {
-    401: f"Leave `forge-token` out for the job's own token, or set {_OTHERS}.",
+    401: f"Set {_OTHERS}, or leave it out for the token of a job.",
     # https://docs.gitlab.com/user/project/protected_tags/
     403: "A job may do what the user may who started it: let one start it who may create this tag, "
     f"where it is protected, and has the role Developer at least; or set {_OTHERS}.",
