@@ -158,14 +158,14 @@ def a_sparse_file(path: Path) -> None:
 )
 @pytest.mark.parametrize(
     ("case", "digests"),
-    [(GITHUB, False), (GITLAB, True), *([(GITHUB, True)] if SEARCHING else [])],
+    [(GITHUB, False), *([(GITHUB, True), (GITLAB, True)] if SEARCHING else [])],
     ids=str,
 )
 def test_only_the_bytes_that_were_built_are_attached(
     place: Place, changes: tuple[Callable[[Path], None], ...], digests: bool
 ) -> None:
     """R53: whatever a process that a build has left behind does between the upload of a package and
-    its release; in a search, whether or not GitHub says what it has got.
+    its release; in a search, whether or not the forge says what it has got.
     """
     place.world.digests = digests
     place.toml('[announce]\nassets = ["checksums", "files"]\n')
