@@ -32,6 +32,7 @@ NOTE: Final = r"names http://127\.0\.0\.1:\d+/\S*, and no input does"
 WITHOUT_TOKENS: Final[Mapping[str, str | None]] = dict.fromkeys(SECRETS)
 IDENTITY: Final[Mapping[str, str | None]] = {
     **WITHOUT_TOKENS,
+    "GITHUB_ACTIONS": "true",
     "ACTIONS_ID_TOKEN_REQUEST_URL": "{server}/identity?of=job",
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
 }

@@ -11,8 +11,8 @@ import pytest
 
 from releasekit.__main__ import main
 from releasekit.errors import PathError
+from releasekit.http.identity import NO_PERMISSION
 from releasekit.problems import Problem
-from releasekit.provenance.conditions import NO_PERMISSION
 from releasekit.report.page import BEGINNING
 from releasekit.report.view import READ_ITS_LOG
 from workspaces import git, uv_workspace

@@ -29,7 +29,7 @@ from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import CommandFailed, ReleasekitError, StateError, told_of
 from releasekit.git.commits import Commits
 from releasekit.host.files import find_closed, repository_of
-from releasekit.http.identity import IdTokens
+from releasekit.http.identity import open_tokens
 from releasekit.plan.make import collect_packages
 from releasekit.plan.provenance import refuse_unattested
 from releasekit.plan.source import read_checkout
@@ -255,7 +255,7 @@ def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
             rows.append(Row(said="announce: there is a token for GitHub"))
     obstacle = obstacle_here(
         services.ci,
-        IdTokens(services.credentials, services.http),
+        open_tokens(services.ci, services.credentials, services.http),
         public=config.trust_config is None,
     )
     if obstacle is None:

@@ -11,7 +11,7 @@ from releasekit.attested import RELEASE_STATEMENT, Obstacle, ReleaseStatement
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.errors import PackageError
 from releasekit.http.client import retry
-from releasekit.http.identity import IdTokens
+from releasekit.http.identity import open_tokens
 from releasekit.model import SENT
 from releasekit.plan.provenance import with_provenance
 from releasekit.provenance.conditions import NO_JOB, obstacle_here, signing_job
@@ -42,7 +42,7 @@ async def plan_signing(
 ) -> tuple[Plan, JobSigning | None]:
     """`plan` with what is going to be signed, and what signs it for as long as `group` is open.
 
-    Raises PlanError where attestations are required that cannot be made, and Transient where GitHub
+    Raises PlanError where attestations are required that cannot be made, and Transient where the CI
     gives no answer.
     """
     uploading = config.is_uploading
@@ -59,7 +59,7 @@ async def plan_signing(
 async def _open_signing(
     group: Group, trust_config: Path | None, services: Services
 ) -> JobSigning | Obstacle:
-    tokens = IdTokens(services.credentials, services.http)
+    tokens = open_tokens(services.ci, services.credentials, services.http)
     public = trust_config is None
     if obstacle := obstacle_here(services.ci, tokens, public=public):
         return obstacle
@@ -145,6 +145,8 @@ class JobSigning:
         except PackageError as error:
             note = f"The release statement is not signed: {error}. {error.hint}"
             return ReleaseStatement(path=path, subjects=0, attestations=(), note=note)
+        if self.job.kind != "github":  # it is a file of the release
+            return made
         github = GitHub(
             http=services.http,
             api=services.ci.api,

@@ -22,7 +22,7 @@ from releasekit.host.secret_encodings import (
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
 
 # Variables whose value authenticates somebody. The address where a job asks for an ID token is one
@@ -133,6 +133,12 @@ class Credentials:
     def get(self, variable: str) -> Secret | None:
         """The secret of an environment variable; None when it is unset or empty."""
         return self._taken.secrets.get(variable) or None
+
+    def find(self, name: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Secret]]:
+        """The secrets of variables with such a name; empty ones are unset."""
+        for variable, secret in self._taken.secrets.items():
+            if secret and (match := name.fullmatch(variable)):
+                yield match, secret
 
     def adopt(self, value: str) -> Secret:
         """Mask a secret that was made during the run, and redact it from now on."""

@@ -3,52 +3,151 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+import math
+import re
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from releasekit.attested import Obstacle
 from releasekit.errors import Denied, Transient
 from releasekit.host.ci import IDENTITY_BEARER, IDENTITY_URL
-from releasekit.http.client import check, send
+from releasekit.http.client import check, one_line, send
 from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
     import httpx
 
+    from releasekit.host.ci import CI
     from releasekit.http.credentials import Credentials, Secret
 
+# Who signs ID tokens, as their `iss` says it.
+# https://docs.github.com/actions/reference/security/oidc,
+# https://docs.gitlab.com/ci/secrets/id_token_authentication/ and
+# https://circleci.com/docs/guides/permissions-authentication/openid-connect-tokens/
+GITHUB: Final = "https://token.actions.githubusercontent.com"
+GITLAB: Final = "https://gitlab.com"
+CIRCLECI: Final = "https://oidc.circleci.com"
+_PLACES: Final = {GITHUB: "github.com", GITLAB: "gitlab.com", CIRCLECI: "CircleCI"}
 # An upload that starts now has to end before its token does.
 _RENEWED_BEFORE_S: Final = 120.0
 # Servers take no more in one header, most of them less.
 _MAX_TOKEN_CHARS: Final = 16 * 1024
+_GIVEN: Final = re.compile(r"((?:[A-Za-z0-9_]+_)?ID_TOKEN)(?:_([0-9]{1,4}))?")
+_MAX_LISTED: Final = 5
+NO_PERMISSION: Final = Obstacle(
+    condition="this job has no `id-token: write` permission",
+    cure="Give the job that publishes `permissions: { contents: read, id-token: write }`.",
+)
 
 
-class IdTokens:
-    """GitHub's token service: who this job is, signed, for one audience at a time.
+class IdTokens(Protocol):
+    """Who this job is, signed, for one audience at a time."""
 
-    https://docs.github.com/actions/reference/security/oidc
+    @property
+    def issuer(self) -> str:
+        """Who signs; empty where this is no job of a CI that does."""
+
+    def find_obstacle(self, audience: str) -> Obstacle | None:
+        """Why there is no token for `audience`, and what to change; nobody is asked."""
+
+    async def fetch(self, audience: str) -> Secret:
+        """One that counts now. This makes one attempt; a retry has to repeat everything that
+        depends on it. Raises Transient, Denied, Rejected.
+        """
+
+    def spend(self, token: Secret) -> None:
+        """A service that takes each token once has taken this one."""
+
+
+def open_tokens(ci: CI, credentials: Credentials, http: httpx.AsyncClient) -> IdTokens:
+    if ci.is_actions:
+        return AskedTokens(ci, credentials, http)
+    return GivenTokens(ci, credentials)
+
+
+def is_known(issuer: str, issuers: Collection[str]) -> bool:
+    """Whether it is one of `issuers`; CircleCI has one for each organization."""
+    return issuer in issuers or (CIRCLECI in issuers and issuer.startswith(f"{CIRCLECI}/org/"))
+
+
+def describe_places(issuers: Collection[str]) -> str:
+    """Whose jobs they speak of: "github.com and gitlab.com"."""
+    *others, last = (_PLACES[each] for each in issuers)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def read_claims(token: str) -> Mapping[str, object]:
+    """What an ID token says, unverified. Raises ValueError, without any of it, for what is none.
+
+    https://www.rfc-editor.org/rfc/rfc7519#section-3
+    """
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise ValueError("it has not three parts")
+    try:
+        body = parts[1].encode("ascii")
+        data = base64.b64decode(body + b"=" * (-len(body) % 4), altchars=b"-_", validate=True)
+        claims = parse_json(data)
+    except ValueError as error:  # binascii.Error is one
+        raise ValueError("its claims are not readable") from error
+    if not isinstance(claims, dict):
+        raise ValueError("its claims are no object")  # noqa: TRY004 - of what was parsed
+    return claims
+
+
+class AskedTokens:
+    """The token service of GitHub, or of Forgejo, which speaks the same: a fresh token each time.
+
+    https://docs.github.com/actions/reference/security/oidc and
+    https://forgejo.org/docs/latest/user/actions/security-openid-connect/
     """
 
-    def __init__(self, credentials: Credentials, http: httpx.AsyncClient) -> None:
+    def __init__(self, ci: CI, credentials: Credentials, http: httpx.AsyncClient) -> None:
+        self._ci = ci
         self._credentials = credentials
         self._http = http
         self._url = credentials.get(IDENTITY_URL)
         self._bearer = credentials.get(IDENTITY_BEARER)
 
     @property
-    def offered(self) -> bool:
-        """Whether this job may ask: `permissions: id-token: write` sets both variables."""
-        return self._url is not None and self._bearer is not None
+    def issuer(self) -> str:
+        """https://docs.github.com/en/enterprise-server@latest/actions/reference/security/oidc and
+        Forgejo's page above.
+        """
+        if self._ci.is_public:
+            return GITHUB
+        path = "_services/token" if self._ci.kind == "github" else "api/actions"
+        return f"{self._ci.server}/{path}"
+
+    def find_obstacle(self, _audience: str) -> Obstacle | None:
+        if self._url is not None and self._bearer is not None:
+            return None
+        match self._ci.kind:
+            case "gitea":
+                return Obstacle(
+                    condition="Gitea has no ID tokens", cure="Set a token for each registry."
+                )
+            case "forgejo":
+                return Obstacle(
+                    condition="this workflow has no `enable-openid-connect: true`",
+                    cure="Write that at the top of the workflow.",
+                )
+            case _:
+                return NO_PERMISSION
 
     async def fetch(self, audience: str) -> Secret:
-        """A fresh token, because registries accept each one only once. This makes one attempt; a
-        retry has to repeat everything that depends on it. Raises Transient, Denied, Rejected.
-        """
+        maker = self._ci.name.partition(" ")[0]
         if self._url is None or self._bearer is None:
-            raise Denied("This job may not ask GitHub for an ID token", problem=Problem.NOT_TRUSTED)
+            raise Denied(
+                f"This job may not ask {maker} for an ID token", problem=Problem.NOT_TRUSTED
+            )
         url = require_safe(self._url.reveal(), name=IDENTITY_URL)
         request = self._http.build_request(
             "GET",
@@ -56,14 +155,113 @@ class IdTokens:
             headers={"Authorization": f"Bearer {self._bearer.reveal()}"},
         )
         response = await send(self._http, request)
-        check(response, "GitHub's ID token service", redact=self._credentials.redact)
+        check(response, f"{maker}'s ID token service", redact=self._credentials.redact)
         value = text_of(response, "value")
         if value is None:
             raise Transient(
-                "GitHub's ID token service: an answer without a token",
+                f"{maker}'s ID token service: an answer without a token",
                 problem=Problem.STRANGE_ANSWER,
             )
         return self._credentials.adopt(value)
+
+    def spend(self, token: Secret) -> None:
+        """The next one is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The token of a variable."""
+
+    variable: str
+    token: Secret
+    claims: Mapping[str, object]
+
+    @property
+    def ends_s(self) -> float:
+        """As `time.time` counts."""
+        ends = self.claims.get("exp")
+        return ends if isinstance(ends, int | float) else math.inf
+
+
+class GivenTokens:
+    """Those that a CI has made when the job began, or that a script has asked its CI for, in
+    variables called `…ID_TOKEN` or `…ID_TOKEN_2`: what counts is the `aud` in each, which has to be
+    the audience and no list, as PyPI and crates.io want it.
+
+    https://docs.gitlab.com/ci/secrets/id_token_authentication/
+    """
+
+    def __init__(
+        self, ci: CI, credentials: Credentials, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._ci = ci
+        self._given = tuple(_read_given(credentials))
+        self._spent: set[Secret] = set()
+        self._clock = clock
+
+    @property
+    def issuer(self) -> str:
+        told = [each.claims.get("iss") for each in self._given]
+        own = self._ci.server if self._ci.kind == "gitlab" else ""
+        return next((each for each in told if isinstance(each, str)), own)
+
+    def find_obstacle(self, audience: str) -> Obstacle | None:
+        found = self._find(audience)
+        if not found:
+            others = [
+                f"{each.variable} is for `{one_line(str(each.claims.get('aud')))}`"
+                for each in self._given[:_MAX_LISTED]
+            ]
+            return Obstacle(
+                condition=", and ".join([f"this job has no ID token for `{audience}`", *others]),
+                cure=self._advise(audience, 1),
+            )
+        if all(each.claims.get("ci_config_ref_uri", "") is None for each in found):
+            # https://docs.gitlab.com/ci/secrets/id_token_authentication/#token-payload
+            return Obstacle(
+                condition="the CI file of this job is not in its project, so that its ID tokens do "
+                "not name it, and nobody can trust the job",
+                cure="Keep the CI file in the project, let it `include:` what it needs, and start "
+                "no child pipeline from a generated file.",
+            )
+        return None
+
+    async def fetch(self, audience: str) -> Secret:
+        """The first that is neither spent nor too old."""
+        found = self._find(audience)
+        now = self._clock()
+        for each in found:
+            if each.token not in self._spent and each.ends_s > now:
+                return each.token
+        raise Denied(
+            f"the ID tokens of this job for `{audience}` are used or too old: it had {len(found)}",
+            hint=f"Run the job again. {self._advise(audience, len(found) + 1)}",
+            problem=Problem.NOT_TRUSTED,
+        )
+
+    def spend(self, token: Secret) -> None:
+        self._spent.add(token)
+
+    def _find(self, audience: str) -> list[_Given]:
+        return [each for each in self._given if each.claims.get("aud") == audience]
+
+    def _advise(self, audience: str, number: int) -> str:
+        """How one more is had: PYPI_ID_TOKEN for `pypi`, NPM_ID_TOKEN_2 for `npm:…`."""
+        what = re.sub(r"[^A-Za-z0-9]+", "_", audience.removeprefix("https://").partition(":")[0])
+        name = f"{what.upper()}_ID_TOKEN{f'_{number}' if number > 1 else ''}"
+        if self._ci.kind == "gitlab":
+            return f"Add to the job `id_tokens: {{ {name}: {{ aud: {json.dumps(audience)} }} }}`."
+        return f"Set {name} to an ID token of this job whose audience is `{audience}`."
+
+
+def _read_given(credentials: Credentials) -> Iterator[_Given]:
+    """In the order of their names; what is no ID token is none."""
+    named = [(match, secret) for match, secret in credentials.find(_GIVEN)]
+    for match, secret in sorted(named, key=lambda each: (each[0][1], int(each[0][2] or 1))):
+        try:
+            yield _Given(match[0], secret, read_claims(secret.reveal()))
+        except ValueError:
+            continue
 
 
 def text_of(response: httpx.Response, key: str) -> str | None:

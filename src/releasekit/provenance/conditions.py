@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.attested import Obstacle
 from releasekit.errors import Rejected
+from releasekit.http.identity import GITHUB, GITLAB, describe_places, is_known
 
 if TYPE_CHECKING:
     from releasekit.host.ci import CI
@@ -14,40 +15,42 @@ if TYPE_CHECKING:
     from releasekit.provenance.signer import Signer
 
 NO_JOB: Final = Obstacle(
-    condition="this is not a job of GitHub Actions, which would have an identity to sign with",
-    cure="Publish from a workflow.",
+    condition="this is not a job of GitHub Actions or GitLab CI/CD, which would have an identity "
+    "to sign with",
+    cure="Publish from one.",
 )
-NO_PERMISSION: Final = Obstacle(
-    condition="this job has no `id-token: write` permission",
-    cure="Give the job that publishes `permissions: { contents: read, id-token: write }`.",
-)
+# https://github.com/sigstore/fulcio/blob/main/docs/how-certificate-issuing-works.md
+AUDIENCE: Final = "sigstore"
+# Sigstore knows more of them, of whose jobs no registry here takes anything.
+_ISSUERS: Final = (GITHUB, GITLAB)
 
 
 def obstacle_here(ci: CI, tokens: IdTokens, *, public: bool) -> Obstacle | None:
     """What keeps this process from asking who it is; None where it may ask. `public` says that
     Sigstore's public instance is to know it.
     """
-    if not ci.is_actions:
+    if ci.kind == "other":
         return NO_JOB
-    if public and not ci.is_public:
+    if public and not is_known(tokens.issuer, _ISSUERS):
         return Obstacle(
-            condition=f"Sigstore's public instance knows jobs of github.com, and this is {ci.host}",
+            condition=f"Sigstore's public instance knows jobs of {describe_places(_ISSUERS)}, and "
+            f"this is {ci.host}",
             cure="Name an instance that knows it with `trust-config`, or set `attestations: off`.",
         )
-    return None if tokens.offered else NO_PERMISSION
+    return tokens.find_obstacle(AUDIENCE)
 
 
 async def signing_job(signer: Signer, *, public: bool) -> Job | Obstacle:
     """The job that `signer` signs for, or why it must not. `public` says that anybody can read what
     the log has.
 
-    Raises Transient where GitHub gives no answer.
+    Raises Transient where the CI gives no answer.
     """
     try:
         job = await signer.job()
     except Rejected as error:  # Denied is one
         return Obstacle(
-            condition=f"GitHub does not say who this job is: {error}",
+            condition=f"the CI does not say who this job is: {error}",
             cure="Correct that, or set `attestations: off`.",
         )
     if not public:

@@ -425,7 +425,7 @@ def test_an_identity_that_crates_io_does_not_know(
 @pytest.mark.parametrize(
     ("place", "environ", "wanted", "hint"),
     [
-        ("", {}, "auto", "inside GitHub Actions only"),
+        ("", {}, "auto", "jobs of github.com and gitlab.com only"),
         ("", {"GITHUB_ACTIONS": "true"}, "auto", "{ contents: read, id-token: write }"),
         ("", {"GITHUB_ACTIONS": "true"}, "auto", "/CRATE/settings/new-trusted-publisher"),
         ("", IDENTITY, "never", "`cargo-token` to an API token"),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 from typing import TYPE_CHECKING
 
 import httpx
@@ -8,14 +10,28 @@ import pytest
 
 import virtual_time
 from releasekit.errors import ConfigError, Denied, Transient
+from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, Secret, snapshot
-from releasekit.http.identity import IdTokens, Minted, SharedToken
+from releasekit.http.identity import (
+    CIRCLECI,
+    GITHUB,
+    GITLAB,
+    NO_PERMISSION,
+    AskedTokens,
+    GivenTokens,
+    Minted,
+    SharedToken,
+    is_known,
+    open_tokens,
+    read_claims,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 OFFERED = {
+    "GITHUB_ACTIONS": "true",
     "ACTIONS_ID_TOKEN_REQUEST_URL": "https://token.actions.example/get?api-version=2.0",
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
 }
@@ -31,7 +47,7 @@ def fetch(
     async def main() -> Secret:
         async with http_client(transport=httpx.MockTransport(answer)) as http:
             credentials = Credentials(snapshot(environ), mask=seen.append)
-            return await IdTokens(credentials, http).fetch("pypi")
+            return await AskedTokens(CI.of(environ), credentials, http).fetch("pypi")
 
     return virtual_time.run(main())
 
@@ -51,11 +67,12 @@ def test_an_id_token_is_asked_for_with_its_audience() -> None:
     assert masked[-1] == "eyJ.claims.sig"
 
 
-@pytest.mark.parametrize("missing", OFFERED)
+@pytest.mark.parametrize("missing", list(OFFERED)[1:])
 def test_without_the_permission_nothing_is_offered(missing: str) -> None:
     environ = {name: value for name, value in OFFERED.items() if name != missing}
     credentials = Credentials(snapshot(environ), mask=lambda _: None)
-    assert not IdTokens(credentials, httpx.AsyncClient()).offered
+    tokens = AskedTokens(CI.of(environ), credentials, httpx.AsyncClient())
+    assert tokens.find_obstacle("pypi") == NO_PERMISSION
     with pytest.raises(Denied, match="may not ask GitHub"):
         fetch(environ, lambda _: httpx.Response(200))
 
@@ -154,3 +171,157 @@ def test_a_mint_that_fails_is_tried_again_by_the_next_upload() -> None:
 
     failures = [Denied("not yet")]
     virtual_time.run(main())
+
+
+def jwt(**claims: object) -> str:
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+    return f"eyJhbGciOiJSUzI1NiJ9.{body}.c2lnbmF0dXJl"
+
+
+GITLAB_CI = {"GITLAB_CI": "true", "CI_SERVER_URL": "https://gitlab.com"}
+OURS = {"iss": "https://gitlab.com", "exp": 200, "ci_config_ref_uri": "gitlab.com/a/b//c.yml@r"}
+
+
+def given(
+    tokens: dict[str, str], *, now_s: float = 100.0, ci: dict[str, str] = GITLAB_CI
+) -> GivenTokens:
+    taken = snapshot({**ci, **tokens})
+    credentials = Credentials(taken, mask=lambda _: None)
+    return GivenTokens(CI.of(taken.environment), credentials, clock=lambda: now_s)
+
+
+def test_given_tokens_are_handed_out_in_the_order_of_their_numbers() -> None:
+    """R38: until the registry has taken one, that one; names do not matter, but for the order."""
+    names = ["B_ID_TOKEN_10", "B_ID_TOKEN", "ID_TOKEN", "B_ID_TOKEN_2", "A_ID_TOKEN_3"]
+    mine = {name: jwt(**OURS, aud="pypi", jti=name) for name in names}
+    tokens = given({**mine, "SIGSTORE_ID_TOKEN": jwt(**OURS, aud="sigstore")})
+    found = []
+    for _ in names:
+        token = asyncio.run(tokens.fetch("pypi"))
+        assert asyncio.run(tokens.fetch("pypi")) == token
+        tokens.spend(token)
+        found.append(read_claims(token.reveal())["jti"])
+    assert found == ["A_ID_TOKEN_3", "B_ID_TOKEN", "B_ID_TOKEN_2", "B_ID_TOKEN_10", "ID_TOKEN"]
+    with pytest.raises(Denied, match="for `pypi` are used or too old: it had 5") as caught:
+        asyncio.run(tokens.fetch("pypi"))
+    advice = 'Add to the job `id_tokens: { PYPI_ID_TOKEN_6: { aud: "pypi" } }`.'
+    assert caught.value.hint == f"Run the job again. {advice}"
+    assert tokens.find_obstacle("pypi") is None
+
+
+def test_a_given_token_that_is_too_old_is_passed_over() -> None:
+    old, new = jwt(**{**OURS, "exp": 99.5}, aud="pypi"), jwt(aud="pypi", iss="https://gitlab.com")
+    tokens = given({"PYPI_ID_TOKEN": old, "PYPI_ID_TOKEN_2": new})
+    assert asyncio.run(tokens.fetch("pypi")) == Secret(new)
+    with pytest.raises(Denied, match="used or too old"):
+        asyncio.run(given({"PYPI_ID_TOKEN": old}).fetch("pypi"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "audience", "condition", "cure"),
+    [
+        (
+            {},
+            "npm:registry.npmjs.org",
+            "this job has no ID token for `npm:registry.npmjs.org`",
+            '`id_tokens: { NPM_ID_TOKEN: { aud: "npm:registry.npmjs.org" } }`',
+        ),
+        (
+            {"PYPI_ID_TOKEN": jwt(**OURS, aud="https://pypi.org")},
+            "pypi",
+            "no ID token for `pypi`, and PYPI_ID_TOKEN is for `https://pypi.org`",
+            '`id_tokens: { PYPI_ID_TOKEN: { aud: "pypi" } }`',
+        ),
+        # PyPI and crates.io take no token that is for others too.
+        (
+            {"PYPI_ID_TOKEN": jwt(**OURS, aud=["pypi", "testpypi"])},
+            "pypi",
+            "PYPI_ID_TOKEN is for `['pypi', 'testpypi']`",
+            "PYPI_ID_TOKEN",
+        ),
+        (
+            {"X_ID_TOKEN": jwt(**OURS, aud="\x1b[2J\n")},
+            "https://index.example",
+            "X_ID_TOKEN is for `\\x1b[2J`",
+            "INDEX_EXAMPLE_ID_TOKEN",
+        ),
+        (
+            {"PYPI_ID_TOKEN": jwt(**{**OURS, "ci_config_ref_uri": None}, aud="pypi")},
+            "pypi",
+            "the CI file of this job is not in its project",
+            "let it `include:` what it needs",
+        ),
+        *(
+            ({"PYPI_ID_TOKEN": odd}, "pypi", "this job has no ID token for `pypi`", "PYPI_ID_TOKEN")
+            for odd in ("", "odd", "a.b.c", "a.W10.c", f"a.{'[' * 10_000}.c")
+        ),
+    ],
+)
+def test_why_no_token_is_given_is_told(
+    tokens: dict[str, str], audience: str, condition: str, cure: str
+) -> None:
+    obstacle = given(tokens).find_obstacle(audience)
+    assert obstacle is not None
+    assert condition in obstacle.condition
+    assert cure in obstacle.cure
+
+
+def test_elsewhere_a_script_asks_for_the_token() -> None:
+    """R38: CircleCI has one issuer, and had one for each organization."""
+    token = jwt(iss="https://oidc.circleci.com/org/1", aud="npm:registry.npmjs.org")
+    tokens = given({"NPM_ID_TOKEN": token}, ci={})
+    assert asyncio.run(tokens.fetch("npm:registry.npmjs.org")) == Secret(token)
+    assert is_known(tokens.issuer, (GITHUB, GITLAB, CIRCLECI))
+    assert not is_known(tokens.issuer, (GITHUB, GITLAB))
+    assert is_known(CIRCLECI, (CIRCLECI,))
+    assert not is_known(f"{CIRCLECI}.evil.example/org/1", (CIRCLECI,))
+    obstacle = tokens.find_obstacle("pypi")
+    assert obstacle is not None
+    assert obstacle.cure.startswith("Set PYPI_ID_TOKEN to an ID token of this job")
+    assert given({}, ci={}).issuer == ""
+
+
+@pytest.mark.parametrize(
+    ("ci", "issuer"),
+    [
+        (GITLAB_CI, "https://gitlab.com"),
+        (GITLAB_CI | {"CI_SERVER_URL": "https://git.example"}, "https://git.example"),
+        ({"GITHUB_ACTIONS": "true"}, GITHUB),
+        (
+            {"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": "https://git.example"},
+            "https://git.example/_services/token",
+        ),
+        (
+            {
+                "GITHUB_ACTIONS": "true",
+                "FORGEJO_ACTIONS": "true",
+                "GITHUB_SERVER_URL": "https://codeberg.org",
+            },
+            "https://codeberg.org/api/actions",
+        ),
+    ],
+)
+def test_each_ci_signs_in_its_own_name(ci: dict[str, str], issuer: str) -> None:
+    credentials = Credentials(snapshot(ci), mask=lambda _: None)
+    assert open_tokens(CI.of(ci), credentials, httpx.AsyncClient()).issuer == issuer
+
+
+@pytest.mark.parametrize(
+    ("told", "condition"),
+    [
+        ("FORGEJO_ACTIONS", "this workflow has no `enable-openid-connect: true`"),
+        ("GITEA_ACTIONS", "Gitea has no ID tokens"),
+    ],
+)
+def test_each_service_says_what_it_takes(told: str, condition: str) -> None:
+    ci = {"GITHUB_ACTIONS": "true", told: "true", "GITHUB_SERVER_URL": "https://git.example"}
+    credentials = Credentials(snapshot(ci), mask=lambda _: None)
+    obstacle = open_tokens(CI.of(ci), credentials, httpx.AsyncClient()).find_obstacle("pypi")
+    assert obstacle is not None
+    assert obstacle.condition == condition
+
+
+def test_forgejo_answers_by_its_own_name() -> None:
+    ci = {**OFFERED, "FORGEJO_ACTIONS": "true", "GITHUB_SERVER_URL": "https://codeberg.org"}
+    with pytest.raises(Denied, match="Forgejo's ID token service"):
+        fetch(ci, lambda _: httpx.Response(403))

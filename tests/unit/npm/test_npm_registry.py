@@ -46,6 +46,7 @@ DIGEST = f"sha512:{'ab' * 64}"
 DIST = {"dist": {"integrity": f"sha512-{base64.b64encode(bytes.fromhex('ab' * 64)).decode()}"}}
 IN_ACTIONS = {"GITHUB_ACTIONS": "true"}
 ACTIONS = {
+    **IN_ACTIONS,
     "ACTIONS_ID_TOKEN_REQUEST_URL": "https://token.example/?x=1",
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
 }
@@ -559,7 +560,7 @@ def test_bad_places_and_tags_are_found_at_once() -> None:
     ("environ", "place", "changes", "words"),
     [
         ({}, ROOT, {}, "RELEASEKIT_NPM_TOKEN is not set"),
-        ({}, "", {}, "inside GitHub Actions only"),
+        ({}, "", {}, "jobs of github.com, gitlab.com and CircleCI only"),
         ({}, "", {}, "Set the environment variable RELEASEKIT_NPM_TOKEN to"),
         (IN_ACTIONS, "", {}, "`npm-token: ${{ secrets.NPM_TOKEN }}`"),
         (IN_ACTIONS, "", {}, "no `id-token: write` permission"),

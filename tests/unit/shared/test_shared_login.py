@@ -16,10 +16,11 @@ import fakes
 from releasekit.config.values import Url
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.maven import repository
-from releasekit.ecosystems.shared.login import TokenAuth, TokenInput, choose_login
+from releasekit.ecosystems.shared.login import Login, TokenAuth, TokenInput, choose_login
 from releasekit.errors import MissingCredentials, UnnamedRegistry
 from releasekit.host.ci import CI
 from releasekit.http.credentials import Credentials, Secret, snapshot
+from releasekit.http.identity import GITHUB, GITLAB, NO_PERMISSION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from releasekit.host.process import Processes
 
 IDENTITY = {
+    "GITHUB_ACTIONS": "true",
     "ACTIONS_ID_TOKEN_REQUEST_URL": "https://token.actions.example/get",
     "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "runner-token",
 }
@@ -49,11 +51,11 @@ def test_a_pull_request_from_a_fork_is_told_to_publish_elsewhere(
         "GITHUB_EVENT_PATH": str(event),
     }
     wanted = TokenInput(ecosystem=ecosystem, registry=Url("https://r.example/"), kind="a token")
-    error = wanted.missing(CI.of(environment), trusting=True)
+    error = wanted.missing(CI.of(environment), NO_PERMISSION)
     where = f"{ecosystem}: no credentials for https://r.example/"
     assert str(error) == f"{where}: this run is for a pull request from a fork"
     assert "tags: ['v*']" in error.hint
-    assert "is not set" in str(wanted.missing(CI.of(environment), trusting=False))
+    assert "is not set" in str(wanted.missing(CI.of(environment), None))
 
 
 @pytest.mark.parametrize("environ", [{"RELEASEKIT_PYPI_TOKEN": "secret"}, IDENTITY])
@@ -65,7 +67,7 @@ def test_what_only_a_file_names_gets_no_credential(tmp_path: Path, environ: dict
         asyncio.run(_use(config, wanted, environ, trusted))
     named = replace(wanted, registry=Url(PLACE.text))
     assert asyncio.run(_use(config, named, environ, trusted))
-    nothing = choose_login("auto", _services(config, {}), wanted, trusted=None)
+    nothing = _choose("auto", config, {}, wanted, None)
     with pytest.raises(MissingCredentials):
         nothing.check()
 
@@ -73,12 +75,24 @@ def test_what_only_a_file_names_gets_no_credential(tmp_path: Path, environ: dict
 async def _use(
     config: Config, wanted: TokenInput, environ: dict[str, str], trusted: TokenAuth
 ) -> Secret | None:
-    login = choose_login("auto", _services(config, environ), wanted, trusted=trusted)
+    login = _choose("auto", config, environ, wanted, trusted)
     if wanted.registry.only_in:
         assert login.for_reading() is None
         with pytest.raises(UnnamedRegistry):
             login.check()
     return await login.get(fakes.package("a"))
+
+
+def _choose(
+    wish: TrustedPublishing,
+    config: Config,
+    environ: dict[str, str],
+    wanted: TokenInput,
+    trusted: TokenAuth | None,
+) -> Login:
+    services = _services(config, environ)
+    known = (GITHUB, GITLAB)
+    return choose_login(wish, services, wanted, trusted=trusted, audience="r", issuers=known)
 
 
 def _services(config: Config, environ: dict[str, str]) -> Services:
@@ -97,7 +111,7 @@ def test_only_jobs_of_github_are_told_of_a_permission(tmp_path: Path, ecosystem:
 
     def said(server: str, wish: TrustedPublishing = "auto") -> str:
         environ = {"GITHUB_ACTIONS": "true", "GITHUB_SERVER_URL": server}
-        chosen = choose_login(wish, _services(config, environ), wanted, trusted=trusted)
+        chosen = _choose(wish, config, environ, wanted, trusted)
         with pytest.raises(MissingCredentials) as caught:
             chosen.check()
         return f"{caught.value} {caught.value.hint}"
@@ -106,6 +120,7 @@ def test_only_jobs_of_github_are_told_of_a_permission(tmp_path: Path, ecosystem:
     elsewhere = said("https://git.example")
     assert "id-token" not in elsewhere
     assert f"Set the input `{ecosystem}-token` to a token" in elsewhere
+    assert elsewhere.endswith("works in jobs of github.com and gitlab.com only.")
     assert "id-token: write" in said("https://git.example", "always")
 
 

@@ -15,8 +15,9 @@ import httpx
 from releasekit.config.values import Url
 from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
-from releasekit.errors import Denied, PackageError
+from releasekit.errors import Denied, PackageError, Transient
 from releasekit.http.client import one_line, send
+from releasekit.http.identity import GITHUB, GITLAB
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from releasekit.http.identity import Minted
 
 LIFETIME_S: Final = 30 * 60.0
+# https://github.com/rust-lang/crates.io/blob/main/src/controllers/trustpub/tokens/exchange/mod.rs
+_ISSUERS: Final = (GITHUB, GITLAB)
+_USED: Final = "JWT has already been used"
 # The run is over, and waits for no more than this.
 _REVOKED_WITHIN_S: Final = 10.0
 _REGISTER: Final = (
@@ -56,7 +60,9 @@ def make_login(
         "https://crates.io/crates/CRATE/settings/new-trusted-publisher",
     )
     trusted = login.OidcAuth(exchange) if trusting else None
-    return login.choose_login(wish, services, wanted, trusted=trusted)
+    return login.choose_login(
+        wish, services, wanted, trusted=trusted, audience=url.host, issuers=_ISSUERS
+    )
 
 
 def error_text(response: httpx.Response) -> str:
@@ -77,12 +83,15 @@ class CratesIoExchange(login.TokenExchange):
     def request(self, token: Secret) -> httpx.Request:
         return self._http.build_request("POST", self._url, json={"jwt": token.reveal()})
 
-    def refusal(self, response: httpx.Response, _token: Secret) -> Denied | None:
+    def refusal(self, response: httpx.Response, _token: Secret) -> Denied | Transient | None:
         if not 400 <= response.status_code < 404:
             return None
         words = one_line(self._credentials.redact(error_text(response)))
+        what = f"{self.what} is refused: {words or response.status_code}"
+        if _USED in words:
+            return Transient(what)
         return Denied(
-            f"{self.what} is refused: {words or response.status_code}",
+            what,
             hint=_REGISTER,
             problem=Problem.NOT_TRUSTED,
         )

@@ -23,7 +23,7 @@ from releasekit.ecosystems.shared import login
 from releasekit.errors import Denied, MissingCredentials
 from releasekit.host.files import is_in_checkout, read_text
 from releasekit.http.client import message_of
-from releasekit.http.identity import SharedToken, text_of
+from releasekit.http.identity import CIRCLECI, GITHUB, GITLAB, SharedToken, text_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -37,9 +37,11 @@ TOKEN: Final = "RELEASEKIT_NPM_TOKEN"  # noqa: S105 (its name)
 _REGISTER: Final = (
     "Add this workflow as the package's trusted publisher: "
     "https://www.npmjs.com/package/{name}/access. The package has to exist (publish its first "
-    "version with a token), the runner has to be GitHub's own, and `repository.url` in its "
+    "version with a token), the runner has to be {maker}'s own, and `repository.url` in its "
     "package.json has to be this repository."
 )
+# https://docs.npmjs.com/trusted-publishers#supported-cicd-providers
+_ISSUERS: Final = (GITHUB, GITLAB, CIRCLECI)
 _FILE_VARIABLES: Final = ("npm_config_userconfig", "NPM_CONFIG_USERCONFIG")
 _MAX_BYTES: Final = 1024 * 1024
 _KEY: Final = ":_authToken"
@@ -60,9 +62,16 @@ def make_login(
         kind="an access token that may publish",
     )
     trusted = PackageTokens(url, services) if trusting else None
-    chosen = login.choose_login(wish, services, wanted, trusted=trusted)
+    chosen = login.choose_login(
+        wish,
+        services,
+        wanted,
+        trusted=trusted,
+        audience=f"npm:{url.host}",
+        issuers=_ISSUERS,
+    )
     credentials = services.credentials
-    if services.ci.is_actions or wish == "always" or isinstance(chosen, login.TokenAuth):
+    if services.ci.is_actions or wish == "always" or not isinstance(chosen, login.NoAuth):
         return chosen
     return read_npmrc_login(root, credentials, registry, services.processes.sandbox) or chosen
 
@@ -114,11 +123,16 @@ class PackageTokens(login.Login):
 
 
 class PackageExchange(login.TokenExchange):
-    """The token publishes one package."""
+    """The token publishes one package; of GitLab, one ID token serves all of them, as the only
+    NPM_ID_TOKEN that npm's own client knows does.
+    """
+
+    takes_once = False
 
     def __init__(self, url: httpx.URL, services: Services, package: Package) -> None:
         super().__init__(url, services)
         self._package = package
+        self._maker = services.ci.name.partition(" ")[0] or "the CI"
 
     @property
     def what(self) -> str:
@@ -148,7 +162,7 @@ class PackageExchange(login.TokenExchange):
         words = message_of(response, redact=self._credentials.redact)
         return Denied(
             f"{self.what}: HTTP {response.status_code} {words}",
-            hint=_REGISTER.format(name=self._package.id.name),
+            hint=_REGISTER.format(name=self._package.id.name, maker=self._maker),
             problem=Problem.NOT_TRUSTED,
         )
 

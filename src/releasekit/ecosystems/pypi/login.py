@@ -4,8 +4,6 @@ for a token of the index. https://docs.pypi.org/trusted-publishers/internals/
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +13,7 @@ from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.http.client import check, message_of, one_line, send
-from releasekit.http.identity import text_of
+from releasekit.http.identity import GITHUB, GITLAB, open_tokens, read_claims, text_of
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
@@ -29,11 +27,20 @@ if TYPE_CHECKING:
 # Any other index gets an identity for its own host or origin only: with one for another service it
 # could pose as this job there.
 _AUDIENCES: Final = {"upload.pypi.org": "pypi", "test.pypi.org": "testpypi"}
+# Those of organizations of its own are not documented yet.
+# https://docs.pypi.org/trusted-publishers/adding-a-publisher/ and
+# https://github.com/pypi/warehouse/blob/main/warehouse/oidc/utils.py
+_ISSUERS: Final = (GITHUB, GITLAB)
 # The user name that says "the password is an API token".
 # https://pypi.org/help/#apitoken
 TOKEN_USER: Final = "__token__"  # noqa: S105 (the user, not the password)
 LIFETIME_S: Final = 900.0
 
+# What PyPI compares of an identity of GitHub, and of GitLab.
+_SHOWN: Final = (
+    *("repository", "workflow_ref", "job_workflow_ref", "ref", "environment"),
+    *("project_path", "ci_config_ref_uri", "ref_path"),
+)
 _REUSABLE: Final = (
     "PyPI does not support reusable workflows as trusted publishers. Move the publishing job, with "
     "its `permissions: {{ contents: read, id-token: write }}`, out of {called} into {caller}, and "
@@ -41,8 +48,7 @@ _REUSABLE: Final = (
 )
 _REGISTER: Final = (
     "Register exactly this at {index}/manage/project/PROJECT/settings/publishing/ (for a new "
-    "project: {index}/manage/account/publishing/): Owner: {owner}; Repository "
-    "name: {repository}; Workflow name: {workflow}; Environment name: {environment}. The "
+    "project: {index}/manage/account/publishing/): {values}; Environment name: {environment}. The "
     "environment is what the job's `environment:` says; leave it empty on both sides or give it on "
     "both."
 )
@@ -58,7 +64,24 @@ def make_login(wish: TrustedPublishing, services: Services, registry: Url) -> lo
         kind="an API token, or to the password of the user that `pypi-username` names",
     )
     trusted = login.OidcAuth(IndexExchange(upload, services)) if trusting else None
-    return login.choose_login(wish, services, wanted, trusted=trusted)
+    tokens = open_tokens(services.ci, services.credentials, services.http)
+    audiences = _list_audiences(upload)
+    offered = (each for each in audiences if tokens.find_obstacle(each) is None)
+    return login.choose_login(
+        wish,
+        services,
+        wanted,
+        trusted=trusted,
+        audience=next(offered, audiences[0]),
+        issuers=_ISSUERS,
+    )
+
+
+def _list_audiences(upload: httpx.URL) -> tuple[str, ...]:
+    """Those that the index of `upload` may ask for."""
+    host = upload.raw_host.decode("ascii")
+    origin = str(upload.copy_with(path="/", query=None, fragment=None)).removesuffix("/")
+    return (_AUDIENCES[host],) if host in _AUDIENCES else (host, origin)
 
 
 class IndexExchange(login.TokenExchange):
@@ -78,9 +101,7 @@ class IndexExchange(login.TokenExchange):
         audience = text_of(response, "audience")
         if audience is None:
             raise Transient(f"{self.what}: no audience", problem=Problem.STRANGE_ANSWER)
-        host = self._url.raw_host.decode("ascii")
-        origin = str(self._at("/")).removesuffix("/")
-        own = [_AUDIENCES[host]] if host in _AUDIENCES else [host, origin]
+        own = _list_audiences(self._url)
         if audience not in own:
             raise Rejected(
                 f"{self.what}: it asks for an identity for {one_line(audience)}, which may be "
@@ -120,8 +141,7 @@ class IndexExchange(login.TokenExchange):
             return Transient(what)
         if codes & {"invalid-publisher", "invalid-pending-publisher"}:
             claims = _read_claims(token)
-            names = ("repository", "workflow_ref", "job_workflow_ref", "ref", "environment")
-            shown = ", ".join(f"{name} {claims[name]}" for name in names if name in claims)
+            shown = ", ".join(f"{name} {claims[name]}" for name in _SHOWN if name in claims)
             return Denied(
                 f"{what} [{shown}]", hint=self._advise(claims), problem=Problem.NOT_TRUSTED
             )
@@ -136,25 +156,28 @@ class IndexExchange(login.TokenExchange):
         called = _workflow_file(claims.get("job_workflow_ref", ""))
         if caller and called and claims["workflow_ref"] != claims["job_workflow_ref"]:
             return _REUSABLE.format(called=called, caller=caller)
-        owner, _, repository = claims.get("repository", "").partition("/")
+        if "project_path" in claims:
+            namespace, _, project = claims["project_path"].rpartition("/")
+            file = claims.get("ci_config_ref_uri", "").partition("//")[2].partition("@")[0]
+            values = f"Namespace: {namespace}; Project name: {project}; Top-level pipeline file "
+            values += f"path: {file}"
+        else:
+            owner, _, repository = claims.get("repository", "").partition("/")
+            values = f"Owner: {owner}; Repository name: {repository}; Workflow name: {caller}"
         host = self._url.host.removeprefix("upload.")
         return _REGISTER.format(
             index=f"{self._url.scheme}://{host}",
-            owner=owner,
-            repository=repository,
-            workflow=caller,
+            values=values,
             environment=claims.get("environment") or "(none)",
         )
 
 
 def _read_claims(token: Secret) -> dict[str, str]:
-    """The claims of the ID token, unverified: for the message only."""
-    payload = token.reveal().split(".")[1:2]
+    """Texts of the ID token, for the message only; none of what is no such token."""
     try:
-        document = parse_json(base64.urlsafe_b64decode("".join(payload) + "=="))
-    except (ValueError, binascii.Error):
+        claims = read_claims(token.reveal()).items()
+    except ValueError:
         return {}
-    claims = document.items() if isinstance(document, dict) else ()
     return {key: one_line(value) for key, value in claims if isinstance(value, str)}
 
 

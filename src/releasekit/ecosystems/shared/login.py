@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Final
 from releasekit.config.declaration import PREFIX
 from releasekit.errors import MissingCredentials, Transient, UnnamedRegistry
 from releasekit.http.client import check, retry, send
-from releasekit.http.identity import IdTokens, Minted, SharedToken, text_of
+from releasekit.http.identity import (
+    Minted,
+    SharedToken,
+    describe_places,
+    is_known,
+    open_tokens,
+    text_of,
+)
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import httpx
 
+    from releasekit.attested import Obstacle
     from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Services
     from releasekit.errors import PackageError
@@ -25,10 +35,6 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Secret
     from releasekit.model import Package
 
-# Hints are one line wherever they are shown, so this is YAML that is one line, too.
-_PERMISSION: Final = (
-    "Give the job that publishes `permissions: { contents: read, id-token: write }`"
-)
 TRUSTED: Final = "trusted publishing, as this job"
 _FORK: Final = (
     "GitHub gives a pull request from a fork neither secrets nor ID tokens. Publish from a push, a "
@@ -37,13 +43,17 @@ _FORK: Final = (
 
 
 class TokenExchange(ABC):
-    """Exchanges an ID token for an upload token, at the registry of `url`."""
+    """Exchanges an ID token for an upload token, at the registry of `url`, which `takes_once` each
+    of them, or as often as it comes.
+    """
+
+    takes_once = True
 
     def __init__(self, url: httpx.URL, services: Services) -> None:
         self._url = url
         self._http = services.http
         self._credentials = services.credentials
-        self._identity = IdTokens(services.credentials, services.http)
+        self._identity = open_tokens(services.ci, services.credentials, services.http)
         self._policy = services.retries
 
     @property
@@ -61,7 +71,9 @@ class TokenExchange(ABC):
 
     @abstractmethod
     def refusal(self, response: httpx.Response, token: Secret) -> PackageError | None:
-        """Why the registry does not trust this job, and what to change; None for another answer."""
+        """Why the registry does not trust this job, and what to change; Transient where it has
+        taken this ID token already; None for another answer.
+        """
 
     def lifetime_s(self, _response: httpx.Response) -> float:
         """The lifetime of the token; 0 for one upload."""
@@ -77,10 +89,14 @@ class TokenExchange(ABC):
             raise
 
     async def _attempt(self) -> Minted:
-        # A registry takes each ID token once, so every attempt brings its own.
+        # Where a registry takes each ID token once, an attempt whose answer was lost may have spent
+        # it: the next attempt is told so.
         token = await self._identity.fetch(await self.audience())
         response = await send(self._http, self.request(token))
-        if refusal := self.refusal(response, token):
+        refusal = self.refusal(response, token)
+        if self.takes_once and (response.is_success or isinstance(refusal, Transient)):
+            self._identity.spend(token)
+        if refusal is not None:
             raise refusal
         check(response, self.what, redact=self._credentials.redact)
         minted = text_of(response, "token")
@@ -179,39 +195,54 @@ class TokenInput:
     def variable(self) -> str:
         return f"RELEASEKIT_{self.ecosystem.upper()}_TOKEN"
 
-    def missing(self, ci: CI, *, trusting: bool) -> MissingCredentials:
-        """Why there is neither a token nor, where this job is `trusting`, an identity."""
+    def missing(self, ci: CI, obstacle: Obstacle | None, *, places: str = "") -> MissingCredentials:
+        """Why there is neither a token nor an identity; `obstacle` is what is in the way of that,
+        where the registry would trust one. It trusts jobs of `places`, and this is none.
+        """
         reason, name = f"{self.variable} is not set", f"{self.ecosystem}-token"
-        if not ci.is_actions:
-            only = " Trusted publishing works inside GitHub Actions only." if trusting else ""
-            hint = f"Set the environment variable {self.variable} to {self.kind}.{only}"
-        elif trusting and ci.is_from_fork():
-            reason, hint = "this run is for a pull request from a fork", _FORK
-        else:
+        if ci.is_actions:
             secret = f"${{{{ secrets.{self.ecosystem.upper()}_TOKEN }}}}"
-            hint = f"the input `{name}` to {self.kind}, from a secret: `{name}: {secret}`"
-            hint = f"{_PERMISSION}{self.register}; or set {hint}" if trusting else f"Set {hint}"
-            if trusting:
-                reason = f"this job has no `id-token: write` permission, and {reason}"
+            given = f"the input `{name}` to {self.kind}, from a secret: `{name}: {secret}`"
+        else:
+            given = f"the environment variable {self.variable} to {self.kind}."
+        hint = f"Set {given}"
+        if places:
+            hint = f"{hint.rstrip('.')}. Trusted publishing works in jobs of {places} only."
+        elif obstacle and ci.is_actions and ci.is_from_fork():
+            reason, hint = "this run is for a pull request from a fork", _FORK
+        elif obstacle:
+            reason = f"{obstacle.condition}, and {reason}"
+            hint = f"{obstacle.cure.rstrip('.')}{self.register}; or set {given}"
         return MissingCredentials(
             f"{self.ecosystem}: no credentials for {self.registry}: {reason}", hint=hint
         )
 
 
 def choose_login(
-    wish: TrustedPublishing, services: Services, wanted: TokenInput, *, trusted: Login | None
+    wish: TrustedPublishing,
+    services: Services,
+    wanted: TokenInput,
+    *,
+    trusted: Login | None,
+    audience: str,
+    issuers: Collection[str],
 ) -> Login:
-    """The token of `wanted` if it is set, else `trusted` if this job has an identity."""
+    """The token of `wanted` if it is set, else `trusted` if this job has an identity for `audience`
+    that the registry knows: one of these `issuers`, unless the user says that it does.
+    """
     token = services.credentials.get(wanted.variable)
     if token is not None and wish != "always":
         return withhold(wanted.ecosystem, wanted.registry) or TokenAuth(
             token, variable=wanted.variable
         )
-    if trusted is not None and IdTokens(services.credentials, services.http).offered:
-        return withhold(wanted.ecosystem, wanted.registry) or trusted
-    # "auto" asks registries that only know jobs of github.com; no permission helps other jobs.
-    known = wish == "always" or services.ci.is_public
-    return NoAuth(wanted.missing(services.ci, trusting=trusted is not None and known))
+    if trusted is None:
+        return NoAuth(wanted.missing(services.ci, None))
+    tokens = open_tokens(services.ci, services.credentials, services.http)
+    if wish == "auto" and not is_known(tokens.issuer, issuers):
+        return NoAuth(wanted.missing(services.ci, None, places=describe_places(issuers)))
+    if obstacle := tokens.find_obstacle(audience):
+        return NoAuth(wanted.missing(services.ci, obstacle))
+    return withhold(wanted.ecosystem, wanted.registry) or trusted
 
 
 def describe_untold(registry: str) -> str:
