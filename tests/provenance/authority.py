@@ -1,5 +1,6 @@
-"""Fulcio and its CT log: certificates as the real one makes them for jobs on GitHub.
+"""Fulcio and its CT log: certificates as the real one makes them for jobs on GitHub and GitLab.
 
+https://github.com/sigstore/fulcio/blob/main/config/identity/config.yaml,
 https://github.com/sigstore/fulcio/blob/main/docs/certificate-specification.md,
 https://github.com/sigstore/fulcio/blob/main/docs/oid-info.md and
 https://www.rfc-editor.org/rfc/rfc6962#section-3.2
@@ -25,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from provenance.oidc import verified
+from provenance.oidc import GITLAB, verified
 
 FULCIO = "1.3.6.1.4.1.57264.1"
 _SCT_LIST = "1.3.6.1.4.1.11129.2.4.2"
@@ -114,9 +115,7 @@ class Authority:
                 critical=False,
             )
             .add_extension(
-                x509.SubjectAlternativeName(
-                    [x509.UniformResourceIdentifier(f"{_GITHUB}/{claims['job_workflow_ref']}")]
-                ),
+                x509.SubjectAlternativeName([x509.UniformResourceIdentifier(_said(claims)[9])]),
                 critical=True,
             )
         )
@@ -145,6 +144,8 @@ class Authority:
 
 def _said(claims: dict[str, Any]) -> dict[int, str]:
     """The value of each extension, by the last number of its identifier."""
+    if "project_path" in claims:
+        return _said_of_gitlab(claims)
     repository = f"{_GITHUB}/{claims['repository']}"
     run = f"{repository}/actions/runs/{claims['run_id']}/attempts/{claims['run_attempt']}"
     return {
@@ -169,6 +170,29 @@ def _said(claims: dict[str, Any]) -> dict[int, str]:
         20: claims["event_name"],
         21: run,
         22: claims["repository_visibility"],
+    }
+
+
+def _said_of_gitlab(claims: dict[str, Any]) -> dict[int, str]:
+    project, file = f"{GITLAB}/{claims['project_path']}", f"https://{claims['ci_config_ref_uri']}"
+    kind = "heads" if claims["ref_type"] == "branch" else "tags"
+    return {
+        1: claims["iss"],
+        8: claims["iss"],
+        9: file,
+        10: claims["ci_config_sha"],
+        11: claims["runner_environment"],
+        12: project,
+        13: claims["sha"],
+        14: f"refs/{kind}/{claims['ref']}",
+        15: claims["project_id"],
+        16: f"{GITLAB}/{claims['namespace_path']}",
+        17: claims["namespace_id"],
+        18: file,
+        19: claims["ci_config_sha"],
+        20: claims["pipeline_source"],
+        21: f"{project}/-/jobs/{claims['job_id']}",
+        22: claims["project_visibility"],
     }
 
 

@@ -17,7 +17,7 @@ from sigstore.sign import SigningContext
 from sigstore.verify import Verifier, policy
 
 from integration.tools import require_tool
-from provenance.oidc import ISSUER
+from provenance.oidc import GITLAB, ISSUER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +57,8 @@ def python(sigstore: Sigstore, bundle: Bundle, *, repository: str = "acme/widget
     verifier = Verifier(trusted_root=trust(sigstore).trusted_root)
     wanted = policy.AllOf(
         [
-            policy.OIDCIssuerV2(ISSUER),
-            policy.OIDCSourceRepositoryURI(f"https://github.com/{repository}"),
+            policy.OIDCIssuerV2(_issuer(sigstore)),
+            policy.OIDCSourceRepositoryURI(f"{_server(sigstore)}/{repository}"),
         ]
     )
     _, payload = verifier.verify_dsse(OfficialBundle.from_json(bundle.text), wanted)
@@ -74,7 +74,13 @@ def pypi(
 ) -> str:
     """The predicate's type, as PyPI accepts the attestation for the file."""
     verifier = Verifier(trusted_root=trust(sigstore).trusted_root)
-    publisher = pypi_attestations.GitHubPublisher(repository=repository, workflow="release.yml")
+    publisher: pypi_attestations.GitHubPublisher | pypi_attestations.GitLabPublisher
+    if _issuer(sigstore) == ISSUER:
+        publisher = pypi_attestations.GitHubPublisher(repository=repository, workflow="release.yml")
+    else:
+        publisher = pypi_attestations.GitLabPublisher(
+            repository=repository, workflow_filepath=".gitlab-ci.yml"
+        )
     parsed = pypi_attestations.Attestation.model_validate_json(json.dumps(attestation))
     with mock.patch.object(Verifier, "production", return_value=verifier):
         kind, _ = parsed.verify(publisher, pypi_attestations.Distribution.from_file(file))
@@ -88,7 +94,9 @@ def javascript(
     node = require_tool("node")
     path = sigstore.directory / "bundle.json"
     path.write_bytes(bundle.text)
-    expected = workflow or f"https://github.com/{sigstore.claims['job_workflow_ref']}"
+    claims = sigstore.claims
+    signing = claims.get("ci_config_ref_uri") or f"github.com/{claims['job_workflow_ref']}"
+    expected = workflow or f"https://{signing}"
     argv: list[str | Path] = [
         node,
         "-e",
@@ -97,9 +105,17 @@ def javascript(
         sigstore.trusted_root,
         path,
         expected,
-        ISSUER,
+        _issuer(sigstore),
     ]
     return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def _issuer(sigstore: Sigstore) -> str:
+    return str(sigstore.claims.get("iss", ISSUER))
+
+
+def _server(sigstore: Sigstore) -> str:
+    return GITLAB if _issuer(sigstore) == GITLAB else "https://github.com"
 
 
 def npm_itself() -> str:

@@ -1,6 +1,7 @@
-"""GitHub's token service, as far as Sigstore sees it: tokens of one job, signed.
+"""The token services of GitHub and GitLab, as far as others see them: tokens of one job, signed.
 
-https://docs.github.com/actions/reference/security/oidc
+https://docs.github.com/actions/reference/security/oidc and
+https://docs.gitlab.com/ci/secrets/id_token_authentication/#token-payload
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 ISSUER = "https://token.actions.githubusercontent.com"
+GITLAB = "https://gitlab.com"
 RUNNER_TOKEN = "runner-token-of-this-job"
 SHA = "a" * 40
 LIFETIME_S = 300
@@ -54,6 +56,40 @@ def claims_of(
     }
 
 
+def gitlab_claims_of(
+    project: str = "acme/tools/widgets", file: str = ".gitlab-ci.yml", branch: str = "main"
+) -> dict[str, Any]:
+    """What gitlab.com says about a job of a public project, on one of its own runners. Only its
+    number of the runner is none that is a text.
+    """
+    ref = f"refs/heads/{branch}"
+    return {
+        "iss": GITLAB,
+        "sub": f"project_path:{project}:ref_type:branch:ref:{branch}",
+        "namespace_id": "72",
+        "namespace_path": project.rpartition("/")[0],
+        "project_id": "20",
+        "project_path": project,
+        "user_id": "1",
+        "user_login": "sample-user",
+        "user_email": "sample-user@example.com",
+        "user_access_level": "maintainer",
+        "pipeline_id": "574",
+        "pipeline_source": "push",
+        "job_id": "302",
+        "ref": branch,
+        "ref_type": "branch",
+        "ref_path": ref,
+        "ref_protected": "true",
+        "runner_id": 12270831,
+        "runner_environment": "gitlab-hosted",
+        "sha": SHA,
+        "project_visibility": "public",
+        "ci_config_ref_uri": f"gitlab.com/{project}//{file}@{ref}",
+        "ci_config_sha": SHA,
+    }
+
+
 @functools.cache
 def _key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(65537, 2048)  # slow; no test is about it
@@ -63,7 +99,7 @@ def _key() -> rsa.RSAPrivateKey:
 class Issuer:
     """`claims` is what the next tokens say; tests change it."""
 
-    claims: dict[str, str] = field(default_factory=claims_of)
+    claims: dict[str, Any] = field(default_factory=claims_of)
     audiences: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -78,8 +114,8 @@ class Issuer:
         return f"{signed}.{_encoded(signature)}"
 
 
-def verified(token: str) -> dict[str, Any]:
-    """The claims of a token that GitHub has made for Sigstore, and that still counts."""
+def verified(token: str, audience: str = "sigstore") -> dict[str, Any]:
+    """The claims of a token that was made for Sigstore, or another, and that still counts."""
     try:
         header, body, signature = token.split(".")
         _key().public_key().verify(
@@ -88,8 +124,8 @@ def verified(token: str) -> dict[str, Any]:
         claims: dict[str, Any] = json.loads(_decoded(body))
     except (ValueError, InvalidSignature) as error:
         raise BadToken("not a token of this issuer") from error
-    if claims["aud"] != "sigstore" or claims["exp"] < time.time():
-        raise BadToken("not for Sigstore, or too old")
+    if claims["aud"] != audience or claims["exp"] < time.time():
+        raise BadToken(f"not for {audience}, or too old")
     return claims
 
 

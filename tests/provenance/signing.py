@@ -8,9 +8,10 @@ import hashlib
 import time
 from typing import TYPE_CHECKING
 
+from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.http.identity import IdTokens
+from releasekit.http.identity import open_tokens
 from releasekit.provenance.instance import instance_at
 from releasekit.provenance.signer import Signer
 from releasekit.provenance.statement import Subject, publish
@@ -36,14 +37,15 @@ async def signer(
     """`masked` receives every secret."""
     seen: list[str] = [] if masked is None else masked
     credentials = Credentials(snapshot(environment or sigstore.environment), mask=seen.append)
+    ci = CI.of(credentials.environment)
     async with (
         http_client() as http,
         Signer(
             instance_at(sigstore.trust_config),
-            IdTokens(credentials, http),
+            open_tokens(ci, credentials, http),
             http,
             credentials=credentials,
-            server=SERVER,
+            server=ci.server,
             clock=clock,
         ) as opened,
     ):

@@ -25,7 +25,15 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from harness import http_server
 from harness.http_server import HangUp
 from provenance.authority import Authority, BadRequest, public_bytes
-from provenance.oidc import ISSUER, RUNNER_TOKEN, BadToken, Issuer, claims_of
+from provenance.oidc import (
+    GITLAB,
+    ISSUER,
+    RUNNER_TOKEN,
+    BadToken,
+    Issuer,
+    claims_of,
+    gitlab_claims_of,
+)
 from provenance.transparency import ENTRIES, BadEntry, Log
 
 if TYPE_CHECKING:
@@ -87,13 +95,17 @@ class Sigstore:
         return self.log.entries
 
     @property
-    def claims(self) -> dict[str, str]:
+    def claims(self) -> dict[str, Any]:
         """What the next tokens say about the job; to be changed."""
         return self.issuer.claims
 
     def become(self, repository: str, workflow: str = "release.yml") -> None:
         """From now on the job is one of another repository, or of another workflow."""
         self.issuer.claims = claims_of(repository, workflow)
+
+    def become_gitlab(self) -> None:
+        """From now on the job is one of gitlab.com: its tokens lie in the environment."""
+        self.issuer.claims = gitlab_claims_of()
 
     def fail(self, service: Service, fault: Fault, *, times: int = 1) -> None:
         """The next `times` requests to a service. What is "lost" is done: a log has the entry."""
@@ -106,6 +118,11 @@ class Sigstore:
     def environment(self) -> dict[str, str]:
         """What the runner sets for this job; where Sigstore is, `trust_config` says."""
         claims = self.claims
+        if "project_path" in claims:
+            return {
+                **gitlab_environment(claims),
+                "SIGSTORE_ID_TOKEN": self.issuer.token("sigstore"),
+            }
         return {
             "GITHUB_ACTIONS": "true",
             "ACTIONS_ID_TOKEN_REQUEST_URL": f"{self.url}/token?api-version=2.0",
@@ -282,6 +299,47 @@ class Sigstore:
 
     def _shown(self, status: int, entry: Entry) -> Answer:
         return _json(status, self.log.shown(entry))
+
+
+def gitlab_environment(claims: dict[str, Any]) -> dict[str, str]:
+    """Of the job, as GitLab tells it, with what people have written.
+
+    https://docs.gitlab.com/ci/variables/predefined_variables/
+    """
+    project = f"{GITLAB}/{claims['project_path']}"
+    return {
+        "CI": "true",
+        "GITLAB_CI": "true",
+        "GITLAB_USER_EMAIL": claims["user_email"],
+        "GITLAB_USER_LOGIN": claims["user_login"],
+        "CI_API_V4_URL": f"{GITLAB}/api/v4",
+        "CI_COMMIT_BRANCH": claims["ref"],
+        "CI_COMMIT_MESSAGE": "Say what only we may read",
+        "CI_COMMIT_TITLE": "Say what only we may read",
+        "CI_COMMIT_REF_NAME": claims["ref"],
+        "CI_COMMIT_REF_PROTECTED": claims["ref_protected"],
+        "CI_COMMIT_SHA": claims["sha"],
+        "CI_CONFIG_PATH": ".gitlab-ci.yml",
+        "CI_JOB_ID": claims["job_id"],
+        "CI_JOB_NAME": "publish",
+        "CI_JOB_STAGE": "deploy",
+        "CI_JOB_TOKEN": "glcbt-64_of-this-job",
+        "CI_JOB_URL": f"{project}/-/jobs/{claims['job_id']}",
+        "CI_PIPELINE_ID": claims["pipeline_id"],
+        "CI_PIPELINE_SOURCE": claims["pipeline_source"],
+        "CI_PIPELINE_URL": f"{project}/-/pipelines/{claims['pipeline_id']}",
+        "CI_PROJECT_DESCRIPTION": "Say what only we may read",
+        "CI_PROJECT_ID": claims["project_id"],
+        "CI_PROJECT_PATH": claims["project_path"],
+        "CI_PROJECT_URL": project,
+        "CI_PROJECT_VISIBILITY": claims["project_visibility"],
+        "CI_RUNNER_DESCRIPTION": "green-1.saas-linux-small-amd64.runners-manager",
+        "CI_RUNNER_EXECUTABLE_ARCH": "linux/amd64",
+        "CI_RUNNER_ID": str(claims["runner_id"]),
+        "CI_SERVER_HOST": "gitlab.com",
+        "CI_SERVER_URL": GITLAB,
+        "CI_SERVER_VERSION": "19.4.0-pre",
+    }
 
 
 @contextlib.contextmanager

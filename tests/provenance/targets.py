@@ -13,6 +13,7 @@ from provenance import signing
 from releasekit.attested import Attestation
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.ecosystems.interface import Services
+from releasekit.host.ci import CI
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.provenance.job import Job
@@ -89,4 +90,7 @@ def holding(artifact: Artifact, data: bytes) -> Artifact:
 
 def job(sigstore: Sigstore) -> Job:
     """As Sigstore would know it from now on."""
-    return Job.from_token(sigstore.issuer.token("x"), server=signing.SERVER)
+    environment = sigstore.environment
+    return Job.from_token(
+        sigstore.issuer.token("x"), server=CI.of(environment).server, environment=environment
+    )

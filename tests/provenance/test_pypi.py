@@ -251,7 +251,8 @@ def test_obstacles_are_told_before_anything_is_signed(
 ) -> None:
     job = targets.job(sigstore)
     if caller:
-        job = replace(job, workflow_ref=f"acme/widgets/.github/workflows/{caller}@refs/heads/main")
+        path = f".github/workflows/{caller}"
+        job = replace(job, workflow_path=path, is_reusable=True)
     # A private repository is none of PyPI's business.
     job = replace(job, visibility="private")
 

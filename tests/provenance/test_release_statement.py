@@ -20,10 +20,11 @@ from harness.github import TOKEN, GitHubDouble, serving_github
 from provenance import official, sigstore_double
 from releasekit.attested import RELEASE_STATEMENT
 from releasekit.errors import Denied, PackageError, Transient
+from releasekit.host.ci import CI
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Credentials, Secret, snapshot
 from releasekit.http.github import GitHub
-from releasekit.http.identity import IdTokens
+from releasekit.http.identity import open_tokens
 from releasekit.model import Artifact
 from releasekit.provenance import release_statement
 from releasekit.provenance.instance import instance_at
@@ -102,7 +103,7 @@ class Run:
         credentials = Credentials(snapshot(self.sigstore.environment), mask=lambda _: None)
         config = self.sigstore.trust_config
         async with http_client() as http:
-            tokens = IdTokens(credentials, http)
+            tokens = open_tokens(CI.of(credentials.environment), credentials, http)
             signer = Signer(
                 instance_at(config),
                 tokens,

@@ -77,7 +77,7 @@ def test_a_server_that_the_public_instance_does_not_know_is_not_asked(
         "plan", workspace, "--registry", f"dir:{tmp_path / 'registry'}"
     )
     assert run.code == 0, run.out + run.err
-    assert "knows jobs of github.com, and this is github.acme.example" in run.out
+    assert "knows jobs of github.com and gitlab.com, and this is github.acme.example" in run.out
     assert sigstore.requests == []
 
 

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from releasekit.attested import Attestation
 from releasekit.errors import BuildFailed
 from releasekit.host import durable
+from releasekit.http.identity import GITHUB
 from releasekit.problems import Problem
 from releasekit.provenance.document import Document
 from releasekit.provenance.log import encoded
-from releasekit.provenance.statement import PAYLOAD_TYPE, STATEMENT_TYPE, Subject, canonical
+from releasekit.provenance.statement import (
+    EARLIER_STATEMENT_TYPE,
+    PAYLOAD_TYPE,
+    STATEMENT_TYPE,
+    Subject,
+    canonical,
+)
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -61,7 +68,7 @@ class Bundle:
         payload = envelope["payload"].binary()
         said = parse_json(payload, max_bytes=None, max_values=MAX_VALUES)
         statement = Document(said, "statement")
-        statement["_type"].require(STATEMENT_TYPE)
+        statement["_type"].require(STATEMENT_TYPE, EARLIER_STATEMENT_TYPE)
         return cls(
             document=document.members(),
             payload=payload,
@@ -105,11 +112,19 @@ class Bundle:
         """
         from releasekit.provenance.certificate import publisher_of  # noqa: PLC0415 - cryptography
 
-        repository, workflow = publisher_of(self.certificate)
+        claims = publisher_of(self.certificate)
+        repository = claims.repository.split("/", 3)[3]
+        if claims.issuer != GITHUB:
+            return {
+                "kind": "GitLab",
+                "repository": repository,
+                "workflow_filepath": claims.workflow,
+                "environment": None,
+            }
         return {
             "kind": "GitHub",
             "repository": repository,
-            "workflow": workflow,
+            "workflow": claims.workflow.rpartition("/")[2],
             "environment": None,
         }
 

@@ -140,6 +140,8 @@ class Claims:
     """The job that signed: `workflow_uri` is the file of its workflow with the ref, which may be
     elsewhere than the file that has the steps; `repository` is a URL. `event` has started the
     run, at `ref`.
+
+    https://github.com/sigstore/fulcio/blob/main/config/identity/config.yaml
     """
 
     issuer: str
@@ -166,9 +168,11 @@ class Claims:
 
     @property
     def workflow(self) -> str:
-        """The path of the file, like .github/workflows/release.yml."""
+        """The path of the file, like .github/workflows/release.yml, or of GitLab, which has `//`
+        before it, .gitlab-ci.yml.
+        """
         path, _, _ = self.workflow_uri.removeprefix(f"{self.repository}/").partition("@")
-        return path
+        return path.removeprefix("/")
 
     def is_of(self, job: Job) -> bool:
         """Whether another run of the same workflow in the same repository has signed, or this."""
@@ -182,16 +186,16 @@ def _claim(said: Mapping[int, str], number: int, name: str) -> str:
     return text
 
 
-def publisher_of(certificate: bytes) -> tuple[str, str]:
-    """OWNER/NAME, and the name of the workflow's file, like release.yml. Raises ValueError for a
-    certificate (DER) of anything but a job of that repository's workflow.
+def publisher_of(certificate: bytes) -> Claims:
+    """Raises ValueError for a certificate (DER) of anything but a job of the repository's own
+    workflow.
     """
     claims = Claims.of(certificate)
     repository, workflow = claims.repository, claims.workflow_uri
-    owner, _, name = repository.rpartition("/")
-    if not name or not workflow.startswith(f"{repository}/") or "@" not in workflow:
+    is_page = repository.count("/") >= 4 and not repository.endswith("/")
+    if not is_page or not workflow.startswith(f"{repository}/") or "@" not in workflow:
         raise ValueError("its certificate names a workflow of another repository, or none")
-    return f"{owner.rpartition('/')[2]}/{name}", claims.workflow.rpartition("/")[2]
+    return claims
 
 
 def is_ours(bundle: Bundle, artifact: Artifact, job: Job) -> bool:

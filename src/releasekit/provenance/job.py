@@ -1,15 +1,14 @@
-"""The workflow job that signs, as GitHub says it."""
+"""The job that signs, as its CI says it."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from releasekit.host.forges import page_of_run
-from releasekit.text.json_text import parse_json
+from releasekit.http.identity import read_claims
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,15 +16,33 @@ if TYPE_CHECKING:
 # https://docs.github.com/actions/reference/security/oidc#oidc-token-claims
 _WORKFLOW: Final = re.compile(r"(?P<repository>[^/@]+/[^/@]+)/(?P<path>[^@]+)@(?P<ref>.+)")
 _REPOSITORY: Final = re.compile(r"[^/\s]+/[^/\s]+")
+# https://docs.gitlab.com/ci/secrets/id_token_authentication/#token-payload; the host in front.
+_CI_FILE: Final = re.compile(
+    r"[^/@]+/(?P<repository>[^/@]+(?:/[^/@]+)+)//(?P<path>[^@]+)@(?P<ref>.+)"
+)
+# What npm's client tells of a job of GitLab, without what people have written, like the title of a
+# commit, who they are, and the settings of the server.
+# https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/provenance.js
+_VARIABLES: Final = (
+    *("CI", "GITLAB_CI", "CI_SERVER_URL", "CI_SERVER_VERSION", "CI_CONFIG_PATH"),
+    *("CI_PROJECT_ID", "CI_PROJECT_PATH", "CI_PROJECT_URL", "CI_PROJECT_VISIBILITY"),
+    *("CI_COMMIT_SHA", "CI_COMMIT_REF_NAME", "CI_COMMIT_REF_PROTECTED"),
+    *("CI_PIPELINE_ID", "CI_PIPELINE_SOURCE", "CI_PIPELINE_URL"),
+    *("CI_JOB_ID", "CI_JOB_NAME", "CI_JOB_STAGE", "CI_JOB_URL", "CI_RUNNER_ID"),
+    "CI_RUNNER_EXECUTABLE_ARCH",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What the claims of its ID token say. `server` is like https://github.com, `visibility` that
-    of the repository, `runner_environment` "github-hosted" or "self-hosted", and `environment` is
-    empty for a job that deploys to none.
+    """What the claims of its ID token say. `server` is like https://github.com, `repository` may
+    have more than two parts at GitLab, `visibility` is that of the repository, `runner_environment`
+    "github-hosted", "gitlab-hosted" or "self-hosted", and `environment` is empty for a job that
+    deploys to none. `workflow_path` is the file that was triggered, of the ref `workflow_git_ref`,
+    and `is_reusable` where another one defines the job. `variables` of its environment say more.
     """
 
+    kind: Literal["github", "gitlab"]
     server: str
     repository: str
     repository_id: str
@@ -35,92 +52,99 @@ class Job:
     sha: str
     event_name: str
     run_id: str
-    run_attempt: str
+    run_url: str
     runner_environment: str
-    workflow_ref: str
-    job_workflow_ref: str
+    workflow_path: str
+    workflow_git_ref: str
+    is_reusable: bool = False
     environment: str
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_token(cls, token: str, *, server: str) -> Self:
-        """A token that was fetched from GitHub need not be verified; one that is received must be.
+    def from_token(
+        cls, token: str, *, server: str, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> Self:
+        """A token that came from the CI need not be verified; one that is received must be.
 
-        Raises ValueError for what is not a token of a GitHub job; the message holds no claims.
+        Raises ValueError for what is not a token of a job; the message holds no claims.
         """
-        claims = _claims(token)
-        job = cls(
-            server=server.rstrip("/"),
-            repository=_text(claims, "repository"),
+        claims = read_claims(token)
+        server = server.rstrip("/")
+        # Of GitLab alone: anybody may have a server of it, so that its issuer may be any.
+        if "project_path" in claims:
+            return cls._of_gitlab(claims, server, environment)
+        return cls._of_github(claims, server)
+
+    @classmethod
+    def _of_github(cls, claims: Mapping[str, object], server: str) -> Self:
+        repository = _text(claims, "repository")
+        run_id, attempt = _text(claims, "run_id"), _text(claims, "run_attempt")
+        if not _REPOSITORY.fullmatch(repository):
+            raise ValueError("the claim repository is not owner/name")
+        workflow = _match(claims, "workflow_ref", _WORKFLOW, "owner/name/path@ref")
+        defining = _match(claims, "job_workflow_ref", _WORKFLOW, "owner/name/path@ref")
+        return cls(
+            kind="github",
+            server=server,
+            repository=repository,
             repository_id=_text(claims, "repository_id"),
             repository_owner_id=_text(claims, "repository_owner_id"),
             visibility=_text(claims, "repository_visibility"),
             ref=_text(claims, "ref"),
             sha=_text(claims, "sha"),
             event_name=_text(claims, "event_name"),
-            run_id=_text(claims, "run_id"),
-            run_attempt=_text(claims, "run_attempt"),
+            run_id=run_id,
+            run_url=f"{page_of_run(f'{server}/{repository}', run_id)}/attempts/{attempt}",
             runner_environment=_text(claims, "runner_environment"),
-            workflow_ref=_text(claims, "workflow_ref"),
-            job_workflow_ref=_text(claims, "job_workflow_ref"),
+            workflow_path=workflow["path"],
+            workflow_git_ref=workflow["ref"],
+            is_reusable=workflow[0] != defining[0],
             environment=_text(claims, "environment") if "environment" in claims else "",
         )
-        if not _REPOSITORY.fullmatch(job.repository):
-            raise ValueError("the claim repository is not owner/name")
-        for name, value in (
-            ("workflow_ref", job.workflow_ref),
-            ("job_workflow_ref", job.job_workflow_ref),
-        ):
-            if not _WORKFLOW.fullmatch(value):
-                raise ValueError(f"the claim {name} is not owner/name/path@ref")
-        return job
+
+    @classmethod
+    def _of_gitlab(
+        cls, claims: Mapping[str, object], server: str, environment: Mapping[str, str]
+    ) -> Self:
+        repository, run_id = _text(claims, "project_path"), _text(claims, "job_id")
+        file = _match(claims, "ci_config_ref_uri", _CI_FILE, "host/group/project//path@ref")
+        if file["repository"].lower() != repository.lower():
+            raise ValueError("the claim ci_config_ref_uri is of another project")
+        return cls(
+            kind="gitlab",
+            server=server,
+            repository=repository,
+            repository_id=_text(claims, "project_id"),
+            repository_owner_id=_text(claims, "namespace_id"),
+            visibility=_text(claims, "project_visibility"),
+            ref=_text(claims, "ref_path"),
+            sha=_text(claims, "sha"),
+            event_name=_text(claims, "pipeline_source"),
+            run_id=run_id,
+            run_url=f"{server}/{repository}/-/jobs/{run_id}",
+            runner_environment=_text(claims, "runner_environment"),
+            workflow_path=file["path"],
+            workflow_git_ref=file["ref"],
+            environment=_text(claims, "environment") if claims.get("environment") else "",
+            variables={name: environment[name] for name in _VARIABLES if name in environment},
+        )
 
     @property
     def repository_url(self) -> str:
         return f"{self.server}/{self.repository}"
 
     @property
-    def workflow_path(self) -> str:
-        """Like .github/workflows/release.yml, of the workflow that was triggered."""
-        return self._part("path")
-
-    @property
     def workflow_name(self) -> str:
-        """Like release.yml, which trusted publishing goes by."""
+        """Like release.yml, which trusted publishing at GitHub goes by."""
         return self.workflow_path.rpartition("/")[2]
 
-    @property
-    def workflow_git_ref(self) -> str:
-        """Like refs/heads/main: where the triggered workflow is from."""
-        return self._part("ref")
 
-    @property
-    def is_reusable(self) -> bool:
-        """Whether the job is defined by another workflow than the one that was triggered."""
-        return self.workflow_ref != self.job_workflow_ref
-
-    @property
-    def run_url(self) -> str:
-        return f"{page_of_run(self.repository_url, self.run_id)}/attempts/{self.run_attempt}"
-
-    def _part(self, name: str) -> str:
-        found = _WORKFLOW.fullmatch(self.workflow_ref)
-        return found[name] if found else ""
-
-
-def _claims(token: str) -> Mapping[str, object]:
-    """https://www.rfc-editor.org/rfc/rfc7519#section-3"""
-    parts = token.split(".")
-    if len(parts) != 3:
-        raise ValueError("it has not three parts")
-    try:
-        body = parts[1].encode("ascii")
-        data = base64.b64decode(body + b"=" * (-len(body) % 4), altchars=b"-_", validate=True)
-        claims = parse_json(data)
-    except (binascii.Error, ValueError) as error:
-        raise ValueError("its claims are not readable") from error
-    if not isinstance(claims, dict):
-        raise ValueError("its claims are no object")  # noqa: TRY004 - of what was parsed
-    return claims
+def _match(
+    claims: Mapping[str, object], name: str, form: re.Pattern[str], shown: str
+) -> re.Match[str]:
+    if found := form.fullmatch(_text(claims, name)):
+        return found
+    raise ValueError(f"the claim {name} is not {shown}")
 
 
 def _text(claims: Mapping[str, object], name: str) -> str:

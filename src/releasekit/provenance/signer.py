@@ -11,6 +11,7 @@ from releasekit.aio import Resource
 from releasekit.errors import PackageError, Rejected, ReleasekitError, Transient
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import bundled
+from releasekit.provenance.conditions import AUDIENCE
 from releasekit.provenance.job import Job
 from releasekit.provenance.log import Signed, record
 from releasekit.provenance.services import explain
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from releasekit.provenance.certificate import Identity
     from releasekit.provenance.instance import Instance
 
-# https://github.com/sigstore/fulcio/blob/main/docs/how-certificate-issuing-works.md
-_AUDIENCE: Final = "sigstore"
 # An entry that is asked for now has to be made before the certificate ends.
 _RENEWED_BEFORE_S: Final = 60.0
 
@@ -54,6 +53,7 @@ class Signer(Resource):
         self._tokens = tokens
         self._http = http
         self._redact = credentials.redact
+        self._environment = credentials.environment
         self._server = server
         self._clock = clock
         self._job: Job | None = None
@@ -65,7 +65,7 @@ class Signer(Resource):
         async with self._asking_for_job:
             if self._job is None:
                 try:
-                    token = await self._tokens.fetch(_AUDIENCE)
+                    token = await self._tokens.fetch(AUDIENCE)
                     self._job = self._job_of(token)
                 except PackageError as error:
                     explain(error)
@@ -74,10 +74,12 @@ class Signer(Resource):
 
     def _job_of(self, token: Secret) -> Job:
         try:
-            return Job.from_token(token.reveal(), server=self._server)
+            return Job.from_token(
+                token.reveal(), server=self._server, environment=self._environment
+            )
         except ValueError as error:
             raise Rejected(
-                f"GitHub's ID token service: not a job's token: {error}",
+                f"the ID token of this job: not a job's token: {error}",
                 problem=Problem.STRANGE_ANSWER,
             ) from error
 
@@ -119,7 +121,7 @@ class Signer(Resource):
         from releasekit.provenance.certificate import certify  # noqa: PLC0415 - cryptography
 
         try:
-            token = await self._tokens.fetch(_AUDIENCE)
+            token = await self._tokens.fetch(AUDIENCE)
             return await certify(self._http, self._instance.authority, token, redact=self._redact)
         except PackageError as error:
             explain(error)

@@ -12,10 +12,11 @@ from attesting import FakeAttesting
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package, plan
 from raising import raises
 from releasekit.attested import Obstacle
+from releasekit.http.identity import NO_PERMISSION
 from releasekit.model import Action
 from releasekit.plan.provenance import with_provenance
 from releasekit.problems import Problem
-from releasekit.provenance.conditions import NO_JOB, NO_PERMISSION
+from releasekit.provenance.conditions import NO_JOB
 from releasekit.provenance.job import Job
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 TOKEN = Obstacle(condition="uploads use a token", cure="Use trusted publishing.")
 URL = Obstacle(condition="it names no repository", cure="Write `repository.url`.")
 JOB = Job(
+    kind="github",
     server="https://github.com",
     repository="acme/widgets",
     repository_id="1",
@@ -33,10 +35,10 @@ JOB = Job(
     sha="a" * 40,
     event_name="push",
     run_id="42",
-    run_attempt="1",
+    run_url="https://github.com/acme/widgets/actions/runs/42/attempts/1",
     runner_environment="github-hosted",
-    workflow_ref="acme/widgets/.github/workflows/release.yml@refs/heads/main",
-    job_workflow_ref="acme/widgets/.github/workflows/release.yml@refs/heads/main",
+    workflow_path=".github/workflows/release.yml",
+    workflow_git_ref="refs/heads/main",
     environment="",
 )
 

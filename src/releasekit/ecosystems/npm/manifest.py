@@ -51,7 +51,8 @@ FOLLOWING: Final = ("publish", "postpublish")
 _NAME: Final = re.compile(r"(?:@[A-Za-z0-9~-][\w.~-]*/)?[A-Za-z0-9~-][\w.~-]*", re.ASCII)
 _MAX_URL_CHARS: Final = 1_000
 _HOSTS: Final = {"github": "github.com", "gitlab": "gitlab.com", "bitbucket": "bitbucket.org"}
-_PATH: Final = r"(?P<owner>[\w-][\w.-]*)/(?P<name>[\w.-]+)"
+# Groups of GitLab may have groups in them.
+_PATH: Final = r"(?P<owner>[\w-][\w.-]*(?P<nested>(?:/\w[\w.-]*)*))/(?P<name>[\w.-]+)"
 _END: Final = r"/?(?:#(?P<commit>.*))?"
 _SHORTHAND: Final = re.compile(rf"(?:(?P<host>{'|'.join(_HOSTS)}):)?{_PATH}{_END}", re.DOTALL)
 _URL: Final = re.compile(
@@ -229,7 +230,9 @@ class Hosted:
         return cls._of(found, found["host"].lower(), before)
 
     @classmethod
-    def _of(cls, found: re.Match[str], host: str, before: str) -> Hosted:
+    def _of(cls, found: re.Match[str], host: str, before: str) -> Hosted | None:
+        if found["nested"] and host != _HOSTS["gitlab"]:
+            return None
         place = f"{host}/{found['owner']}/{found['name'].removesuffix('.git')}"
         commit = f"#{found['commit']}" if found["commit"] else ""
         return cls(f"https://{place}", f"{before}{place}.git{commit}")

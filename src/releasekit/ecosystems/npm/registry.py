@@ -463,11 +463,16 @@ class NpmAttesting:
                 "`trust-config` names another one",
                 cure="Leave out `trust-config`, or set `attestations: off`.",
             )
-        if job.runner_environment != "github-hosted":
+        if job.runner_environment != f"{job.kind}-hosted":
+            maker, example = (
+                ("GitHub", "`runs-on: ubuntu-latest` is")
+                if job.kind == "github"
+                else ("GitLab", "`tags: [saas-linux-small-amd64]` asks for")
+            )
             return Obstacle(
-                condition="npm takes provenance from GitHub-hosted runners only, and this job runs "
-                "on another one",
-                cure="Move the job that publishes to one of those, as `runs-on: ubuntu-latest` is.",
+                condition=f"npm takes provenance from {maker}-hosted runners only, and this job "
+                "runs on another one",
+                cure=f"Move the job that publishes to one of those, as {example}.",
             )
         if job.visibility != "public":
             return Obstacle(
@@ -514,8 +519,12 @@ class NpmAttesting:
         return wish if isinstance(wish, bool) else None
 
     def statement(self, package: Package, artifact: Artifact, job: Job) -> bytes:
-        from releasekit.provenance.statement import Subject, slsa  # noqa: PLC0415 - only to sign
+        from releasekit.provenance.statement import (  # noqa: PLC0415 - only to sign
+            Subject,
+            npm_provenance,
+        )
 
         # As npm's clients expect it: https://github.com/npm/npm-package-arg (toPurl)
         name = f"pkg:npm/{package.id.name.replace('@', '%40')}@{package.version}"
-        return slsa((Subject(name=name, digests={"sha512": artifact.digests["sha512"]}),), job)
+        subject = Subject(name=name, digests={"sha512": artifact.digests["sha512"]})
+        return npm_provenance(subject, job)
