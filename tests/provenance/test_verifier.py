@@ -21,6 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from sigstore.errors import Error as OfficialError
 
 from provenance import authority, official, sigstore_double
+from provenance.oidc import ISSUER
 from provenance.shapes import (
     change_promise,
     change_proof,
@@ -40,7 +41,7 @@ from releasekit.provenance.instance import instance_at
 from releasekit.provenance.job import Job
 from releasekit.provenance.log import Signed, record
 from releasekit.provenance.statement import canonical, pae
-from releasekit.provenance.verifier import ISSUER, check, load_keys
+from releasekit.provenance.verifier import check, load_keys
 from releasekit.provenance.verify_files import Signers, Verified
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def trust(sigstore: Sigstore) -> Keys:
 
 
 def signers(sigstore: Sigstore, repository: str = "acme/widgets", workflow: str = "") -> Signers:
-    return Signers(partial(check, keys=trust(sigstore)), repository, workflow)
+    return Signers(partial(check, keys=trust(sigstore), issuer=ISSUER), repository, workflow)
 
 
 def one(sigstore: Sigstore, content: bytes = CONTENT) -> Bundle:
@@ -107,7 +108,7 @@ def entered(sigstore: Sigstore) -> Bundle:
 
 def refusal(bundle: Bundle, trusted: Keys) -> str:
     with pytest.raises(NotVerified) as caught:
-        check(bundle, trusted)
+        check(bundle, trusted, ISSUER)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -127,7 +128,7 @@ def changed(bundle: Bundle, change: Callable[[dict[str, Any]], None]) -> Bundle:
 
 def test_what_a_job_has_signed_is_verified(sigstore: Sigstore) -> None:
     bundle = one(sigstore)
-    claims = check(bundle, trust(sigstore))
+    claims = check(bundle, trust(sigstore), ISSUER)
     assert official.python(sigstore, bundle) == bundle.payload
     assert claims.repository == "https://github.com/acme/widgets"
     assert claims.workflow_uri == (
@@ -146,7 +147,7 @@ def test_what_a_job_has_signed_is_verified(sigstore: Sigstore) -> None:
 def test_proofs_of_every_shape_lead_to_the_root(sigstore: Sigstore) -> None:
     """Of each entry in a tree of 17."""
     for bundle in signed(sigstore, [about(bytes([number])) for number in range(17)]):
-        assert check(bundle, trust(sigstore)).event == "push"
+        assert check(bundle, trust(sigstore), ISSUER).event == "push"
 
 
 def with_other(sigstore: Sigstore, part: str) -> Bundle:
@@ -301,7 +302,7 @@ def test_keys_are_trusted_in_their_time_alone(
 ) -> None:
     """R40"""
     bundle, file = changed(one(sigstore), change), tmp_path / "past.json"
-    check(bundle, trust(sigstore))
+    check(bundle, trust(sigstore), ISSUER)
     for name, sentence in {
         "tlogs": "trusted root contains no transparency log instances",
         "ctlogs": "CTFE keys not found in trusted root",
@@ -442,7 +443,7 @@ def test_an_old_signature_stays_valid(sigstore: Sigstore) -> None:
     bundle = entered(sigstore)
     (certificate,) = sigstore.authority.issued
     assert certificate.not_valid_after_utc < datetime.now(UTC) - timedelta(hours=11)
-    assert check(bundle, trust(sigstore)).repository == "https://github.com/acme/widgets"
+    assert check(bundle, trust(sigstore), ISSUER).repository == "https://github.com/acme/widgets"
     assert official.python(sigstore, bundle) == bundle.payload
 
 
@@ -451,7 +452,7 @@ def test_a_job_of_another_repository_is_refused(sigstore: Sigstore) -> None:
     bundle = one(sigstore)
     with pytest.raises(OfficialError):
         official.python(sigstore, bundle)
-    assert check(bundle, trust(sigstore)).repository == "https://github.com/evil/widgets"
+    assert check(bundle, trust(sigstore), ISSUER).repository == "https://github.com/evil/widgets"
     with pytest.raises(NotVerified, match=r"signed in evil/widgets, not in acme/widgets"):
         signers(sigstore).verified(bundle)
 
@@ -490,8 +491,8 @@ def test_an_attestation_is_ours_where_all_of_it_fits(sigstore: Sigstore, tmp_pat
         assert not is_ours(changed(bundle, change), artifact(tmp_path), job)
     elsewhere = replace(job, repository="acme/fork")
     assert not is_ours(bundle, artifact(tmp_path), elsewhere)
-    workflow = "acme/widgets/.github/workflows/nightly.yml@refs/heads/main"
-    assert not is_ours(bundle, artifact(tmp_path), replace(job, workflow_ref=workflow))
+    workflow = ".github/workflows/nightly.yml"
+    assert not is_ours(bundle, artifact(tmp_path), replace(job, workflow_path=workflow))
     assert is_ours(bundle, artifact(tmp_path), replace(job, sha="b" * 40))
     told = json.loads(about(CONTENT))
     told["subject"].append({**told["subject"][0], "name": "other-1.0.0.tar.gz"})
@@ -504,7 +505,7 @@ def test_an_attestation_is_ours_where_all_of_it_fits(sigstore: Sigstore, tmp_pat
 def test_no_damage_changes_what_is_believed(sigstore: Sigstore, seed: int) -> None:
     """A character anywhere: it is refused in one sentence, or means the same as before."""
     bundle, trusted, rng = one(sigstore), trust(sigstore), random.Random(seed)
-    believed, text = check(bundle, trusted), bundle.text.decode()
+    believed, text = check(bundle, trusted, ISSUER), bundle.text.decode()
     refused = 0
     for _ in range(250):
         at = rng.randrange(len(text))
@@ -515,7 +516,7 @@ def test_no_damage_changes_what_is_believed(sigstore: Sigstore, seed: int) -> No
             refused += 1
             continue
         try:
-            assert check(parsed, trusted) == believed
+            assert check(parsed, trusted, ISSUER) == believed
         except NotVerified:
             refused += 1
     assert refused > 200

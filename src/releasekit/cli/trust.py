@@ -20,7 +20,7 @@ from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, PackageError
 from releasekit.git.remote import Remote, find_repository
 from releasekit.host.files import inside, read_head, read_parsed, repository_of
-from releasekit.host.forges import SERVER
+from releasekit.host.forges import SERVER, ForgePlace
 from releasekit.plan.make import collect_packages
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
@@ -160,6 +160,13 @@ async def _find_job(top: Path, config: Config, session: Session, processes: Proc
     remote = Remote(name, top, processes, session.credentials.environment)
     url = await remote.find_url()
     repository = config.repository or find_repository(url, SERVER)
+    place = ForgePlace.of_remote(url)
+    is_at_gitlab = not repository and place is not None and place.kind == "gitlab"
+    if is_at_gitlab or "://" in repository or "/" in config.workflow:
+        raise _make_error(
+            "trust knows repositories of github.com only; docs/gitlab.md#id-tokens says what to "
+            "enter for one of GitLab"
+        )
     if not repository:
         leads = f"the git remote {name} leads to no repository of github.com"
         said = leads if url else f"git shows no remote {name} here"

@@ -25,6 +25,7 @@ from releasekit.http.client import (
     request_with_retry,
     retry,
 )
+from releasekit.http.identity import GITHUB
 from releasekit.http.origins import require_safe
 from releasekit.http.traffic import collect
 from releasekit.problems import Problem, mark
@@ -91,7 +92,7 @@ def _check_signer(repository: str, ref: str, event: str) -> None:
     if not repository:
         raise ConfigError(
             "--repository is missing: write --repository OWNER/NAME, the repository whose "
-            "workflows must have signed the files",
+            "workflows must have signed the files, or of GitLab https://gitlab.com/GROUP/PROJECT",
             problem=Problem.COMMAND_LINE,
         )
     _check_ref(ref)
@@ -133,8 +134,10 @@ def _load_signers(config: Config, session: Session, scratch: Path) -> Signers:
     keys = load_keys(
         config.trust_config, scratch=None if is_at_hand else scratch, tell=partial(_say, session)
     )
+    # A GitLab signs what its jobs are in its own name; the page of a project begins with that.
+    server = config.repository.partition("://")[2].partition("/")[0]
     return Signers(
-        partial(check, keys=keys),
+        partial(check, keys=keys, issuer=f"https://{server}" if server else GITHUB),
         config.repository,
         config.workflow,
         ref=config.ref,

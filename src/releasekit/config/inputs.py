@@ -72,11 +72,11 @@ _verify_flag = partial(Declaration, commands=VERIFY, places=FLAG_ONLY)
 class Inputs:
     """What the user asked for, with defaults filled in; durations are in seconds.
 
-    `files` are paths and URLs. `repository` is OWNER/NAME, `workflow` the name of a file, and `ref`
-    begins with refs/. `ecosystem_values` maps the names of those inputs of ecosystems that were
-    given to their values. `given` maps the attribute of every value that is not a default to where
-    it was written, for messages and because a path is relative to the directory of the file that
-    holds it.
+    `files` are paths and URLs. `repository` is OWNER/NAME or a page, `workflow` the name of a file,
+    and `ref` begins with refs/. `ecosystem_values` maps the names of those inputs of ecosystems
+    that were given to their values. `given` maps the attribute of every value that is not a default
+    to where it was written, for messages and because a path is relative to the directory of the
+    file that holds it.
     """
 
     files: Annotated[
@@ -90,8 +90,9 @@ class Inputs:
     repository: Annotated[
         str,
         Declaration(
-            "The repository, OWNER/NAME at github.com, whose workflow must have signed; required "
-            "by `verify`. With `trust`: the one that publishes. Default: that of the git remote.",
+            "The repository, OWNER/NAME at github.com or https://gitlab.com/GROUP/PROJECT, whose "
+            "workflow must have signed; required by `verify`. With `trust`: the one that publishes."
+            " Default: that of the git remote.",
             commands=VERIFY | TRUST,
             places=FLAG_ONLY,
             into=values.repository,
@@ -100,8 +101,9 @@ class Inputs:
     workflow: Annotated[
         str,
         Declaration(
-            "The workflow of that repository that must have signed (`release.yml`). Default: any. "
-            "With `trust`: the one that publishes. Default: the only one that runs ReleaseKit.",
+            "The workflow of that repository that must have signed (`release.yml`; of GitLab its "
+            "path, `.gitlab-ci.yml`). Default: any. With `trust`: the one that publishes. Default: "
+            "the only one that runs ReleaseKit.",
             commands=VERIFY | TRUST,
             places=FLAG_ONLY,
             into=values.workflow,

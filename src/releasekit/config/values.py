@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.errors import closest
 from releasekit.host.ci import is_linked
-from releasekit.host.forges import REPOSITORY, ForgePlace
+from releasekit.host.forges import NESTED_REPOSITORY, REPOSITORY, ForgePlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,11 @@ _LABEL: Final = re.compile(r"(?!latest$|v*x$|v+[0-9])(?=.{1,50}$)[a-z][a-z0-9]*(
 _REPOSITORY_URL: Final = re.compile(
     rf"(?:git\+)?(?:https://github\.com/|git@github\.com:|github:)({REPOSITORY.pattern}?)(?:\.git)?/?"
 )
+_REPOSITORY_PAGE: Final = re.compile(
+    rf"https://[A-Za-z0-9.-]+(?::[0-9]{{1,5}})?/{NESTED_REPOSITORY.pattern}"
+)
+# Of GitLab, the CI file may be in any directory.
+_CI_FILE: Final = re.compile(r"(?!/|.*\.\./)[^\\\x00-\x20\x7f@]{1,250}\.ya?ml")
 WORKFLOW: Final = re.compile(r"(?:\.github/workflows/)?([^/\\\x00-\x20\x7f]{1,250}\.ya?ml)")
 # The index of a registry, as cargo's own configuration writes it.
 _SPARSE: Final = "sparse+"
@@ -158,13 +163,17 @@ def snapshot_label(value: str) -> str:
 
 
 def repository(value: str) -> str:
-    """OWNER/NAME at github.com, or empty."""
-    if value and not REPOSITORY.fullmatch(value):
-        url = _REPOSITORY_URL.fullmatch(value)
-        raise InvalidValue(
-            f"is not the name of a repository; write {url[1] if url else 'OWNER/NAME'}"
-        )
-    return value
+    """OWNER/NAME at github.com, or the page of a project at a GitLab; or empty."""
+    url = _REPOSITORY_URL.fullmatch(value)
+    if not value or REPOSITORY.fullmatch(value):
+        return value
+    page = value.removesuffix("/").removesuffix(".git")
+    if url is None and _REPOSITORY_PAGE.fullmatch(page):
+        return page
+    raise InvalidValue(
+        f"is not the name of a repository; write {url[1] if url else 'OWNER/NAME'}"
+        f"{'' if url else ', or of GitLab https://gitlab.com/GROUP/PROJECT'}"
+    )
 
 
 def forge(value: str) -> ForgePlace:
@@ -184,9 +193,11 @@ def web_address(value: str) -> str:
 
 
 def workflow(value: str) -> str:
-    """The name of its file."""
+    """The name of its file, or of GitLab its path."""
     if found := WORKFLOW.fullmatch(value):
         return found[1]
+    if _CI_FILE.fullmatch(value):
+        return value
     raise InvalidValue("is not the file of a workflow; write its name, like release.yml")
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from releasekit.provenance.bundle import Bundle
 
-# Of whom each identity of a job at github.com comes.
-ISSUER: Final = "https://token.actions.githubusercontent.com"
 # Of the public instance. https://docs.sigstore.dev/about/security/
 _TUF: Final = "https://tuf-repo-cdn.sigstore.dev"
 _KEYS: Final = "trusted_root.json"
@@ -105,12 +103,14 @@ def _fetch_public_keys(scratch: Path) -> Keys:
     return Keys.from_json(durable.read_file(path, max_bytes=MAX_BYTES))
 
 
-def check(bundle: Bundle, keys: Keys) -> Claims:
-    """Who has signed it: a job of a workflow. Raises NotVerified."""
+def check(bundle: Bundle, keys: Keys, issuer: str) -> Claims:
+    """Who has signed it: a job of a workflow, with an identity of `issuer`: what the certificate
+    says of the job counts of that one only. Raises NotVerified.
+    """
     try:
         official = SigstoreBundle.from_json(bundle.text)
         root = TrustedRoot(_keys_at(_moments(official), keys))
-        found = Verifier(trusted_root=root).verify_dsse(official, OIDCIssuerV2(ISSUER))
+        found = Verifier(trusted_root=root).verify_dsse(official, OIDCIssuerV2(issuer))
         certificate = official.signing_certificate.public_bytes(Encoding.DER)
         claims = Claims.of(certificate)
     except CertValidationError as error:

@@ -28,7 +28,13 @@ from releasekit.host.forges import SERVER
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import MEDIA_TYPE, Bundle
 from releasekit.provenance.certificate import Claims, NotVerified
-from releasekit.provenance.statement import ABOUT_ORIGIN, PAYLOAD_TYPE, SLSA, Subject, canonical
+from releasekit.provenance.statement import (
+    ABOUT_ORIGIN,
+    PAYLOAD_TYPE,
+    PUBLISH,
+    Subject,
+    canonical,
+)
 from releasekit.text.json_text import count_values, parse_json
 
 if TYPE_CHECKING:
@@ -56,9 +62,10 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Signers:
-    """Who is believed: jobs of one `repository` (OWNER/NAME) at github.com and, where these say so,
-    of one workflow (the name of its file), ref and event. `check` says which job has signed a
-    bundle, and raises NotVerified for one that is not sound.
+    """Who is believed: jobs of one `repository` (OWNER/NAME at github.com, or the page of one at a
+    GitLab) and, where these say so, of one workflow (the name of its file, or of GitLab the path),
+    ref and event. `check` says which job has signed a bundle, and raises NotVerified for one that
+    is not sound.
     """
 
     check: Callable[[Bundle], Claims]
@@ -66,6 +73,14 @@ class Signers:
     workflow: str = ""
     ref: str = ""
     event: str = ""
+
+    @property
+    def is_at_github(self) -> bool:
+        return "://" not in self.repository
+
+    @property
+    def page(self) -> str:
+        return f"{SERVER}/{self.repository}" if self.is_at_github else self.repository
 
     def verified(self, bundle: Bundle) -> Verified:
         """Raises NotVerified."""
@@ -80,11 +95,12 @@ class Signers:
 
     def _require(self, claims: Claims) -> None:
         """The jobs of a pull request count only where their ref or their event is named."""
-        # To GitHub, names that differ in capitals alone are one repository.
-        if claims.repository.lower() != f"{SERVER}/{self.repository.lower()}":
+        # Names that differ in capitals alone are one repository.
+        if claims.repository.lower() != self.page.lower():
             signed_in = claims.repository.removeprefix(f"{SERVER}/")
             raise NotVerified(f"it was signed in {signed_in}, not in {self.repository}")
-        if self.workflow and claims.workflow != f".github/workflows/{self.workflow}":
+        folder = ".github/workflows/" if self.is_at_github else ""
+        if self.workflow and claims.workflow != f"{folder}{self.workflow}":
             raise NotVerified(
                 f"it was signed by the workflow {claims.workflow}, not by {self.workflow}"
             )
@@ -97,8 +113,9 @@ class Signers:
         if claims.event not in PULL_REQUEST_EVENTS or self.event:
             return
         # The ref of pull_request_target is the branch that the pull request wants to be merged
-        # into, which a push to that branch has too.
-        shared = claims.event == "pull_request_target"
+        # into, which a push to that branch has too; that of a merge request, in the certificate,
+        # is the branch's name, which may be a fork's.
+        shared = claims.event == "pull_request_target" or not self.is_at_github
         if shared or not self.ref:
             write = f"--event {claims.event}" if shared else f"--ref {claims.ref}"
             raise NotVerified(
@@ -299,7 +316,7 @@ def _bundles(document: Any) -> Iterator[Any]:
         case {"predicateType": kind, "bundle": bundle}:
             # npm itself signs, with its own key, that it has published the package.
             # https://github.com/npm/attestation/tree/main/specs/publish/v0.1
-            if kind == SLSA:
+            if kind in ABOUT_ORIGIN - {PUBLISH}:
                 yield bundle
         case _:
             raise ValueError("is neither a bundle of Sigstore nor a provenance object")
