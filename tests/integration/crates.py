@@ -84,6 +84,7 @@ class Crates:
     new_versions: Bucket = field(default_factory=lambda: Bucket(10_000, 1.0))
     tokens: set[str] = field(default_factory=lambda: {TOKEN})
     id_tokens: Collection[str] = (ID_TOKEN,)
+    used_tokens: set[str] = field(default_factory=set)
     trusting_only: set[str] = field(default_factory=set)
     requests: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -272,8 +273,12 @@ class _Handler(Handler):
         return {"warnings": {"invalid_categories": [], "invalid_badges": [], "other": []}}
 
     def _mint(self) -> object:
-        if json.loads(self._body).get("jwt") not in self.crates.id_tokens:
+        given = json.loads(self._body).get("jwt")
+        if given not in self.crates.id_tokens:
             raise RefusedError(400, "Invalid JWT")
+        if given in self.crates.used_tokens:
+            raise RefusedError(400, "JWT has already been used")
+        self.crates.used_tokens.add(given)
         token = f"cio_tp_{len(self.crates.tokens)}"
         self.crates.tokens.add(token)
         return {"token": token}

@@ -17,15 +17,17 @@ from cryptography import x509
 
 from harness.npm.documents import Answer, error, parsed
 from provenance import official
+from provenance.oidc import GITLAB
 from releasekit.provenance.bundle import Bundle
-from releasekit.provenance.statement import SLSA
+from releasekit.provenance.statement import EARLIER_SLSA, SLSA
 
 if TYPE_CHECKING:
     from harness.npm.documents import Release, Request
     from provenance.sigstore_double import Sigstore
 
 _FULCIO = "1.3.6.1.4.1.57264.1"
-_RUNNER, _REPOSITORY, _VISIBILITY = 11, 12, 22
+_ISSUER, _RUNNER, _REPOSITORY, _COMMIT, _RUN, _VISIBILITY = 8, 11, 12, 13, 21, 22
+_GITLAB_BUILD_TYPE = "https://github.com/npm/cli/gitlab/v0alpha1"
 _BUILD_TYPE = "https://slsa-framework.github.io/github-actions-buildtypes/workflow/v1"
 
 
@@ -70,7 +72,7 @@ class Examiner:
         if attached["content_type"] != bundle.document["mediaType"]:
             raise Refused("it is of another type than it says")
         self.sigstore.directory.mkdir(parents=True, exist_ok=True)
-        verified = official.javascript(self.sigstore, bundle, workflow="^https://github.com/")
+        verified = official.javascript(self.sigstore, bundle, workflow="^https://git(hub|lab).com/")
         if verified.returncode != 0:
             raise Refused(verified.stderr)
         _check_subject(release, bundle)
@@ -100,6 +102,10 @@ def _check_job(release: Release, bundle: Bundle) -> None:
     certified = _extensions(bundle.certificate)
     runner, repository = certified[_RUNNER], certified[_REPOSITORY]
     predicate: dict[str, Any] = bundle.statement["predicate"]
+    if certified[_ISSUER] == GITLAB:
+        _check_gitlab(predicate, bundle.predicate_type, certified)
+        _check_repository(release, repository)
+        return
     built, run = predicate["buildDefinition"], predicate["runDetails"]
     if (bundle.predicate_type, built["buildType"]) != (SLSA, _BUILD_TYPE):
         raise Refused("it is no provenance of a workflow")
@@ -118,6 +124,29 @@ def _check_job(release: Release, bundle: Bundle) -> None:
         raise Refused("another builder than the certificate's")
     if built["externalParameters"]["workflow"]["repository"] != repository:
         raise Refused("another repository than the certificate's")
+    _check_repository(release, repository)
+
+
+def _check_gitlab(predicate: dict[str, Any], kind: str, certified: dict[int, str]) -> None:
+    """What is known of it is its layout alone, so that all of that is compared.
+
+    https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/provenance.js
+    """
+    source = {"uri": f"git+{certified[_REPOSITORY]}", "digest": {"sha1": certified[_COMMIT]}}
+    config = predicate["invocation"]["configSource"]
+    if (kind, predicate["buildType"]) != (EARLIER_SLSA, _GITLAB_BUILD_TYPE):
+        raise Refused("it is no provenance of a pipeline")
+    if (certified[_RUNNER], certified[_VISIBILITY]) != ("gitlab-hosted", "public"):
+        raise Refused(f"Unsupported GitLab runner environment: {certified[_RUNNER]}")
+    if not predicate["builder"]["id"].startswith(f"{certified[_REPOSITORY]}/-/runners/1"):
+        raise Refused("another builder than the certificate's")
+    if predicate["materials"] != [source] or not source.items() <= config.items():
+        raise Refused("another commit than the certificate's")
+    if predicate["metadata"]["buildInvocationId"] != certified[_RUN]:
+        raise Refused("another job than the certificate's")
+
+
+def _check_repository(release: Release, repository: str) -> None:
     told = release.manifest.get("repository")
     url = told.get("url", "") if isinstance(told, dict) else ""
     if url.removeprefix("git+").removesuffix(".git") != repository:

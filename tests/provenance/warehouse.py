@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from sigstore.verify import Verifier
 
 from provenance import official
-from provenance.oidc import ISSUER
+from provenance.oidc import GITLAB, ISSUER
 from trusted_index import TrustedIndex
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # Of an account, and of nobody's workflow.
 TOKEN = "pypi-of-an-account"
+_REFS = ("ref_path", "sha")
 _TYPES = tuple(pypi_attestations.AttestationType)
 
 
@@ -42,7 +43,7 @@ class Warehouse(TrustedIndex):
     """
 
     sigstore: Sigstore = field(kw_only=True)
-    publisher: pypi_attestations.GitHubPublisher = field(
+    publisher: pypi_attestations.GitHubPublisher | pypi_attestations.GitLabPublisher = field(
         default_factory=lambda: pypi_attestations.GitHubPublisher(
             repository="acme/widgets", workflow="release.yml"
         )
@@ -70,9 +71,23 @@ class Warehouse(TrustedIndex):
         """GitHub has one token service, which is Sigstore's double where that plays along."""
         body = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-        if (claims.get("iss"), claims.get("repository")) == (ISSUER, self.publisher.repository):
+        if self._admits(claims):
             self.id_tokens.append(token)
         return super()._mint(token)
+
+    def _admits(self, claims: dict[str, Any]) -> bool:
+        """https://github.com/pypi/warehouse/blob/main/warehouse/oidc/models/gitlab.py"""
+        publisher = self.publisher
+        if isinstance(publisher, pypi_attestations.GitHubPublisher):
+            return (claims.get("iss"), claims.get("repository")) == (ISSUER, publisher.repository)
+        file = f"gitlab.com/{publisher.repository}//{publisher.workflow_filepath}"
+        return (
+            claims["iss"] == GITLAB
+            and claims["project_path"].lower() == publisher.repository.lower()
+            and claims["sub"].startswith(f"project_path:{publisher.repository}:")
+            and claims["ci_config_ref_uri"] in {f"{file}@{claims[ref]}" for ref in _REFS}
+            and publisher.environment in {None, claims.get("environment")}
+        )
 
     def _upload(self, authorization: str, body: bytes) -> Answer:
         _, _, password = base64.b64decode(authorization.partition(" ")[2]).decode().partition(":")
