@@ -225,6 +225,10 @@ SPELLINGS = (
     *("git+ssh://git@github.com/acme/widgets.git", "gitlab:acme/widgets"),
     *("bitbucket:acme/widgets", "https://example.com/acme/widgets.git", "acme", "./acme/widgets"),
     *("github.com/acme/widgets", "git+http://github.com/acme/widgets.git", "acme/widgets/more"),
+    *("https://gitlab.com/acme/tools/widgets.git", "gitlab:acme/tools/widgets"),
+    *("git@gitlab.com:acme/tools/widgets.git", "https://github.com/acme/tools/widgets"),
+    *("git+ssh://git@gitlab.com/acme/a/b/widgets.git"),
+    *("https://gitlab.com/acme/widgets/-/tree/main"),
     *("https://github.com/acme", "https://github.com/acme/widgets.git.git", "file:acme/widgets"),
 )
 _NPMS_OWN = """
@@ -365,6 +369,32 @@ def test_obstacles_are_told_before_anything_is_signed(
     assert "\x1b" not in found.condition
     assert not found.condition.endswith(".")
     assert cure in found.cure
+
+
+@pytest.mark.parametrize(
+    ("claims", "repository", "condition", "cure"),
+    [
+        ({}, "https://gitlab.com/acme/tools/widgets", "", ""),
+        ({}, "git@gitlab.com:acme/tools/widgets.git", "", ""),
+        ({}, "https://gitlab.com/tools/widgets", "not this repository", "acme/tools/widgets.git"),
+        ({"runner_environment": "self-hosted"}, "", "from GitLab-hosted runners only", "`tags: ["),
+        ({"project_visibility": "private"}, "", "this one is private", "public repository"),
+    ],
+)
+def test_a_job_of_gitlab_meets_the_same_obstacles(
+    sigstore: Sigstore,
+    tmp_path: Path,
+    claims: dict[str, str],
+    repository: str,
+    condition: str,
+    cure: str,
+) -> None:
+    sigstore.become_gitlab()
+    manifest = {**MANIFEST, "repository": repository}
+    found = obstacle(tmp_path, sigstore, claims=claims, manifest=manifest)
+    assert (found is None) is not bool(condition)
+    assert condition in (found.condition if found else "")
+    assert cure in (found.cure if found else "")
 
 
 def test_npmjs_is_not_sent_what_a_private_instance_has_signed(

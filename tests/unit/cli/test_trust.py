@@ -571,6 +571,12 @@ TWO = (
         ({"a.yml": "releasekit: [publish"}, [], "a.yml is not valid YAML"),
         ({}, ["--workflow", "../a.yml"], 'workflow = "../a.yml" is not the file of a workflow'),
         ({}, ["--repository", "kit"], '--repository = "kit" is not the name of a repository'),
+        (
+            {},
+            ["--repository", "https://gitlab.com/acme/kit"],
+            "repositories of github.com only; docs/gitlab.md#id-tokens",
+        ),
+        ({}, ["--workflow", "ci/release.yml"], "repositories of github.com only; docs/gitlab.md"),
     ],
 )
 def test_a_workflow_that_nothing_names_has_to_be_given(
@@ -623,6 +629,9 @@ def test_a_repository_elsewhere_is_trusted_by_no_registry(
     assert main(["trust", str(root)]) == 2
     said = capsys.readouterr().err
     assert "the git remote origin leads to no repository of github.com" in said
+    git(root, "remote", "set-url", "origin", "git@gitlab.com:acme/tools/kit.git")
+    assert main(["trust", str(root)]) == 2
+    assert "trust knows repositories of github.com only" in capsys.readouterr().err
     assert "hunter2" not in said
     git(root, "remote", "remove", "origin")
     assert main(["trust", str(root)]) == 2

@@ -9,6 +9,7 @@ import pytest
 from fakes import DECLARED
 from releasekit.cli.command_line import parse_command_line
 from releasekit.config import inputs as of_the_run
+from releasekit.config import values
 from releasekit.config.commands import Command
 from releasekit.config.declaration import Declaration, declared_by
 from releasekit.config.file import read_config
@@ -238,3 +239,40 @@ def test_a_registry_of_crates_may_have_a_name(text: str, place: object) -> None:
     assert DECLARED.inputs["cargo-registry"].parse(text, "cargo-registry") == place
     inputs = from_environment({"RELEASEKIT_CARGO_REGISTRY": text})
     assert inputs.ecosystem_values["cargo-registry"] == place
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("acme/kit", "acme/kit"),
+        ("https://gitlab.com/acme/kit", "https://gitlab.com/acme/kit"),
+        ("https://gitlab.com/a/b/c/kit.git/", "https://gitlab.com/a/b/c/kit"),
+        ("https://git.example:8443/acme/kit", "https://git.example:8443/acme/kit"),
+    ],
+)
+def test_who_signs_is_a_repository(text: str, found: str) -> None:
+    assert values.repository(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("https://github.com/acme/kit", "write acme/kit"),
+        ("https://gitlab.com/acme", "write OWNER/NAME, or of GitLab https://"),
+        ("http://gitlab.com/acme/kit", "write OWNER/NAME"),
+        ("https://me@gitlab.com/acme/kit", "write OWNER/NAME"),
+        ("https://gitlab.com/acme/kit?x", "write OWNER/NAME"),
+    ],
+)
+def test_what_names_no_repository_is_refused(text: str, says: str) -> None:
+    with pytest.raises(values.InvalidValue, match=says):
+        values.repository(text)
+
+
+def test_a_workflow_is_named_and_the_ci_file_of_gitlab_has_a_path() -> None:
+    assert values.workflow(".github/workflows/release.yml") == "release.yml"
+    for path in (".gitlab-ci.yml", "ci/release.yaml"):
+        assert values.workflow(path) == path
+    for path in ("ci/../release.yml", "../a.yml", "/release.yml", "ci/release@v1.yml", "release"):
+        with pytest.raises(values.InvalidValue):
+            values.workflow(path)

@@ -656,6 +656,7 @@ def test_trusted_publishing_that_is_refused_says_what_to_register(tmp_path: Path
     with pytest.raises(Denied, match="package not found") as caught:
         trusted(tmp_path, httpx.Response(404, json={"message": "package not found"}))
     assert "https://www.npmjs.com/package/@acme/core/access" in caught.value.hint
+    assert "the runner has to be GitHub's own" in caught.value.hint
 
 
 def test_trusted_publishing_is_tried_again(tmp_path: Path) -> None:

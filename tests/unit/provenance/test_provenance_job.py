@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from provenance.oidc import GITLAB, gitlab_claims_of
 from releasekit.provenance.job import Job
 
 CLAIMS = {
@@ -105,3 +106,61 @@ def test_what_is_no_token_is_told_without_what_it_holds(token: str) -> None:
 def test_any_text_is_a_token_or_a_value_error(token: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Job.from_token(token, server="https://github.com")
+
+
+def gitlab(**changes: object) -> Job:
+    return Job.from_token(encoded({**gitlab_claims_of(), **changes}), server=GITLAB)
+
+
+def test_a_job_of_gitlab_is_what_its_token_says() -> None:
+    found = gitlab()
+    assert found.repository_url == "https://gitlab.com/acme/tools/widgets"
+    assert found.workflow_path == ".gitlab-ci.yml"
+    assert (found.workflow_git_ref, found.ref) == ("refs/heads/main", "refs/heads/main")
+    assert found.run_url == "https://gitlab.com/acme/tools/widgets/-/jobs/302"
+    assert (found.environment, found.is_reusable) == ("", False)
+    assert gitlab(environment="").environment == ""
+    assert gitlab(environment="release").environment == "release"
+
+
+def test_a_ci_file_lies_where_its_project_says() -> None:
+    """https://docs.gitlab.com/ci/pipelines/settings/#specify-a-custom-cicd-configuration-file"""
+    uri = "gitlab.com/acme/tools/widgets//ci//release.yml@refs/tags/@acme/core@1.0.0"
+    found = gitlab(ci_config_ref_uri=uri)
+    assert found.workflow_path == "ci//release.yml"
+    assert found.workflow_git_ref == "refs/tags/@acme/core@1.0.0"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "gitlab.com/acme/other//.gitlab-ci.yml@refs/heads/main",
+        "gitlab.com/acme/tools/widgets/.gitlab-ci.yml@refs/heads/main",
+        "gitlab.com/acme/tools/widgets//.gitlab-ci.yml",
+        f"gitlab.com/{'a//' * 5_000}",
+    ],
+)
+def test_a_ci_file_of_another_project_makes_no_job(uri: str) -> None:
+    """GitLab names none of those so; what a registry compares would not fit."""
+    with pytest.raises(ValueError, match="claim ci_config_ref_uri is "):
+        gitlab(ci_config_ref_uri=uri)
+
+
+@pytest.mark.parametrize(
+    "name", ["ci_config_ref_uri", "job_id", "sha", "ref_path", "runner_environment"]
+)
+@pytest.mark.parametrize("value", [None, "", 7])
+def test_a_claim_of_gitlab_that_is_no_text_is_named(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"no usable claim {name}$"):
+        gitlab(**{name: value})
+
+
+def test_of_the_variables_those_that_nobody_writes_are_kept() -> None:
+    """R14: they are signed, and shown to everybody."""
+    written = {"CI_COMMIT_MESSAGE": "x", "CI_COMMIT_TITLE": "x", "CI_PROJECT_DESCRIPTION": "x"}
+    people = {"GITLAB_USER_EMAIL": "x", "GITLAB_USER_LOGIN": "x", "CI_RUNNER_DESCRIPTION": "x"}
+    secret = {"CI_JOB_TOKEN": "x", "PYPI_ID_TOKEN": "x"}
+    environment = {"CI_JOB_NAME": "publish", **written, **people, **secret}
+    token = encoded(gitlab_claims_of())
+    found = Job.from_token(token, server=GITLAB, environment=environment)
+    assert found.variables == {"CI_JOB_NAME": "publish"}

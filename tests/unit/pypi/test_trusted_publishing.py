@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 
 import distributions
 import registries
+from provenance.oidc import gitlab_claims_of
 from releasekit.ecosystems.pypi.registry import PackageIndex
 from releasekit.errors import Denied, MissingCredentials, PackageError, Rejected, Transient
 from trusted_index import CLAIMS, RUNNER_TOKEN, TrustedIndex, make_token
@@ -215,6 +217,19 @@ def test_each_refusal_says_what_to_change(
     assert all(part in message for part in parts), message
     assert refusal[1] in message
     assert not any(token in message for token in index.id_tokens)
+
+
+def test_a_project_of_gitlab_is_told_what_to_register(artifacts: tuple[Artifact, ...]) -> None:
+    """R38: with the fields of PyPI's form; its token stays good for the next attempt."""
+    claims = {**gitlab_claims_of(), "environment": "release", "aud": "pypi"}
+    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+    environ = {"GITLAB_CI": "true", "CI_SERVER_URL": "https://gitlab.com"}
+    index = TrustedIndex(refusal=("invalid-publisher", "no corresponding publisher"))
+    index.id_tokens.append(f"eyJhbGciOiJub25lIn0.{body}.c2ln")
+    with pytest.raises(Denied, match="project_path acme/tools/widgets, ") as caught:
+        upload(served(index), artifacts, environ={**environ, "PYPI_ID_TOKEN": index.id_tokens[0]})
+    values = "Namespace: acme/tools; Project name: widgets; Top-level pipeline file path: "
+    assert f"{values}.gitlab-ci.yml; Environment name: release." in caught.value.hint
 
 
 def test_a_refusal_without_reasons_is_shown_as_it_is(artifacts: tuple[Artifact, ...]) -> None:
