@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from releasekit.attested import Attestation
 from releasekit.errors import BuildFailed
 from releasekit.host import durable
-from releasekit.http.identity import GITHUB
 from releasekit.problems import Problem
 from releasekit.provenance.document import Document
 from releasekit.provenance.log import encoded
@@ -114,7 +113,7 @@ class Bundle:
 
         claims = publisher_of(self.certificate)
         repository = claims.repository.split("/", 3)[3]
-        if claims.issuer != GITHUB:
+        if claims.is_of_gitlab:
             return {
                 "kind": "GitLab",
                 "repository": repository,

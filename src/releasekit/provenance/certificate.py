@@ -174,6 +174,13 @@ class Claims:
         path, _, _ = self.workflow_uri.removeprefix(f"{self.repository}/").partition("@")
         return path.removeprefix("/")
 
+    @property
+    def is_of_gitlab(self) -> bool:
+        """By the address of its file: anybody may have a server of it, and an authority of their
+        own.
+        """
+        return self.workflow_uri.startswith(f"{self.repository}//")
+
     def is_of(self, job: Job) -> bool:
         """Whether another run of the same workflow in the same repository has signed, or this."""
         return (self.repository, self.workflow) == (job.repository_url, job.workflow_path)

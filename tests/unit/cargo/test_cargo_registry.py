@@ -396,6 +396,8 @@ def test_tokens_are_made_from_the_job_and_given_back(
     ("response", "error", "hint"),
     [
         (detail(400, "No matching Trusted Publishing config found"), Denied, "Register this"),
+        (detail(400, "Unexpected `ci_config_ref_uri` value"), Denied, "has an `@` in it"),
+        (detail(400, "JWT has already been used"), Transient, ""),
         (httpx.Response(503), Transient, ""),
         (httpx.Response(200, json={}), Transient, ""),
     ],

@@ -185,6 +185,43 @@ def test_a_publisher_is_a_repository_and_a_workflow_of_it() -> None:
             dataclasses.replace(found, certificate=certificate.der).publisher()
 
 
+@pytest.mark.parametrize(
+    ("repository", "file", "publisher"),
+    [
+        (
+            "https://ghe.example/acme/widgets",
+            "/.github/workflows/release.yml",
+            {"kind": "GitHub", "repository": "acme/widgets", "workflow": "release.yml"},
+        ),
+        (
+            "https://git.example/acme/tools/widgets",
+            "//ci/release.yml",
+            {
+                "kind": "GitLab",
+                "repository": "acme/tools/widgets",
+                "workflow_filepath": "ci/release.yml",
+            },
+        ),
+    ],
+)
+def test_a_publisher_has_the_form_of_its_forge(
+    repository: str, file: str, publisher: dict[str, str]
+) -> None:
+    said = {
+        "8": "https://token.example",
+        "12": repository,
+        "13": "abc",
+        "14": "refs/heads/main",
+        "18": f"{repository}{file}@refs/heads/main",
+        "20": "push",
+    }
+    certificate = certificates.made(
+        *((number, b"\x0c%c" % len(text) + text.encode()) for number, text in said.items())
+    )
+    found = dataclasses.replace(Bundle.parse(encoded(document())), certificate=certificate.der)
+    assert found.publisher() == {**publisher, "environment": None}
+
+
 def test_a_file_is_the_bundle_that_was_made(tmp_path: Path) -> None:
     data = encoded(document())
     path = tmp_path / "widgets-1.0.0.tar.gz.sigstore.json"

@@ -219,15 +219,60 @@ def test_each_refusal_says_what_to_change(
     assert not any(token in message for token in index.id_tokens)
 
 
-def test_a_project_of_gitlab_is_told_what_to_register(artifacts: tuple[Artifact, ...]) -> None:
-    """R38: with the fields of PyPI's form; its token stays good for the next attempt."""
-    claims = {**gitlab_claims_of(), "environment": "release", "aud": "pypi"}
-    body = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+def given(index: TrustedIndex, count: int) -> dict[str, str]:
+    """What GitLab sets for a job with so many ID tokens, all of which `index` knows."""
     environ = {"GITLAB_CI": "true", "CI_SERVER_URL": "https://gitlab.com"}
+    for number in range(1, count + 1):
+        claims = {**gitlab_claims_of(), "environment": "release", "aud": "pypi", "jti": number}
+        body = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+        index.id_tokens.append(f"eyJhbGciOiJub25lIn0.{body}.c2ln")
+        environ[f"PYPI_ID_TOKEN_{number}"] = index.id_tokens[-1]
+    return environ
+
+
+def test_each_upload_token_takes_the_next_of_the_given_ones(
+    artifacts: tuple[Artifact, ...],
+) -> None:
+    """R38: none is shown twice, as PyPI takes each once."""
+    index = TrustedIndex(lifetime_s=60)
+    shown: list[str] = []
+    answer = served(index)
+
+    def seen(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/_/oidc/mint-token":
+            shown.append(json.loads(request.content)["token"])
+        return answer(request)
+
+    environ = given(index, 2)
+    upload(seen, artifacts[:1], environ=environ, times=2)
+    assert shown == index.id_tokens
+    with pytest.raises(Denied, match="are used or too old: it had 2"):
+        upload(answer, artifacts[:1], environ=environ, times=3, max_retries=9)
+
+
+def test_a_lost_answer_spends_a_given_token(artifacts: tuple[Artifact, ...]) -> None:
+    """R38: PyPI says so of the next attempt, and the one after that brings another token."""
+    index = TrustedIndex()
+    answer = served(index)
+    lost: list[httpx.Response] = []
+
+    def hang_up(request: httpx.Request) -> httpx.Response:
+        response = answer(request)
+        if request.url.path == "/_/oidc/mint-token" and not lost:
+            lost.append(response)
+            raise httpx.ReadTimeout("", request=request)
+        return response
+
+    upload(hang_up, artifacts, environ=given(index, 2), max_retries=2)
+    assert len(index.files) == 2
+    assert len(index.minted) == 2
+
+
+def test_a_project_of_gitlab_is_told_what_to_register(artifacts: tuple[Artifact, ...]) -> None:
+    """R38: with the fields of PyPI's form."""
     index = TrustedIndex(refusal=("invalid-publisher", "no corresponding publisher"))
-    index.id_tokens.append(f"eyJhbGciOiJub25lIn0.{body}.c2ln")
     with pytest.raises(Denied, match="project_path acme/tools/widgets, ") as caught:
-        upload(served(index), artifacts, environ={**environ, "PYPI_ID_TOKEN": index.id_tokens[0]})
+        upload(served(index), artifacts, environ=given(index, 1))
     values = "Namespace: acme/tools; Project name: widgets; Top-level pipeline file path: "
     assert f"{values}.gitlab-ci.yml; Environment name: release." in caught.value.hint
 

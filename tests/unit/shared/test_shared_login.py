@@ -92,7 +92,7 @@ def _choose(
 ) -> Login:
     services = _services(config, environ)
     known = (GITHUB, GITLAB)
-    return choose_login(wish, services, wanted, trusted=trusted, audience="r", issuers=known)
+    return choose_login(wish, services, wanted, trusted=trusted, audiences=["r"], issuers=known)
 
 
 def _services(config: Config, environ: dict[str, str]) -> Services:

@@ -34,6 +34,12 @@ LIFETIME_S: Final = 30 * 60.0
 # https://github.com/rust-lang/crates.io/blob/main/src/controllers/trustpub/tokens/exchange/mod.rs
 _ISSUERS: Final = (GITHUB, GITLAB)
 _USED: Final = "JWT has already been used"
+# https://github.com/rust-lang/crates.io/blob/main/crates/crates_io_trustpub/src/gitlab/workflows.rs
+_UNREAD: Final = "`ci_config_ref_uri`"
+_AT_SIGN: Final = (
+    "crates.io does not find the CI file where the name of the tag or branch has an `@` in it: "
+    "publish from another one, such as v1.2.0, or set `cargo-token`."
+)
 # The run is over, and waits for no more than this.
 _REVOKED_WITHIN_S: Final = 10.0
 _REGISTER: Final = (
@@ -61,7 +67,7 @@ def make_login(
     )
     trusted = login.OidcAuth(exchange) if trusting else None
     return login.choose_login(
-        wish, services, wanted, trusted=trusted, audience=url.host, issuers=_ISSUERS
+        wish, services, wanted, trusted=trusted, audiences=[url.host], issuers=_ISSUERS
     )
 
 
@@ -92,7 +98,7 @@ class CratesIoExchange(login.TokenExchange):
             return Transient(what)
         return Denied(
             what,
-            hint=_REGISTER,
+            hint=_AT_SIGN if _UNREAD in words else _REGISTER,
             problem=Problem.NOT_TRUSTED,
         )
 

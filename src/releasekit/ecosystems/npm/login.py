@@ -67,7 +67,7 @@ def make_login(
         services,
         wanted,
         trusted=trusted,
-        audience=f"npm:{url.host}",
+        audiences=[f"npm:{url.host}"],
         issuers=_ISSUERS,
     )
     credentials = services.credentials

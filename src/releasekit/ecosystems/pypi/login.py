@@ -13,7 +13,7 @@ from releasekit.ecosystems.shared import login
 from releasekit.ecosystems.shared.answers import errors_of
 from releasekit.errors import Denied, Rejected, Transient
 from releasekit.http.client import check, message_of, one_line, send
-from releasekit.http.identity import GITHUB, GITLAB, open_tokens, read_claims, text_of
+from releasekit.http.identity import GITHUB, GITLAB, read_claims, text_of
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
@@ -64,16 +64,9 @@ def make_login(wish: TrustedPublishing, services: Services, registry: Url) -> lo
         kind="an API token, or to the password of the user that `pypi-username` names",
     )
     trusted = login.OidcAuth(IndexExchange(upload, services)) if trusting else None
-    tokens = open_tokens(services.ci, services.credentials, services.http)
     audiences = _list_audiences(upload)
-    offered = (each for each in audiences if tokens.find_obstacle(each) is None)
     return login.choose_login(
-        wish,
-        services,
-        wanted,
-        trusted=trusted,
-        audience=next(offered, audiences[0]),
-        issuers=_ISSUERS,
+        wish, services, wanted, trusted=trusted, audiences=audiences, issuers=_ISSUERS
     )
 
 

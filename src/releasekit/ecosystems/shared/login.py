@@ -23,7 +23,7 @@ from releasekit.http.identity import (
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     import httpx
 
@@ -224,11 +224,12 @@ def choose_login(
     wanted: TokenInput,
     *,
     trusted: Login | None,
-    audience: str,
+    audiences: Sequence[str],
     issuers: Collection[str],
 ) -> Login:
-    """The token of `wanted` if it is set, else `trusted` if this job has an identity for `audience`
-    that the registry knows: one of these `issuers`, unless the user says that it does.
+    """The token of `wanted` if it is set, else `trusted` if this job has an identity for one of the
+    `audiences`, and the registry knows it: it is of one of these `issuers`, unless the user says
+    that it does.
     """
     token = services.credentials.get(wanted.variable)
     if token is not None and wish != "always":
@@ -240,8 +241,9 @@ def choose_login(
     tokens = open_tokens(services.ci, services.credentials, services.http)
     if wish == "auto" and not is_known(tokens.issuer, issuers):
         return NoAuth(wanted.missing(services.ci, None, places=describe_places(issuers)))
-    if obstacle := tokens.find_obstacle(audience):
-        return NoAuth(wanted.missing(services.ci, obstacle))
+    obstacles = [tokens.find_obstacle(each) for each in audiences]
+    if all(obstacles):
+        return NoAuth(wanted.missing(services.ci, obstacles[0]))
     return withhold(wanted.ecosystem, wanted.registry) or trusted
 
 
