@@ -21,6 +21,7 @@ from integration.test_cargo_publish import toolchain
 from integration.tools import require_tool
 from provenance.npmjs import Examiner
 from provenance.warehouse import Warehouse
+from releasekit.__main__ import main
 from releasekit.provenance.statement import PUBLISH
 from trusted_index import served
 from workspaces import Program, git, write_json
@@ -159,7 +160,9 @@ def workspace(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_project_of_gitlab_publishes_as_itself(job: Job, workspace: Path, home: Path) -> None:
+def test_a_project_of_gitlab_publishes_as_itself(
+    job: Job, workspace: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """R14, R38: three registries trust it, two of which verify what it has signed."""
     job.crates.cargo_config(home / "cargo")
     program = Program(home, {**toolchain(home), **job.environment})
@@ -176,13 +179,20 @@ def test_a_project_of_gitlab_publishes_as_itself(job: Job, workspace: Path, home
     statement = run.results["statement"]
     assert (statement["subjects"], statement["url"], statement["note"]) == (4, "", "")
     secrets = [value for name, value in job.environment.items() if name.endswith("TOKEN")]
-    state = b"".join(
+    kept = b"".join(
         path.read_bytes() for path in (workspace / ".releasekit").rglob("*") if path.is_file()
     )
     for secret in secrets:
         assert secret not in run.out + run.err
-        assert secret.encode() not in state
+        assert secret.encode() not in kept
     assert program.run("publish", workspace).results["result"] == "noop"
+    (crate,) = (workspace / ".releasekit").rglob("*.crate")
+    asked = ("--repository", f"https://gitlab.com/{PROJECT}", "--workflow", ".gitlab-ci.yml")
+    trust = ("--trust-config", str(job.sigstore.trusted_root))
+    bundle = ("--bundle", str(home / "provenance.jsonl"))
+    assert main(["verify", str(crate), *asked, *bundle, *trust]) == 0
+    said = f"https://gitlab.com/{PROJECT} .gitlab-ci.yml refs/heads/main push {'a' * 40}"
+    assert said in capsys.readouterr().out
 
 
 def test_a_token_that_the_registry_has_taken_makes_room_for_the_next(

@@ -20,8 +20,8 @@ _REPOSITORY: Final = re.compile(r"[^/\s]+/[^/\s]+")
 _CI_FILE: Final = re.compile(
     r"[^/@]+/(?P<repository>[^/@]+(?:/[^/@]+)+)//(?P<path>[^@]+)@(?P<ref>.+)"
 )
-# What npm's client tells of a job of GitLab, without what people have written, like the title of a
-# commit, who they are, and the settings of the server.
+# What npm's client tells of a job of GitLab, as far as it says which build it is: no message, title
+# or description, no person, and no setting of the server.
 # https://github.com/npm/cli/blob/latest/workspaces/libnpmpublish/lib/provenance.js
 _VARIABLES: Final = (
     *("CI", "GITLAB_CI", "CI_SERVER_URL", "CI_SERVER_VERSION", "CI_CONFIG_PATH"),

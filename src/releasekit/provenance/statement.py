@@ -118,7 +118,7 @@ def npm_provenance(subject: Subject, job: Job) -> bytes:
 
 
 def _gitlab_provenance(job: Job) -> dict[str, Any]:
-    """Only with such variables as people have not written."""
+    """With the variables that say which build it is, though this type is for all of them."""
     variables = job.variables
     return {
         "buildDefinition": {

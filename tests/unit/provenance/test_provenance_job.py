@@ -155,7 +155,7 @@ def test_a_claim_of_gitlab_that_is_no_text_is_named(name: str, value: object) ->
         gitlab(**{name: value})
 
 
-def test_of_the_variables_those_that_nobody_writes_are_kept() -> None:
+def test_of_the_variables_those_that_name_the_build_are_kept() -> None:
     """R14: they are signed, and shown to everybody."""
     written = {"CI_COMMIT_MESSAGE": "x", "CI_COMMIT_TITLE": "x", "CI_PROJECT_DESCRIPTION": "x"}
     people = {"GITLAB_USER_EMAIL": "x", "GITLAB_USER_LOGIN": "x", "CI_RUNNER_DESCRIPTION": "x"}
