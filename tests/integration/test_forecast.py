@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -78,3 +80,37 @@ def test_in_the_time_that_it_takes_nothing_is_warned_of(
     assert "ends-early" not in capsys.readouterr().out
     assert main(["plan", str(root), "--deadline", "33000", "--strict"]) == 3
     assert "ends-early: cargo:c59: " in capsys.readouterr().err
+
+
+GITLAB = {"GITLAB_CI": "true", "CI_JOB_TIMEOUT": "3600"}
+
+
+def test_a_plan_in_a_job_of_gitlab_warns_of_what_its_timeout_leaves_out(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R49"""
+    for name, value in {**GITLAB, "CI_JOB_STARTED_AT": "2026-01-01T00:00:00Z"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("time.time", datetime(2026, 1, 1, 0, 30, tzinfo=UTC).timestamp)
+    assert main(["plan", str(root)]) == 0
+    shown = capsys.readouterr().out
+    assert "GitLab ends its job after 30 min: run it again for the rest" in " ".join(shown.split())
+
+
+def test_a_run_ends_before_its_job_of_gitlab(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R27: this job has no time left, and its registry does not answer."""
+
+    async def never(_: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(
+        "releasekit.cli.prepare.http_client",
+        partial(http_client, transport=httpx.MockTransport(never)),
+    )
+    for name, value in {**GITLAB, "CI_JOB_STARTED_AT": "2026-01-01T00:00:00Z"}.items():
+        monkeypatch.setenv(name, value)
+    assert main(["plan", str(root)]) == 130
+    assert "the deadline of 1 s passed while the plan was made" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from releasekit.ecosystems.maven import portal
 from releasekit.ecosystems.pypi.distribution import MAX_UPLOAD_BYTES
 from releasekit.ecosystems.pypi.registry import CLOSED_AFTER, NEW_PROJECTS_AN_HOUR
 from releasekit.errors import ConfigError
-from releasekit.plan.forecast import JOB_S
+from releasekit.plan.forecast import GITHUB
 from releasekit.report.text import size
 
 if TYPE_CHECKING:
@@ -265,6 +265,6 @@ def test_the_limits_of_registries_are_those_that_plans_go_by() -> None:
         f"{portal.MAX_BYTES // 1024**3} GiB",
         f"{MAX_ZIP_BYTES // 1024**2} MiB",
         f"{CREATED_IN_A_MINUTE} in a minute, {CREATED_IN_AN_HOUR} in an hour",
-        f"{JOB_S / 3600:g} hours",
+        f"{GITHUB.left_s / 3600:g} hours",
     ):
         assert f"| {figure}" in table

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from releasekit.aio import in_time
@@ -29,7 +30,7 @@ from releasekit.host.ci import IDENTITY_URL
 from releasekit.http.client import http_client
 from releasekit.http.pool import CONNECTIONS
 from releasekit.model import Action
-from releasekit.plan.forecast import with_limits
+from releasekit.plan.forecast import GITHUB, JobEnd, with_limits
 from releasekit.plan.make import discover, find_missing_tools, make_plan
 from releasekit.plan.source import read_checkout
 from releasekit.plan.warnings import with_warnings
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from releasekit.host.process import Processes
     from releasekit.model import Plan
     from releasekit.state.history import History
+
+_BEFORE_JOB_ENDS_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,10 @@ async def prepare(
     registry does not answer.
     """
     say_busy("planning", session)
+    job, given_s = _end_of_job(session), config.deadline
+    if job is not None and given_s is None and session.ci.job_ends is not None:
+        # A job that is ended loses what it would show, and what it would resume from.
+        config = replace(config, deadline=max(job.left_s - _BEFORE_JOB_ENDS_S, 1.0))
     patience = WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=config.deadline)
     logs = make_logs(config.state_directory, session, run_id)
     async with _explain_delays(config, session, patience):
@@ -100,7 +107,7 @@ async def prepare(
                 targets, config.dist, config.package_filter, session.ecosystems
             )
             plan = await make_plan(config, targets, history, commit=checkout.commit, survey=survey)
-        plan = with_limits(plan, targets, deadline_s=config.deadline, is_job=session.ci.is_actions)
+        plan = with_limits(plan, targets, deadline_s=given_s, job=job)
         plan = await with_warnings(
             plan,
             config.root,
@@ -122,6 +129,13 @@ async def prepare(
             plan = replace(plan, notes=(*plan.notes, *filter(None, [describe_late(plan, targets)])))
         plan = session.redacted.clean(plan)
         return Prepared(plan, config, targets, processes, patience, signing, post_release)
+
+
+def _end_of_job(session: Session) -> JobEnd | None:
+    ci = session.ci
+    if ci.job_ends is not None:
+        return JobEnd(max(ci.job_ends - time.time(), 0.0), "GitLab")
+    return GITHUB if ci.kind == "github" else None
 
 
 @contextlib.asynccontextmanager

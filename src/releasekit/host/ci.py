@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from releasekit.host.files import read_head
 from releasekit.host.forges import (
@@ -56,6 +57,7 @@ JOB_BEARER: Final = "CI_JOB_TOKEN"
 HARMLESS: Final = (
     "CI|GITHUB_ACTIONS|GITHUB_(SHA|REF|REF_NAME|REPOSITORY|SERVER_URL|WORKSPACE)"
     "|RUNNER_(OS|ARCH|TEMP|TOOL_CACHE)"
+    "|GITLAB_CI|CI_(COMMIT_(SHA|TAG|BRANCH|REF_NAME)|PROJECT_(PATH|URL|DIR)|SERVER_URL)"
 )
 _HEIRS: Final[tuple[CIKind, ...]] = ("forgejo", "gitea")
 # An address that a page may link to; plain HTTP stays on this machine.
@@ -80,6 +82,8 @@ PULL_REQUEST_EVENTS: Final = frozenset(
 # The refs where a merge queue tries out what waits in it: the event `merge_group`.
 _QUEUE: Final = "refs/heads/gh-readonly-queue/"
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
+# https://docs.gitlab.com/ci/yaml/#timeout
+_MAX_JOB_S: Final = 30 * 86_400
 _MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
 
 
@@ -123,7 +127,8 @@ class CI:
     OWNER/NAME there, `forge` all of that as one value, and `checkout` the directory of the sources;
     all but `server` and `api` may be empty. A laptop may give the addresses of a GitHub, too.
     `told_forge` is one that the user names instead.
-    `is_debugged` where somebody runs it again with debug logging.
+    `is_debugged` where somebody runs it again with debug logging. Of GitLab alone are `job_page`,
+    which has the artifacts, and `job_ends`, the time at which it loses them.
     """
 
     kind: CIKind
@@ -136,6 +141,8 @@ class CI:
     ref: str
     checkout: str
     is_debugged: bool = False
+    job_page: str = ""
+    job_ends: float | None = None
     told_forge: ForgePlace | None = None
     _event_file: str = ""
     _request: PullRequest | None = None
@@ -200,6 +207,9 @@ class CI:
             event=told.get("PIPELINE_SOURCE", ""),
             ref=told.get("MERGE_REQUEST_REF_PATH") or ref,
             checkout=told.get("PROJECT_DIR", ""),
+            is_debugged=told.get("DEBUG_TRACE") == "true",
+            job_page=told.get("JOB_URL", ""),
+            job_ends=_end_of_gitlab_job(told),
             _request=_request_of_gitlab(told),
         )
 
@@ -282,6 +292,11 @@ class CI:
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return None
 
+    def page_of_artifact(self, path: Path) -> str:
+        """Of a file in the checkout that the job keeps; empty where there is none."""
+        inner = _below(path, self.checkout) if self.checkout and is_linked(self.job_page) else ()
+        return f"{self.job_page}/artifacts/file/{quote('/'.join(inner))}" if inner else ""
+
     def origin(self, root: Path) -> Origin:
         """`root` is that of the workspace. Away from a runner, a run has no page but the one
         that the user names, and its project is named after its directory.
@@ -314,6 +329,15 @@ def _request_of_gitlab(told: Mapping[str, str]) -> PullRequest | None:
         base=told.get("MERGE_REQUEST_DIFF_BASE_SHA", ""),
         target=told.get("MERGE_REQUEST_TARGET_BRANCH_NAME", ""),
     )
+
+
+def _end_of_gitlab_job(told: Mapping[str, str]) -> float | None:
+    """In seconds since the epoch: the time that the image and the checkout took counts, too."""
+    try:
+        started = datetime.fromisoformat(told["JOB_STARTED_AT"])
+        return started.timestamp() + min(int(told["JOB_TIMEOUT"]), _MAX_JOB_S)
+    except (LookupError, ValueError):
+        return None
 
 
 def is_linked(url: str) -> bool:

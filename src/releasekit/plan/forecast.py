@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.model import SENT, PackageWarning, WarningName
 from releasekit.report.plans import place
@@ -18,13 +18,19 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Target
     from releasekit.model import PackageId, Plan, PlannedPackage
 
+
+class JobEnd(NamedTuple):
+    left_s: float
+    by: str
+
+
 # Of a runner of GitHub, and by default (`timeout-minutes`) of any other one.
 # https://docs.github.com/en/actions/reference/limits (November 2026)
-JOB_S: Final = 6 * 3600.0
+GITHUB: Final = JobEnd(6 * 3600.0, "GitHub")
 
 
 def with_limits(
-    plan: Plan, targets: Mapping[str, Target], *, deadline_s: float | None, is_job: bool
+    plan: Plan, targets: Mapping[str, Target], *, deadline_s: float | None, job: JobEnd | None
 ) -> Plan:
     """`plan` with a warning for each package that its registry takes no more in this run, or not
     before the run or its token ends; once all packages were looked up.
@@ -40,7 +46,7 @@ def with_limits(
     earliest = _find_earliest(plan.packages, limited, targets)
     least = minutes(max(earliest.values(), default=0.0))
     for package, earliest_s in earliest.items():
-        ends = _list_ends(targets[package.ecosystem], deadline_s, is_job=is_job)
+        ends = _list_ends(targets[package.ecosystem], deadline_s, job)
         end_s, words = min(ends, default=(None, ""))
         if end_s is not None and earliest_s >= end_s:
             message = f"it cannot go out in time: this release takes at least {least}, and {words}"
@@ -71,13 +77,14 @@ def _find_earliest(
 
 
 def _list_ends(
-    target: Target, deadline_s: float | None, *, is_job: bool
+    target: Target, deadline_s: float | None, job: JobEnd | None
 ) -> Iterator[tuple[float, str]]:
     """When, in seconds from now, something ends on which an upload depends, and what to do."""
     if deadline_s is not None:
         yield deadline_s, f"its `deadline` is {deadline_s:g} s: raise it, or run again for the rest"
-    if is_job:
-        yield JOB_S, "GitHub ends its job after 6 h: run it again for the rest"
+    if job is not None:
+        after = minutes(job.left_s).removesuffix(" 0 min")
+        yield job.left_s, f"{job.by} ends its job after {after}: run it again for the rest"
     if target.token_ends is not None:
         left_s, what = target.token_ends - time.time(), place(target.registry.url)
         yield left_s, f"the token for {what} ends in {minutes(left_s)}: give one that lasts longer"

@@ -9,7 +9,7 @@ import pytest
 
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, package, package_id, plan
 from releasekit.model import Action, PackageWarning, WarningName
-from releasekit.plan.forecast import JOB_S, with_limits
+from releasekit.plan.forecast import GITHUB, JobEnd, with_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def forecast(
     *packages: Package,
     takes_s: Mapping[str, float],
     deadline_s: float | None = None,
-    is_job: bool = False,
+    job: JobEnd | None = None,
     actions: Mapping[str, Action] | None = None,
     **given: object,
 ) -> dict[str, list[str]]:
@@ -38,7 +38,7 @@ def forecast(
         FakeWorkspace(packages), FakeRegistry(), find_earliest=find_earliest, **given
     )
     made = plan(*packages, actions=actions)
-    return messages(with_limits(made, {"fake": target}, deadline_s=deadline_s, is_job=is_job))
+    return messages(with_limits(made, {"fake": target}, deadline_s=deadline_s, job=job))
 
 
 def messages(made: Plan) -> dict[str, list[str]]:
@@ -77,18 +77,24 @@ def test_a_dependent_waits_until_the_registry_shows_what_it_needs() -> None:
     assert forecast(A, B, takes_s={}, shows_after_s=299.0, deadline_s=300.0) == {}
 
 
-@pytest.mark.parametrize(("takes_s", "named"), [(JOB_S - 1, False), (JOB_S, True)])
+@pytest.mark.parametrize(("takes_s", "named"), [(GITHUB.left_s - 1, False), (GITHUB.left_s, True)])
 def test_a_job_of_github_ends(takes_s: float, named: bool) -> None:
     """R49: a run elsewhere does not."""
-    assert bool(forecast(A, takes_s={"a": takes_s}, is_job=True)) is named
+    assert bool(forecast(A, takes_s={"a": takes_s}, job=GITHUB)) is named
     assert forecast(A, takes_s={"a": takes_s}) == {}
 
 
+def test_a_job_of_another_ci_ends_as_it_says() -> None:
+    found = forecast(A, takes_s={"a": 3_600.0}, job=JobEnd(3_480.0, "GitLab"))
+    assert "GitLab ends its job after 58 min: run it again" in found["a"][0]
+    assert forecast(A, takes_s={"a": 3_400.0}, job=JobEnd(3_480.0, "GitLab")) == {}
+
+
 def test_of_what_ends_the_first_is_said() -> None:
-    takes_s = {"a": 2 * JOB_S}
-    (job,) = forecast(A, takes_s=takes_s, is_job=True, deadline_s=JOB_S + 1)["a"]
+    takes_s = {"a": 2 * GITHUB.left_s}
+    (job,) = forecast(A, takes_s=takes_s, job=GITHUB, deadline_s=GITHUB.left_s + 1)["a"]
     assert "GitHub ends its job after 6 h" in job
-    (deadline,) = forecast(A, takes_s=takes_s, is_job=True, deadline_s=JOB_S - 1)["a"]
+    (deadline,) = forecast(A, takes_s=takes_s, job=GITHUB, deadline_s=GITHUB.left_s - 1)["a"]
     assert "its `deadline` is 21599 s" in deadline
 
 
