@@ -11,6 +11,7 @@ import platform
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group
@@ -28,6 +29,7 @@ from releasekit.config.values import Directory
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import CommandFailed, ReleasekitError, StateError, told_of
 from releasekit.git.commits import Commits
+from releasekit.host import durable
 from releasekit.host.files import find_closed, repository_of
 from releasekit.http.identity import open_tokens
 from releasekit.plan.make import collect_packages
@@ -43,7 +45,6 @@ from releasekit.text.escape import log_line, redact_urls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 _PATIENCE_S: Final = 60.0
+_OWN_VARIABLE: Final = re.compile(r"(?!CI_)[A-Z][A-Z0-9_]*")
 _INDENT: Final = 7  # the word before each row, and a gap
 
 
@@ -253,6 +255,13 @@ def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
         with _collecting(rows):
             require_token(services.credentials, asked="announce")
             rows.append(Row(said="announce: there is a token for GitHub"))
+    # https://docs.gitlab.com/ci/variables/#use-file-type-cicd-variables
+    beside = Path(f"{services.ci.checkout}.tmp")
+    files = [name for name in durable.names(beside) if _OWN_VARIABLE.fullmatch(name)]
+    if services.ci.kind == "gitlab" and files:
+        said = f"job: builds can read the variables of the type File: {few(files)}"
+        hint = "Make them masked variables, or let this job have none of them."
+        rows.append(Row(said=said, hint=hint))
     obstacle = obstacle_here(
         services.ci,
         open_tokens(services.ci, services.credentials, services.http),

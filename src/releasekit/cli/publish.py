@@ -24,13 +24,14 @@ from releasekit.cli.result_files import (
 )
 from releasekit.cli.session import find_seal, refuse_elsewhere, restore_manifests, say
 from releasekit.config.inputs import STATE_KEY
-from releasekit.errors import INTERRUPTED
+from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.http.traffic import collect
 from releasekit.model import SENT, Report
 from releasekit.plan.file import PlanFile
 from releasekit.plan.registries import check_credentials
 from releasekit.plan.rights import refuse_unentitled
 from releasekit.plan.warnings import refuse_errors
+from releasekit.problems import Problem
 from releasekit.release.release import ReleaseRun
 from releasekit.release.sources import Sources
 from releasekit.report.progress import choose_progress
@@ -58,6 +59,13 @@ if TYPE_CHECKING:
 
 async def run(config: Config, session: Session) -> int:
     """Publish what is missing; whatever happens, every package is accounted for."""
+    if session.ci.kind == "gitlab" and session.ci.is_debugged:
+        raise ConfigError(
+            "with CI_DEBUG_TRACE, GitLab prints every variable of this job, secrets too",
+            hint="Take that variable away to publish, and replace the secrets of this job: its log "
+            "has them.",
+            problem=Problem.TRACED,
+        )
     planned = PlanFile.read(config.plan_file) if config.plan_file else None
     if planned is not None:
         config = planned.narrowed(config)

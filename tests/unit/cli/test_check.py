@@ -48,6 +48,23 @@ def _root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+def test_files_of_gitlab_that_builds_can_read_are_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R52: not those that GitLab itself puts there."""
+    beside = root.with_name(f"{root.name}.tmp")
+    (beside / "git-template").mkdir(parents=True)
+    for name in ("SIGNING_KEY", "CI_SERVER_TLS_CA_FILE", ".gitlab_runner.ext.conf"):
+        (beside / name).write_text("x")
+    monkeypatch.setenv("CI_PROJECT_DIR", str(root))
+    main(["check", str(root)])
+    assert "of the type File" not in capsys.readouterr().out
+    monkeypatch.setenv("GITLAB_CI", "true")
+    main(["check", str(root)])
+    said = capsys.readouterr().out
+    assert "note   job: builds can read the variables of the type File: SIGNING_KEY\n" in said
+
+
 def test_what_is_there_comes_first_and_what_is_to_be_done_with_its_cure_last(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
