@@ -118,6 +118,9 @@ class Pages:
     def file(self, commit: str, path: str) -> str:
         return self._at(f"{_FILES[self.kind]}/{quote(commit)}/", path)
 
+    def releases(self) -> str:
+        return self._at("-/releases" if self.kind == "gitlab" else "releases", "")
+
     def comparison(self, since: str, until: str) -> str:
         place = "-/compare/" if self.kind == "gitlab" else "compare/"
         return self._at(f"{place}{quote(since)}...", until)

@@ -6,7 +6,15 @@ Everything here is a pure function of a `Report` or a `Plan`; writing is the cal
 from __future__ import annotations
 
 from releasekit.report.joined import join
-from releasekit.report.outputs import checksums, notices, outputs, plan_outputs
+from releasekit.report.junit import junit
+from releasekit.report.outputs import (
+    checksums,
+    job_links,
+    notices,
+    outputs,
+    plan_outputs,
+    scalars,
+)
 from releasekit.report.plans import plan_headline, plan_json, plan_mermaid, plan_table
 from releasekit.report.remarks import warning_annotations
 from releasekit.report.results import load_all, load_results, results_json
@@ -19,7 +27,9 @@ __all__ = [
     "checksums",
     "exit_code",
     "headline",
+    "job_links",
     "join",
+    "junit",
     "load_all",
     "load_results",
     "notices",
@@ -32,6 +42,7 @@ __all__ = [
     "plan_table",
     "results_json",
     "results_table",
+    "scalars",
     "summary",
     "verdict_of",
     "warning_annotations",

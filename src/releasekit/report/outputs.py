@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # https://docs.github.com/actions/how-tos/write-workflows/choose-what-workflows-do/pass-job-outputs
 _BUDGET: Final = 450_000
 
+_MOST_LINKS: Final = 50
 # Packages that were left out on purpose need no follow-up step; results.json names them.
 _LISTED: Final = (
     Outcome.PUBLISHED,
@@ -153,6 +154,42 @@ def _created_rows(report: Report, *, releases: bool, brief: bool) -> str:
     return _json(rows)
 
 
+def scalars(report: Report) -> dict[str, str]:
+    """As `outputs`, for where no list can go: numbers in the place of lists."""
+    view = View(report)
+    tags = {
+        result.tag.name
+        for result in report.results
+        if result.tag is not None and result.tag.status is Status.CREATED
+    }
+    return {
+        "result": view.verdict,
+        "published": "true" if view.counts[Outcome.PUBLISHED] else "false",
+        **{f"{outcome}-packages": str(view.counts[outcome]) for outcome in _LISTED},
+        "tags": str(len(tags)),
+        "releases": str(len(_created_releases(report))),
+    }
+
+
+def job_links(report: Report, *, report_url: str, releases_url: str) -> str:
+    """What GitLab shows beside a job: the pages of the report, of the releases and of the first of
+    them. Either address may be empty.
+    """
+    made = [*_created_releases(report).items()][:_MOST_LINKS]
+    links = [("Report", report_url), ("Releases", releases_url), *made]
+    rows = [{"external_link": {"label": visible(label), "url": url}} for label, url in links if url]
+    return _json({"ReleaseKit": rows})
+
+
+def _created_releases(report: Report) -> dict[str, str]:
+    """The pages by their tags; packages may share one."""
+    return {
+        each.tag: each.url
+        for each in (result.announcement for result in report.results)
+        if each is not None and each.status is Status.CREATED
+    }
+
+
 def plan_outputs(plan: Plan, *, apart: bool = False) -> dict[str, str]:
     """`matrix` has one row per ecosystem with work; its `packages` is that input's own format.
 
@@ -252,12 +289,10 @@ def notices(
 
 
 def _result_annotations(results: Iterable[Result]) -> list[Annotation]:
-    return [
-        (
-            f"{each.package} {each.outcome}{mark(each.problem)}",
-            "\n".join(
-                filter(None, (each.reason, what_to_do(each), each.problem and each.problem.url))
-            ),
-        )
-        for each in results
-    ]
+    return [result_annotation(each) for each in results]
+
+
+def result_annotation(result: Result) -> Annotation:
+    title = f"{result.package} {result.outcome}{mark(result.problem)}"
+    page = result.problem and result.problem.url
+    return title, "\n".join(filter(None, (result.reason, what_to_do(result), page)))
