@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit import __version__
 from releasekit.cli import command_line
+from releasekit.cli.outputs_file import OutputsFile
 from releasekit.config.commands import COMMANDS
 from releasekit.config.config import load
 from releasekit.config.inputs import Declared
 from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.errors import INTERRUPTED, PathError, ReleasekitError, told_of
+from releasekit.errors import INTERRUPTED, ConfigError, PathError, ReleasekitError, told_of
 from releasekit.host.reexec import reexec_without_secrets
-from releasekit.host.runner import Actions
+from releasekit.host.runner import open_runner
 from releasekit.http.credentials import Credentials, require_text, snapshot
 from releasekit.problems import Problem, mark
 from releasekit.text.escape import clip, log_line, redact_urls
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration
+    from releasekit.host.runner import Runner
 
 # The names of a cycle of some hundred packages. Nothing that is longer says more.
 MAX_CHARS: Final = 16_384
@@ -60,7 +62,7 @@ def main(
     declared = Declared.for_ecosystems(ecosystems)
     trust_as_machine(os.environ)
     taken = snapshot(os.environ, {each.variable for each in declared.secrets.values()})
-    actions = Actions(taken.environment, sys.stdout)
+    actions = open_runner(taken.environment, sys.stdout)
     # Before anything else is printed, the runner has to know what to hide.
     credentials = Credentials(taken, mask=actions.mask)
     code, config = 1, None
@@ -91,6 +93,7 @@ def main(
         code = INTERRUPTED
     finally:
         code = _untouched(code, actions)
+        _write_outputs(config, taken.environment, actions)
     return code
 
 
@@ -123,7 +126,7 @@ def _here() -> Path:
 def _carry_out(
     config: Config,
     credentials: Credentials,
-    actions: Actions,
+    actions: Runner,
     ecosystems: Mapping[str, EcosystemDeclaration],
 ) -> int:
     """Raises KeyboardInterrupt for a command that was cancelled."""
@@ -132,6 +135,8 @@ def _carry_out(
 
     from releasekit.cli.session import Session  # noqa: PLC0415
 
+    if file := OutputsFile.of_config(config, actions.ci):
+        file.forget()
     command = import_module(COMMANDS[config.mode].module)
     # Found once, before any build could put a link in its place.
     tempfile.tempdir = os.path.realpath(tempfile.gettempdir())
@@ -149,7 +154,7 @@ def _carry_out(
     return code
 
 
-def _untouched(code: int, actions: Actions) -> int:
+def _untouched(code: int, actions: Runner) -> int:
     """`code`, or 1 in place of 0 where a build has tried to tell the runner something."""
     told = actions.restore_files()
     if not told:
@@ -164,7 +169,20 @@ def _untouched(code: int, actions: Actions) -> int:
     return code or 1
 
 
-def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> None:
+def _write_outputs(config: Config | None, environment: Mapping[str, str], actions: Runner) -> None:
+    """What is in the way of them is told, and how the run went stays as it is."""
+    text = actions.outputs_text()
+    with suppress(ConfigError):  # it was raised before
+        if config is not None:
+            file = OutputsFile.of_config(config, actions.ci)
+        else:
+            file = OutputsFile.of_variables(environment, _here(), actions.ci)
+        told = file.write(text) if file and text else ""
+        if told:
+            print(f"warning: {log_line(told)}", file=sys.stderr)
+
+
+def _say(error: ReleasekitError, actions: Runner, credentials: Credentials) -> None:
     annotations = []
     told = told_of(error)
     for each, following in zip_longest(told, told[1:]):
@@ -178,7 +196,8 @@ def _say(error: ReleasekitError, actions: Actions, credentials: Credentials) -> 
         text = "\n".join(filter(None, (message, hint, each.problem.url)))
         annotations.append((f"ReleaseKit{mark(each.problem)}", text))
     print(f"  {error.problem.url}", file=sys.stderr, flush=True)
-    actions.annotate("error", annotations)
+    if actions.ci.is_actions:  # elsewhere they would stand in the log a second time
+        actions.annotate("error", annotations)
     actions.output("result", "cancelled" if error.exit_code == INTERRUPTED else "failure")
 
 
@@ -196,7 +215,7 @@ def _wants_summary(
 
 
 def _summarize(
-    error: ReleasekitError, actions: Actions, credentials: Credentials, config: Config | None
+    error: ReleasekitError, actions: Runner, credentials: Credentials, config: Config | None
 ) -> None:
     """What it adds to the log may fail: the error has been told there."""
     if actions.has_summary or not actions.ci.is_actions:

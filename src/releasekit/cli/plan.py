@@ -47,7 +47,7 @@ async def run(config: Config, session: Session) -> int:
         with_shards, made, config.shard_counts, ready.targets, history.durations
     )
     path = config.plan_file
-    if path is None and session.ci.is_actions:
+    if path is None and session.ci.kind != "other":
         make_state_directory(config.state_directory)
         path = config.state_directory / "plan.json"
     if path is not None:

@@ -12,6 +12,7 @@ from releasekit.cli.session import refuse_tracked, say
 from releasekit.errors import ConfigError, PathError
 from releasekit.host import durable
 from releasekit.host.files import read_file
+from releasekit.host.forges import Pages
 from releasekit.host.output_path import describe_obstacle, require_free
 from releasekit.http.client import http_client
 from releasekit.problems import Problem
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 
 PAGE: Final = "report.html"
+JUNIT: Final = "junit.xml"
+# As GitLab reads them: https://docs.gitlab.com/ci/yaml/artifacts_reports/#artifactsreportsannotations
+LINKS: Final = "annotations.json"
 
 
 async def refuse_tracked_results(config: Config, session: Session) -> None:
@@ -35,7 +39,7 @@ async def refuse_tracked_results(config: Config, session: Session) -> None:
     page = results.with_name(PAGE) if results else None
     is_replaced = False
     with contextlib.suppress(OSError):  # a page that cannot be read stays
-        is_replaced = bool(page and page.is_file() and not describe_obstacle(page, page=True))
+        is_replaced = bool(page and page.is_file() and not describe_obstacle(page, "page"))
     if is_replaced:
         await refuse_tracked(page, "results-file", config, session)
 
@@ -46,7 +50,7 @@ def forget_results(state_directory: Path, results_file: Path | None) -> None:
     """
     own = state_directory / RESULTS
     places = {own, results_file or own}
-    for path in places:
+    for path in [*places, state_directory / JUNIT, state_directory / LINKS]:
         if path == results_file:
             require_free(path, "results-file")
         try:
@@ -57,7 +61,7 @@ def forget_results(state_directory: Path, results_file: Path | None) -> None:
     for path in places:
         page = path.with_name(PAGE)  # an old one of ours would pass for one of this run
         with contextlib.suppress(OSError):
-            if not describe_obstacle(page, page=True):
+            if not describe_obstacle(page, "page"):
                 durable.remove(page)
 
 
@@ -74,7 +78,7 @@ def write_page(made: Report, results: Path) -> str:
     """
     path = results.with_name(PAGE)
     try:
-        if trouble := describe_obstacle(path, page=True):
+        if trouble := describe_obstacle(path, "page"):
             return f"warning: {path} {trouble}; this run has no report page"
         durable.replace(path, page_of(made))
     except OSError as error:
@@ -129,14 +133,38 @@ def tell(made: Report, config: Config, session: Session) -> None:
             require_free(place, "results-file")
         write(place, text)
     actions.output("results-file", str(path))
-    for name, value in report.outputs(made).items():
+    found = report.outputs(made) if session.ci.is_actions else report.scalars(made)
+    for name, value in found.items():
         actions.output(name, value)
+    if not session.ci.is_actions:
+        say(write_beside(config.state_directory / JUNIT, report.junit(made)), session)
+    if session.ci.kind == "gitlab":
+        _link(made, path.with_name(PAGE), config, session)
     if config.summary:
         actions.summary(report.summary(made))
     if config.annotations:
         for level, notes in report.notices(made):
             actions.annotate(level, notes)
     say(write_page(made, path), session)
+
+
+def _link(made: Report, page: Path, config: Config, session: Session) -> None:
+    """From the page of a job of GitLab, and for the jobs that follow."""
+    shown = session.ci.page_of_artifact(page)
+    releases = Pages(made.forge, made.repository).releases()
+    for name, url in (("report-url", shown), ("releases-url", releases)):
+        session.actions.output(name, url)
+    links = report.job_links(made, report_url=shown, releases_url=releases)
+    say(write_beside(config.state_directory / LINKS, links), session)
+
+
+def write_beside(path: Path, text: str) -> str:
+    """Returns the warning where something is in the way: the results are on record all the same."""
+    try:
+        durable.replace(path, text.encode())
+    except OSError as error:
+        return f"warning: {path} cannot be written: {error.strerror}"
+    return ""
 
 
 def write(path: Path, text: str) -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target
     from releasekit.host.ci import CI
-    from releasekit.host.runner import Actions
+    from releasekit.host.runner import Runner
     from releasekit.http.credentials import Credentials
     from releasekit.model import Package, Report
 
@@ -55,7 +55,7 @@ class Session:
     """Whose credentials a command uses and where it prints, besides its Config."""
 
     credentials: Credentials
-    actions: Actions
+    actions: Runner
     ci: CI
     ecosystems: Mapping[str, EcosystemDeclaration]
     out: TextIO

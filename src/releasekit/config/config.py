@@ -173,6 +173,7 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         insecure_hosts=locations.insecure_hosts(),
         state_directory=locations.state_directory(),
         results_file=_results_file(joined.mode, locations),
+        outputs_file=locations.outlet("outputs_file", "outputs"),
         release=locations.release(),
         uv_path=locations.uv_path(),
         build_sandbox_paths=locations.build_sandbox_paths(),

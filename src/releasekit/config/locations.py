@@ -14,7 +14,7 @@ from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
 from releasekit.errors import ConfigError, PathError
 from releasekit.host.files import checkout_of
-from releasekit.host.output_path import find_link, require_free
+from releasekit.host.output_path import Written, find_link, require_free
 from releasekit.problems import Problem
 from releasekit.text.escape import clip
 
@@ -100,7 +100,7 @@ class Locations:
         given: Path | None = getattr(self.inputs, attribute)
         return self._resolve(given, attribute) if given else None
 
-    def outlet(self, attribute: str) -> Path | None:
+    def outlet(self, attribute: str, kind: Written = "record") -> Path | None:
         """Where a file is going to be put; raises ConfigError for what may not be replaced.
 
         The directories above the workspace are those of the machine, and may be links.
@@ -108,23 +108,23 @@ class Locations:
         written: Path | None = getattr(self.inputs, attribute)
         if not written:
             return None
-        label = self._label(attribute)
+        label, suffix = self._label(attribute), ".env" if kind == "outputs" else ".json"
         given = Path(os.path.normpath(self._base(attribute) / written))
         if link := find_link(given, self.root):
             raise PathError(
                 f"{label}: {link} is a symbolic link in the workspace; write a path without one"
             )
         path = resolved(given.parent, label) / given.name
-        require_free(path, label)
+        require_free(path, label, kind)
         manifests = [each.manifests for each in self.ecosystems.values() if each.manifests]
         read_by_name = {FILENAME, *(name for each in manifests for name in each.names)}
         if path.name in read_by_name or ".git" in path.parts:
             raise PathError(
                 f"{label}: {path} is where tools look for files of their own; write another name, "
-                f"like {attribute.partition('_')[0]}.json"
+                f"like {attribute.partition('_')[0]}{suffix}"
             )
         state = self.state_directory()
-        if path.is_relative_to(state) and (path.parent != state or path.suffix != ".json"):
+        if path.is_relative_to(state) and (path.parent != state or path.suffix != suffix):
             raise PathError(
                 f"{label}: {path} is among the files of the state directory; write a path beside it"
             )

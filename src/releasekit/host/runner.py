@@ -1,4 +1,4 @@
-"""What a step tells the runner: outputs, masks, groups, annotations, the job summary.
+"""What a step tells the CI that runs it: outputs, masks, groups, annotations, the job summary.
 
 Only the formatting of `actions_toolkit` is used. The functions around it read and write
 `os.environ`, print without flushing, and one of them ends the process; importing them costs 0.1 s.
@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import stat
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -31,7 +33,7 @@ from releasekit.host.ci import CI, COMMAND_FILES, OUTPUTS, SUMMARY
 from releasekit.host.folder import Folder
 from releasekit.host.secret_encodings import encode
 from releasekit.problems import Problem
-from releasekit.text.escape import break_commands, visible
+from releasekit.text.escape import break_commands, clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +48,11 @@ MAX_OUTPUT_BYTES: Final = 1024 * 1024
 MAX_ANNOTATIONS: Final = 10
 MAX_MESSAGE_CHARS: Final = 4096
 MIN_SECRET_CHARS: Final = 4
+# The lowest limits of any GitLab: https://docs.gitlab.com/administration/instance_limits/#limit-dotenv-variables
+MAX_DOTENV: Final = 20
+MAX_DOTENV_BYTES: Final = 5 * 1024 - 1
+# Not changed by a shell that reads it, nor by GitLab.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:@%+=,?#-]*")
 _CUT: Final = "\n\n_Cut here: a job summary holds 1 MiB. The results file has everything._\n"
 # The runner's own directory, which an action in a container has under another name. It also holds
 # the files of the step around this one, where an action is made of steps, and these are obeyed too.
@@ -193,44 +200,140 @@ def _put(path: Path, expected: bytes | None) -> None:
         durable.replace(path, expected)
 
 
-class Actions:
-    """The runner's side of one step; every method does nothing outside a runner.
+class Runner:
+    """What a step tells the CI that runs it. This one obeys nothing that is printed: it reads no
+    more than a file with outputs, and shows the log as it is.
 
-    `stream` is the step's log. It reads no environment but `environment`.
+    Its lines are `NAME=value` with neither quotes nor escapes. GitLab takes all behind the first
+    `=`, and puts variables in the place of `$`; a shell takes the same for a word without spaces
+    and quotes, so that `. FILE` works as well. Of what GitLab takes, the least is kept to: less
+    than 5 kB and 20 variables; it has the job of a file with more fail.
+    https://docs.gitlab.com/ci/yaml/artifacts_reports/#artifactsreportsdotenv
+    https://gitlab.com/gitlab-org/gitlab/-/blob/master/app/services/ci/parse_dotenv_artifact_service.rb
     """
 
-    def __init__(self, environment: Mapping[str, str], stream: TextIO) -> None:
-        self.ci = CI.of(environment)
-        self._on = self.ci.is_actions
-        self._environment = environment if self._on else {}
+    # Whether `group` folds; a title is better than nothing.
+    folds = False
+
+    def __init__(self, ci: CI, stream: TextIO) -> None:
+        self.ci = ci
         self._stream = stream
-        self._masked: set[str] = set()
-        self._annotated: dict[Level, int] = {}
-        self._output_bytes = 0
-        self._files = CommandFiles({})
-        self._restored: list[str] = []
+        self._outputs: dict[str, str] = {}
         self.has_summary = False
         # From then on, no message may say that nothing was published.
         self.release_began = False
+
+    def outputs_text(self) -> str:
+        """The file with all outputs so far."""
+        return "".join(f"{name}={value}\n" for name, value in self._outputs.items())
 
     def watch_files(self) -> None:
         """Watch the files that the runner obeys: `restore_files` undoes what others write there.
 
         Raises ConfigError for one that cannot be watched.
         """
-        self._files = CommandFiles(self._environment)
 
     def restore_files(self, *, for_good: bool = False) -> list[str]:
         """Take out what others wrote into these files; one sentence for each time so far. With
         `for_good`, others may write there from now on, such as a reader of what is printed next.
         """
+        del for_good
+        return []
+
+    def mask(self, value: str) -> None:
+        """Hide `value`, and each line of it, in everything the runner shows from now on, where it
+        can; our redactor hides it in what we print ourselves.
+        """
+
+    def output(self, name: str, value: str) -> bool:
+        """Set an output; False where it does not fit. A list is left to the results file."""
+        if value.startswith(("[", "{")) or "\n" in value:
+            return False
+        variable = f"RK_{name.upper().replace('-', '_')}"
+        after = {**self._outputs, variable: value}
+        size = sum(len(f"{name}={value}\n") for name, value in after.items())
+        if not _PLAIN.fullmatch(value) or size > MAX_DOTENV_BYTES or len(after) > MAX_DOTENV:
+            return False
+        self._outputs = after
+        return True
+
+    def summary(self, markdown: str) -> None:
+        """Append to the job summary."""
+
+    def annotate(self, level: Level, messages: Sequence[tuple[str, str]]) -> None:
+        """Annotate with (title, message) each."""
+
+    def log_text(self, text: str) -> str:
+        """`text` for the step's log, as it is but for what the runner would take for commands."""
+        return text
+
+    @contextmanager
+    def group(self, title: str) -> Iterator[None]:
+        """Fold what is printed inside."""
+        del title
+        yield
+
+
+class GitLabRunner(Runner):
+    """GitLab reads the escapes of a terminal in the log, and marks of its own among them.
+
+    https://docs.gitlab.com/ci/jobs/job_logs/#custom-collapsible-sections
+    """
+
+    folds = True
+    _sections = 0
+
+    def annotate(self, level: Level, messages: Sequence[tuple[str, str]]) -> None:
+        """In color, which is found in a long log; GitLab shows a failed package from the JUnit file
+        as well, and has nothing for others.
+        """
+        if level == "error":
+            for title, text in messages:
+                line = clip(visible(text.partition("\n")[0]), MAX_MESSAGE_CHARS)
+                print(f"\x1b[31m{visible(title)}: {line}\x1b[0m", file=self._stream, flush=True)
+
+    @contextmanager
+    def group(self, title: str) -> Iterator[None]:
+        self._sections += 1
+        name = f"releasekit_{self._sections}"
+        self._mark("start", f"{name}[collapsed=true]", visible(title))
+        try:
+            yield
+        finally:
+            self._mark("end", name, "")
+
+    def _mark(self, end: str, name: str, title: str) -> None:
+        line = f"\x1b[0Ksection_{end}:{int(time.time())}:{name}\r\x1b[0K{title}"
+        print(line, file=self._stream, flush=True)
+
+
+class ActionsRunner(Runner):
+    """The runner of GitHub Actions, and those that obey the same commands.
+
+    `stream` is the step's log. It reads no environment but `environment`.
+    """
+
+    folds = True
+
+    def __init__(self, ci: CI, environment: Mapping[str, str], stream: TextIO) -> None:
+        super().__init__(ci, stream)
+        self._environment = environment
+        self._masked: set[str] = set()
+        self._annotated: dict[Level, int] = {}
+        self._output_bytes = 0
+        self._files = CommandFiles({})
+        self._restored: list[str] = []
+
+    def watch_files(self) -> None:
+        self._files = CommandFiles(self._environment)
+
+    def restore_files(self, *, for_good: bool = False) -> list[str]:
         self._restored += self._files.restore()
         if for_good:
             self._files = CommandFiles({})
         return self._restored
 
     def mask(self, value: str) -> None:
-        """Hide `value`, and each line of it, in everything the runner shows from now on."""
         lines = [line.strip() for line in value.splitlines()]
         for secret in dict.fromkeys([value.strip(), *lines]):
             if _hideable(secret) and secret not in self._masked:
@@ -243,7 +346,7 @@ class Actions:
         """
         path = self._environment.get(OUTPUTS)
         if not path:
-            return not self._on
+            return False
         reason = self._refused(name, value)
         if not reason:
             reason = self._append(path, prepare_key_value_message(name, value) + os.linesep)
@@ -281,12 +384,10 @@ class Actions:
         self._annotated[level] = self._annotated.get(level, 0) + min(len(messages), max(room, 0))
 
     def log_text(self, text: str) -> str:
-        """`text` for the step's log, as it is but for what the runner would take for commands."""
-        return "\n".join(map(break_commands, text.split("\n"))) if self._on else text
+        return "\n".join(map(break_commands, text.split("\n")))
 
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
-        """Fold what is printed inside."""
         self._command("group", visible(title))
         try:
             yield
@@ -302,8 +403,6 @@ class Actions:
         return ""
 
     def _command(self, name: str, message: str, **properties: str) -> None:
-        if not self._on:
-            return
         # The runner reads lines as they come, so what was printed before has to be flushed first.
         self._stream.flush()
         # The runner puts a mark in the place of each byte that is not UTF-8.
@@ -323,6 +422,14 @@ class Actions:
             return "all outputs of a job together hold 1 MB; the results file has everything"
         self._output_bytes += size
         return ""
+
+
+def open_runner(environment: Mapping[str, str], stream: TextIO) -> Runner:
+    """`stream` is the log of the step; no environment is read but `environment`."""
+    ci = CI.of(environment)
+    if ci.is_actions:
+        return ActionsRunner(ci, environment, stream)
+    return GitLabRunner(ci, stream) if ci.kind == "gitlab" else Runner(ci, stream)
 
 
 def _hideable(secret: str) -> bool:

@@ -15,7 +15,7 @@ from releasekit.cli.session import Session
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import ECOSYSTEMS, folders
 from releasekit.errors import ConfigError, MissingCredentials, Transient
-from releasekit.host.runner import Actions
+from releasekit.host.runner import open_runner
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.model import Outcome, PackageId, Report
@@ -85,7 +85,7 @@ class Case:
         }
         taken = snapshot(environ, {"RELEASEKIT_NPM_OTP"})
         credentials = Credentials(taken, mask=lambda _: None)
-        actions = Actions({}, self.out)
+        actions = open_runner({}, self.out)
         session = Session(credentials, actions, actions.ci, ECOSYSTEMS, self.out)
         return asyncio.run(approve.run(config, session))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.cli.result_files import write_page
+from releasekit.cli.result_files import write_beside, write_page
 from sample_runs import partial_report
 
 if TYPE_CHECKING:
@@ -34,6 +34,19 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "report.html").symlink_to("elsewhere")
     assert "is a symbolic link" in write_page(partial_report(), tmp_path / "results.json")
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_other_programs_read_ends_no_run_that_cannot_write_it(tmp_path: Path) -> None:
+    """R4, R52: the release has ended by then."""
+    (tmp_path / "elsewhere").write_text("mine")
+    (tmp_path / "link.xml").symlink_to("elsewhere")
+    (tmp_path / "directory.xml").mkdir()
+    for path in (tmp_path / "directory.xml", tmp_path / "absent/junit.xml"):
+        assert write_beside(path, "<x/>").startswith(f"warning: {path} cannot be written: ")
+    write_beside(tmp_path / "link.xml", "<x/>")
+    assert (tmp_path / "elsewhere").read_text() == "mine"
+    assert write_beside(tmp_path / "junit.xml", "<x/>") == ""
+    assert (tmp_path / "junit.xml").read_text() == "<x/>"
 
 
 @pytest.mark.parametrize("directory", ["absent", "file/inner"])

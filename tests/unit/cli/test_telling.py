@@ -12,7 +12,7 @@ import virtual_time
 from releasekit.cli.request_log import is_verbose, request_logger
 from releasekit.cli.session import Session
 from releasekit.host.ci import CI
-from releasekit.host.runner import Actions
+from releasekit.host.runner import open_runner
 from releasekit.http.credentials import Credentials, snapshot
 from releasekit.spent import PauseEvent, RequestEvent
 
@@ -57,7 +57,7 @@ def told(
     credentials = Credentials(
         snapshot({**environment, "RELEASEKIT_PYPI_TOKEN": SECRET}), mask=lambda _: None
     )
-    session = Session(credentials, Actions(environment, stream), CI.of(environment), {}, stream)
+    session = Session(credentials, open_runner(environment, stream), CI.of(environment), {}, stream)
 
     async def main() -> None:
         tell = request_logger(session, verbose=config.verbose, mode=config.mode)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from releasekit.host.ci import CI
-from releasekit.host.runner import MAX_SUMMARY_BYTES, Actions
+from releasekit.host.runner import MAX_SUMMARY_BYTES, open_runner
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ class Runner:
             "GITHUB_OUTPUT": str(self.outputs_file),
             "GITHUB_STEP_SUMMARY": str(self.summary_file),
         }
-        self.actions = Actions(self.environment, self.log)
+        self.actions = open_runner(self.environment, self.log)
 
     @property
     def commands(self) -> list[str]:
@@ -54,7 +54,7 @@ def test_nothing_happens_outside_a_runner(tmp_path: Path) -> None:
     """Not even when the variables of one are set: only GITHUB_ACTIONS says that this is one."""
     log, file = io.StringIO(), tmp_path / "file"
     environment = {"GITHUB_OUTPUT": str(file), "GITHUB_STEP_SUMMARY": str(file)}
-    actions = Actions(environment, log)
+    actions = open_runner(environment, log)
     assert not CI.of(environment).is_actions
     actions.mask("secret")
     assert actions.output("a", "b")
@@ -113,7 +113,7 @@ def test_an_output_file_that_cannot_be_written_is_a_warning(runner: Runner) -> N
 
 
 def test_a_runner_without_an_output_file(runner: Runner) -> None:
-    assert not Actions({"GITHUB_ACTIONS": "true"}, runner.log).output("a", "b")
+    assert not open_runner({"GITHUB_ACTIONS": "true"}, runner.log).output("a", "b")
 
 
 def test_a_secret_is_masked_once_and_line_by_line(runner: Runner) -> None:
@@ -147,7 +147,7 @@ def test_a_mask_is_flushed_before_anything_else_can_be_printed(runner: Runner) -
         def flush(self) -> None:
             flushed.append(self.getvalue())
 
-    Actions(runner.environment, Log()).mask("secret")
+    open_runner(runner.environment, Log()).mask("secret")
     assert flushed[-1] == "::add-mask::secret\n"
 
 
@@ -270,7 +270,7 @@ def test_text_for_the_log_holds_no_command_on_a_runner_alone() -> None:
     """R40: a change log, say, is printed as it is but for that."""
     text = "## 1.0\n ::set-output name=a::b\nsee ##[error]x and a::b\n\tcode  \n"
     stream = io.StringIO()
-    assert Actions({}, stream).log_text(text) == text
-    shown = Actions({"GITHUB_ACTIONS": "true"}, stream).log_text(text)
+    assert open_runner({}, stream).log_text(text) == text
+    shown = open_runner({"GITHUB_ACTIONS": "true"}, stream).log_text(text)
     assert shown == "## 1.0\n: :set-output name=a::b\nsee # #[error]x and a::b\n\tcode  \n"
     assert stream.getvalue() == ""

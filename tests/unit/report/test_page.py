@@ -430,10 +430,10 @@ def test_a_later_run_knows_the_page_as_ours(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text(report_page(partial_report()))
     assert report_page(partial_report()).startswith(BEGINNING)
-    assert describe_obstacle(path, page=True) == ""
+    assert describe_obstacle(path, "page") == ""
     assert describe_obstacle(path) == "is there, and is neither a plan nor results"
     path.write_text("<!doctype html>\n<html>")
-    assert describe_obstacle(path, page=True) == "is there, and is no report page"
+    assert describe_obstacle(path, "page") == "is there, and is no report page"
 
 
 @pytest.mark.parametrize("row", RECORD, ids=lambda row: str(row["file"]))

@@ -9,7 +9,7 @@ import pytest
 import fakes
 from releasekit.__main__ import _print_bug
 from releasekit.fields import Identity, Links  # noqa: TC001 (likewise)
-from releasekit.host.runner import Actions
+from releasekit.host.runner import open_runner
 from releasekit.host.scrub import Redactor
 from releasekit.model import (
     Action,
@@ -220,7 +220,7 @@ def test_whatever_the_text_every_report_of_it_is_written(text: str, tmp_path: Pa
     environment = {name: str(path) for name, path in files.items()} | {"GITHUB_ACTIONS": "true"}
     with (tmp_path / "out").open("w", encoding="utf-8") as file:
         out = ignore_write_errors(file)
-        actions = Actions(environment, out)
+        actions = open_runner(environment, out)
         for name, value in {**outputs(report), **plan_outputs(plan), "path": text}.items():
             actions.output(name, value)
         for markdown in (summary(report), plan_summary(plan)):

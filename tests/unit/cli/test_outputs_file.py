@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import fakes
+from releasekit.__main__ import main
+from releasekit.cli.outputs_file import OutputsFile
+from releasekit.host.ci import CI
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GITLAB = CI.of({"GITLAB_CI": "true"})
+OTHER = CI.of({})
+
+
+def test_gitlab_reads_them_from_the_state_directory(tmp_path: Path) -> None:
+    found = OutputsFile.of_config(fakes.config(tmp_path), GITLAB)
+    assert found == OutputsFile(tmp_path / ".releasekit/outputs.env", is_state=True)
+    assert OutputsFile.of_config(fakes.config(tmp_path), OTHER) is None
+
+
+@pytest.mark.parametrize(
+    ("environment", "ci", "place"),
+    [
+        ({}, GITLAB, ".releasekit/outputs.env"),
+        ({"RELEASEKIT_STATE_DIRECTORY": "a/b"}, GITLAB, "a/b/outputs.env"),
+        ({"RELEASEKIT_WORKING_DIRECTORY": "js"}, GITLAB, "js/.releasekit/outputs.env"),
+        ({"RELEASEKIT_OUTPUTS_FILE": "x.env"}, GITLAB, "x.env"),
+        ({"RELEASEKIT_OUTPUTS_FILE": "../x.env", "RELEASEKIT_WORKING_DIRECTORY": "js"}, OTHER,
+         "x.env"),
+        ({}, OTHER, ""),
+        ({"RELEASEKIT_OUTPUTS_FILE": "x.env"}, CI.of({"GITHUB_ACTIONS": "true"}), ""),
+    ],
+)  # fmt: skip
+def test_variables_say_where_they_are_without_a_configuration(
+    tmp_path: Path, environment: dict[str, str], ci: CI, place: str
+) -> None:
+    found = OutputsFile.of_variables(environment, tmp_path, ci)
+    assert (found.path if found else None) == (tmp_path / place if place else None)
+
+
+def test_variables_alone_replace_no_file_of_others(tmp_path: Path) -> None:
+    """R52"""
+    (tmp_path / "x.env").write_text("PATH=/evil\n")
+    environment = {"RELEASEKIT_OUTPUTS_FILE": "x.env"}
+    assert OutputsFile.of_variables(environment, tmp_path, OTHER) is None
+    (tmp_path / "x.env").write_text("RK_RESULT=success\n")
+    assert OutputsFile.of_variables(environment, tmp_path, OTHER) is not None
+
+
+def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """R4: the release itself has ended by then."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    for path in (tmp_path / "link/x.env", tmp_path / "link"):
+        said = OutputsFile(path, is_state=False).write("RK_RESULT=success\n")
+        assert said.startswith(f"{path}: the outputs are not written: ")
+        assert "\n" not in said
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["link", "file", "directory"])
+def test_gitlab_reads_nothing_that_a_build_has_put_in_their_place(
+    tmp_path: Path, kind: str
+) -> None:
+    """R52"""
+    path = tmp_path / ".releasekit/outputs.env"
+    path.parent.mkdir()
+    planted = tmp_path / "planted"
+    planted.write_text("RK_RESULT=success\n")
+    if kind == "link":
+        path.symlink_to(planted)
+    elif kind == "file":
+        path.write_text("RK_RESULT=success\n")
+    else:
+        (path / "inner").mkdir(parents=True)
+    assert OutputsFile(path, is_state=True).write("RK_RESULT=failure\n") == ""
+    assert not path.is_symlink()
+    assert path.read_text() == "RK_RESULT=failure\n"
+    assert planted.read_text() == "RK_RESULT=success\n"
+
+
+def test_git_ignores_a_state_directory_that_is_made_for_them(tmp_path: Path) -> None:
+    path = tmp_path / ".releasekit/outputs.env"
+    assert OutputsFile(path, is_state=True).write("RK_RESULT=failure\n") == ""
+    assert (path.parent / ".gitignore").read_text() == "*\n"
+    OutputsFile(path, is_state=True).forget()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
+def test_nothing_is_published_while_gitlab_prints_every_secret(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+) -> None:
+    """R34"""
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.setenv("GITLAB_CI", "true")
+    monkeypatch.setenv("CI_DEBUG_TRACE", "true")
+    assert main(["publish", str(tmp_path), *flags]) == 2
+    assert "GitLab prints every variable of this job, secrets too [RK-230]" in (
+        capsys.readouterr().err
+    )
+    assert (tmp_path / ".releasekit/outputs.env").read_text() == "RK_RESULT=failure\n"
+    monkeypatch.setenv("CI_DEBUG_TRACE", "false")
+    main(["publish", str(tmp_path), *flags])
+    assert "RK-230" not in capsys.readouterr().err
