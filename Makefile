@@ -45,7 +45,7 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 	echo "With npm, cargo and go: docs/getting-started.md, Try it without a registry"
 
 # What tests ask for by `require_tool`, and Debian has in packages; in CI all of it has to be there.
-TOOLS := node npm cargo go mvn java gpg nginx strace
+TOOLS := node npm cargo go mvn java gpg nginx rsync strace
 
 # Thousands of processes of the tests would compile everything anew.
 test: export PYTHONDONTWRITEBYTECODE :=
@@ -60,7 +60,7 @@ expect: # what `make test` is about to fetch and to leave out, and how long it t
 	@echo "make test: lint, types and all tests take about 25 minutes on 2 CPUs; of tools that are" \
 		"missing, some less"
 	@echo "make test: the first time, tests fetch what they build and publish with into ~/.cache:" \
-		"build backends and Zensical from PyPI, with npm 320 MB (verdaccio, a Node.js), with Maven 45 MB of" \
+		"build backends and Zensical from PyPI, with npm 325 MB (verdaccio, a Node.js, gitlab-ci-local), with Maven 45 MB of" \
 		"plugins, with Go 20 MB of modules"
 	@lacking=; for tool in $(TOOLS); do command -v $$tool >/dev/null || lacking+=" $$tool"; done; \
 		test -z "$$lacking" || { if [[ $${CI:-} == true ]]; then \

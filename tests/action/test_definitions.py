@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from documents import blocks
 from fakes import DECLARED
 from harness.act import OWN_NAME, PROJECT
 from integration.tools import require_tool
@@ -36,6 +37,7 @@ ACTION: dict[str, Any] = yaml.safe_load((PROJECT / "action.yml").read_text(encod
 FORM_CONFIG = PROJECT / ".github/ISSUE_TEMPLATE/config.yml"
 FORMS = sorted({*FORM_CONFIG.parent.glob("*.yml")} - {FORM_CONFIG})
 SCHEMAS = ["docs/releasekit.schema.json", "docs/results.schema.json"]
+COMPONENTS = sorted((PROJECT / "templates").glob("*.yml"))
 SCRIPTS = ["entrypoint.sh", ".ci/run"]
 
 
@@ -93,6 +95,41 @@ def test_what_init_writes_is_clean(tmp_path: Path) -> None:
     for argv in (["actionlint"], ["check-jsonschema", "--builtin-schema=vendor.github-workflows"]):
         done = run([*argv, *paths])
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_gitlab_reads_is_clean(tmp_path: Path) -> None:
+    """Both components, and the pipelines of docs/gitlab.md, by GitLab's own schema. A file of two
+    documents is one of each here: GitLab fills in the first what the second asks for.
+    """
+    texts = [path.read_text(encoding="utf-8") for path in COMPONENTS]
+    texts += [block.text for block in blocks(PROJECT / "docs/gitlab.md") if block.file]
+    documents = [text for whole in texts for text in re.split(r"^---$", whole, flags=re.MULTILINE)]
+    assert len(documents) == 6
+    paths = []
+    for number, text in enumerate(documents):
+        paths.append(tmp_path / f"{number}.yml")
+        paths[-1].write_text(text, encoding="utf-8")
+    done = run(["check-jsonschema", "--builtin-schema=vendor.gitlab-ci", *paths])
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_both_components_start_the_same_program_in_the_same_way() -> None:
+    require_tool("shellcheck")
+    jobs = []
+    for path in COMPONENTS:
+        spec, body = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+        (job,) = body.values()
+        jobs.append(job)
+        assert job["variables"]["RELEASEKIT_MODE"] == path.stem
+        used = set(re.findall(r"\$\[\[ inputs\.([\w-]+) \]\]", path.read_text(encoding="utf-8")))
+        assert used == set(spec["spec"]["inputs"])
+    (script,), other = (job["script"] for job in jobs)
+    assert [script] == other
+    checked = subprocess.run(
+        [BIN / "shellcheck", "--shell=sh", "-"], input=re.sub(r"\$\[\[.*?\]\]", "x", script),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.parametrize(
