@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PACKAGES: dict[str, tuple[str, ...]] = {"acme-core": (), "acme-cli": ("acme-core",)}
 ONE_JOB, ROWS = [block.text for block in blocks(ROOT / "docs/gitlab.md") if block.file]
 OF_TAG = {"CI_COMMIT_TAG": "v1.0.0", "CI_COMMIT_REF_PROTECTED": "true"}
+OF_PLAN = {"RK_HAS_WORK", "RK_PLAN_FILE"}
 OF_MERGE_REQUEST = {
     "CI_PIPELINE_SOURCE": "merge_request_event",
     "CI_MERGE_REQUEST_IID": "7",
@@ -49,6 +50,10 @@ def published(project: Project) -> list[str]:
     return sorted(path.name for path in (project.beside / "registry").rglob("*.whl"))
 
 
+def names_in(outputs: Path) -> set[str]:
+    return {line.partition("=")[0] for line in outputs.read_text().splitlines()}
+
+
 def test_a_tag_publishes_and_tells_the_jobs_that_follow(project: Project) -> None:
     """R1, R34"""
     project.configure(ONE_JOB)
@@ -68,6 +73,8 @@ def test_a_tag_publishes_and_tells_the_jobs_that_follow(project: Project) -> Non
         report_url, f"{SERVER}/acme/mono/-/releases"
     }  # fmt: skip
     assert re.search(r"^publish releasekit_1 took ", done.log, re.MULTILINE)  # a section
+    documented = set(re.findall(r"`(RK_\w+)`", (ROOT / "docs/gitlab.md").read_text()))
+    assert names_in(state / "outputs.env") == documented - OF_PLAN
     # GitLab keeps these, and nothing of it is a file of the sources.
     assert git(project.root, "status", "--porcelain", "--untracked-files=no") == ""
 
@@ -77,8 +84,9 @@ def test_a_merge_request_only_says_what_would_be_published(project: Project) -> 
     done = project.run(variables={**OF_MERGE_REQUEST, **registry(project)})
     assert done.status == 0, done.log
     assert published(project) == []
-    outputs = (project.root / ".releasekit/outputs.env").read_text()
-    assert "RK_HAS_WORK=true\n" in outputs
+    outputs = project.root / ".releasekit/outputs.env"
+    assert names_in(outputs) == OF_PLAN
+    assert "RK_HAS_WORK=true\n" in outputs.read_text()
     plan = json.loads((project.root / ".releasekit/plan.json").read_text())
     assert {row["name"] for row in plan["packages"]} == set(PACKAGES)
 

@@ -91,6 +91,18 @@ def test_git_ignores_a_state_directory_that_is_made_for_them(tmp_path: Path) -> 
     assert not path.exists()
 
 
+def test_what_a_run_breaks_off_leaves_no_earlier_outputs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R4: nothing says how this one went, and the other one's result would be taken for it."""
+    file = tmp_path / "x.env"
+    file.write_text("RK_RESULT=success\n")
+    monkeypatch.setattr("releasekit.cli.plan.run", None)  # a bug
+    with pytest.raises(TypeError):
+        main(["plan", str(tmp_path), "--outputs-file", str(file)])
+    assert not file.exists()
+
+
 @pytest.mark.parametrize("flags", [(), ("--dry-run",)])
 def test_nothing_is_published_while_gitlab_prints_every_secret(
     tmp_path: Path,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.cli.result_files import write_beside, write_page
+from releasekit.cli.result_files import forget_results, write_beside, write_page
 from sample_runs import partial_report
 
 if TYPE_CHECKING:
@@ -47,6 +47,15 @@ def test_what_other_programs_read_ends_no_run_that_cannot_write_it(tmp_path: Pat
     assert (tmp_path / "elsewhere").read_text() == "mine"
     assert write_beside(tmp_path / "junit.xml", "<x/>") == ""
     assert (tmp_path / "junit.xml").read_text() == "<x/>"
+
+
+def test_nothing_of_an_earlier_run_is_taken_for_that_of_this_one(tmp_path: Path) -> None:
+    """R4: GitLab shows what there is, however this run ends."""
+    for name in ("results.json", "junit.xml", "annotations.json"):
+        (tmp_path / name).write_text('{"schema": 1}')
+    (tmp_path / "journal.jsonl").write_text("")
+    forget_results(tmp_path, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["journal.jsonl"]
 
 
 @pytest.mark.parametrize("directory", ["absent", "file/inner"])
