@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from documents import ROOT, blocks
-from harness.gitlab import SERVER, Project
+from harness.gitlab_pipeline import SERVER, Project
 from harness.gitlab_runner import RunnerJob
 from integration import servers
 from integration.recorder import Fault

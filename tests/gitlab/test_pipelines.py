@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from documents import ROOT, blocks
-from harness.gitlab import SERVER, Project
+from harness.gitlab_pipeline import SERVER, Project
 from workspaces import git, npm_workspace, uv_workspace
 
 if TYPE_CHECKING:
