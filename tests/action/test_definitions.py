@@ -104,7 +104,7 @@ def test_what_gitlab_reads_is_clean(tmp_path: Path) -> None:
     texts = [path.read_text(encoding="utf-8") for path in COMPONENTS]
     texts += [block.text for block in blocks(PROJECT / "docs/gitlab.md") if block.file]
     documents = [text for whole in texts for text in re.split(r"^---$", whole, flags=re.MULTILINE)]
-    assert len(documents) == 6
+    assert len(documents) == 8
     paths = []
     for number, text in enumerate(documents):
         paths.append(tmp_path / f"{number}.yml")
