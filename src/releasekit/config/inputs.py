@@ -59,7 +59,8 @@ STATE_KEY = Declaration.secret(
 )
 FORGE_TOKEN = Declaration.secret(
     "forge-token",
-    "The token that sends releases to GitHub (`contents: write`), the release statement "
+    "The token that makes releases: at GitHub with `contents: write`, at GitLab with the scope "
+    "`api`, at Gitea with `write:repository`. GitHub also gets the release statement with it "
     "(`attestations: write`) and the release pull request (`pull-requests: write`). Default: the "
     "job's own token.",
     default="${{ github.token }}",
