@@ -559,7 +559,7 @@ def test_attestations_may_be_named(verifying: Verifying, tmp_path: Path) -> None
         (["x"], "widgets", '--repository = "widgets" is not the name of a repository; write OWNER'),
         (["x"], "https://github.com/acme/widgets", "of a repository; write acme/widgets"),
         (["x"], "git+https://github.com/acme/widgets.git", "of a repository; write acme/widgets"),
-        (["x"], "https://elsewhere.example/acme/widgets", "of a repository; write OWNER/NAME"),
+        (["x"], "http://elsewhere.example/acme/widgets", "of a repository; write OWNER/NAME"),
         (["x", "--bundle", "x"], "acme/widgets", "x is not JSON: Expecting value"),
         ([], "acme/widgets", "there is nothing to verify: write releasekit verify PATH… or URL…"),
         (["x", "--workflow", "a/b"], "acme/widgets", "write its name, like release.yml"),
