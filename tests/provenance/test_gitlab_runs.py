@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from provenance.sigstore_double import Sigstore
 
 PROJECT = "acme/tools/widgets"
+# One ID token is for both.
+NODE = ("@acme/icons", "@acme/ui")
 AUDIENCES = {
     "PYPI_ID_TOKEN": "pypi",
     "PYPI_ID_TOKEN_2": "pypi",
@@ -111,7 +113,8 @@ def job(sigstore: Sigstore, tmp_path: Path) -> Iterator[Job]:
         contextlib.ExitStack() as names,
     ):
         npm.before = Examiner(sigstore)
-        npmjs.publish(pack({"name": "@acme/ui", "version": "0.9.0"}))
+        for name in NODE:
+            npmjs.publish(pack({"name": name, "version": "0.9.0"}))
         crate_server.crates.hold("acme-lib", "0.0.1")
         tokens = {name: sigstore.issuer.token(aud) for name, aud in AUDIENCES.items()}
         crate_server.crates.id_tokens = [tokens["CRATES_IO_ID_TOKEN"]]
@@ -138,13 +141,13 @@ def workspace(tmp_path: Path) -> Path:
     (root / "python" / "backend.py").write_text(_BACKEND)
     (root / "pyproject.toml").write_text('[tool.uv.workspace]\nmembers = ["python"]\n')
     said = {
-        "name": "@acme/ui",
         "version": "1.0.0",
         "repository": f"https://gitlab.com/{PROJECT}.git",
         "publishConfig": {"access": "public"},
     }
     write_json(root / "package.json", {"private": True, "workspaces": ["node/*"]})
-    write_json(root / "node" / "ui" / "package.json", said)
+    for name in NODE:
+        write_json(root / "node" / name.split("/")[1] / "package.json", {"name": name, **said})
     crate = root / "rust"
     (crate / "src").mkdir(parents=True)
     (crate / "src" / "lib.rs").write_text("pub fn one() -> u32 {\n    1\n}\n")
@@ -169,15 +172,15 @@ def test_a_project_of_gitlab_publishes_as_itself(
     run = program.run("publish", workspace)
     assert run.code == 0, run.out + run.err
     assert set(run.outcomes.values()) == {"published"}
-    assert len(run.outcomes) == 3
+    assert len(run.outcomes) == 4
     assert len(job.pypi.stored) == 2
     assert job.pypi.attested == {name: [PUBLISH] for name in job.pypi.stored}
     examiner = job.npm.before
     assert isinstance(examiner, Examiner)
-    assert [str(release) for release in examiner.taken] == ["@acme/ui@1.0.0"]
+    assert sorted(map(str, examiner.taken)) == [f"{name}@1.0.0" for name in NODE]
     assert list(job.crates.crates.requests) == ["acme-lib-1.0.0.crate"]
     statement = run.results["statement"]
-    assert (statement["subjects"], statement["url"], statement["note"]) == (4, "", "")
+    assert (statement["subjects"], statement["url"], statement["note"]) == (5, "", "")
     secrets = [value for name, value in job.environment.items() if name.endswith("TOKEN")]
     kept = b"".join(
         path.read_bytes() for path in (workspace / ".releasekit").rglob("*") if path.is_file()
@@ -206,8 +209,8 @@ def test_a_token_that_the_registry_has_taken_makes_room_for_the_next(
         *("publish", workspace, "--retry-base-delay", "0.05s")
     )
     assert run.code == 1, run.out + run.err
-    told = {"acme-core": "published", "@acme/ui": "published", "acme-lib": "failed"}
-    assert run.outcomes == told
+    told = dict.fromkeys(("acme-core", *NODE), "published")
+    assert run.outcomes == {**told, "acme-lib": "failed"}
     assert len(job.pypi.minted) == 2
     assert "the ID tokens of this job for `crates.io` are used or too old: it had 1" in run.out
     assert "CRATES_IO_ID_TOKEN_2" in run.out
