@@ -132,7 +132,8 @@ class AskedTokens:
         match self._ci.kind:
             case "gitea":
                 return Obstacle(
-                    condition="Gitea has no ID tokens", cure="Set a token for each registry."
+                    condition="Gitea has no ID tokens",
+                    cure="Leave `trusted-publishing` and `attestations` at `auto`.",
                 )
             case "forgejo":
                 return Obstacle(
@@ -208,19 +209,20 @@ class GivenTokens:
     def find_obstacle(self, audience: str) -> Obstacle | None:
         found = self._find(audience)
         if not found:
-            others = [
+            others = ", ".join(
                 f"{each.variable} is for `{one_line(str(each.claims.get('aud')))}`"
                 for each in self._given[:_MAX_LISTED]
-            ]
+            )
             return Obstacle(
-                condition=", and ".join([f"this job has no ID token for `{audience}`", *others]),
+                condition=f"this job has no ID token for `{audience}`"
+                f"{f' ({others})' if others else ''}",
                 cure=self._advise(audience, 1),
             )
         if all(each.claims.get("ci_config_ref_uri", "") is None for each in found):
             # https://docs.gitlab.com/ci/secrets/id_token_authentication/#token-payload
             return Obstacle(
-                condition="the CI file of this job is not in its project, so that its ID tokens do "
-                "not name it, and nobody can trust the job",
+                condition="the CI file of this job is not in its project, so that no registry can "
+                "trust the job",
                 cure="Keep the CI file in the project, let it `include:` what it needs, and start "
                 "no child pipeline from a generated file.",
             )
@@ -250,7 +252,7 @@ class GivenTokens:
         what = re.sub(r"[^A-Za-z0-9]+", "_", audience.removeprefix("https://").partition(":")[0])
         name = f"{what.upper()}_ID_TOKEN{f'_{number}' if number > 1 else ''}"
         if self._ci.kind == "gitlab":
-            return f"Add to the job `id_tokens: {{ {name}: {{ aud: {json.dumps(audience)} }} }}`."
+            return f"Give the job `id_tokens: {{ {name}: {{ aud: {json.dumps(audience)} }} }}`."
         return f"Set {name} to an ID token of this job whose audience is `{audience}`."
 
 

@@ -204,7 +204,7 @@ def test_given_tokens_are_handed_out_in_the_order_of_their_numbers() -> None:
     assert found == ["A_ID_TOKEN_3", "B_ID_TOKEN", "B_ID_TOKEN_2", "B_ID_TOKEN_10", "ID_TOKEN"]
     with pytest.raises(Denied, match="for `pypi` are used or too old: it had 5") as caught:
         asyncio.run(tokens.fetch("pypi"))
-    advice = 'Add to the job `id_tokens: { PYPI_ID_TOKEN_6: { aud: "pypi" } }`.'
+    advice = 'Give the job `id_tokens: { PYPI_ID_TOKEN_6: { aud: "pypi" } }`.'
     assert caught.value.hint == f"Run the job again. {advice}"
     assert tokens.find_obstacle("pypi") is None
 
@@ -229,7 +229,7 @@ def test_a_given_token_that_is_too_old_is_passed_over() -> None:
         (
             {"PYPI_ID_TOKEN": jwt(**OURS, aud="https://pypi.org")},
             "pypi",
-            "no ID token for `pypi`, and PYPI_ID_TOKEN is for `https://pypi.org`",
+            "no ID token for `pypi` (PYPI_ID_TOKEN is for `https://pypi.org`)",
             '`id_tokens: { PYPI_ID_TOKEN: { aud: "pypi" } }`',
         ),
         # PyPI and crates.io take no token that is for others too.
