@@ -142,7 +142,7 @@ class _DraftBuilder:
                 return commit
         raise PackageError(
             f"the commit {subject.tag.commit} of the tag {subject.tag.name} is not in this clone",
-            hint="`fetch-depth: 0` at actions/checkout brings it.",
+            hint="`fetch-depth: 0` at actions/checkout brings it, `GIT_DEPTH: 0` at GitLab.",
             problem=Problem.NOT_ANNOUNCED,
         )
 

@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 
 
 _BY_HAND: Final = "Run again where the state of the run is that published it, or tag it by hand."
-_DEEPER: Final = "Check out with `fetch-depth: 0`, which brings the whole history."
+_DEEPER: Final = (
+    "Check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab: it brings the whole history."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,8 @@ async def read_units(commits: Commits, line: Line, count: int) -> list[Unit]:
 def make_shallow_error() -> PlanError:
     return PlanError(
         "the clone is shallow, and lacks commits since the last releases",
-        hint="Fetch all of it: `fetch-depth: 0` below `with` of actions/checkout, or "
-        "`git fetch --unshallow --tags`.",
+        hint="Fetch all of it: `fetch-depth: 0` below `with` of actions/checkout, `GIT_DEPTH: 0` "
+        "in a job of GitLab, or `git fetch --unshallow --tags`.",
         problem=Problem.SHALLOW_HISTORY,
     )
 
