@@ -13,6 +13,7 @@ import pytest
 
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_tool
+from processes import PATIENCE_S
 from releasekit.__main__ import main
 from releasekit.http.client import http_client
 from workspaces import git
@@ -103,7 +104,7 @@ def test_a_run_ends_before_its_job_of_gitlab(
     """R27: this job has no time left, and its registry does not answer."""
 
     async def never(_: httpx.Request) -> httpx.Response:
-        await asyncio.Event().wait()
+        await asyncio.wait_for(asyncio.Event().wait(), PATIENCE_S)
         raise AssertionError
 
     monkeypatch.setattr(

@@ -56,7 +56,8 @@ def test_files_of_gitlab_that_builds_can_read_are_named(
     (beside / "git-template").mkdir(parents=True)
     for name in ("SIGNING_KEY", "CI_SERVER_TLS_CA_FILE", ".gitlab_runner.ext.conf"):
         (beside / name).write_text("x")
-    monkeypatch.setenv("CI_PROJECT_DIR", str(root))
+    for name in ("CI_PROJECT_DIR", "GITHUB_WORKSPACE"):
+        monkeypatch.setenv(name, str(root))
     main(["check", str(root)])
     assert "of the type File" not in capsys.readouterr().out
     monkeypatch.setenv("GITLAB_CI", "true")
