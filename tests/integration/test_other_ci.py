@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -29,6 +30,7 @@ SET = {
     "SYSTEM_TEAMPROJECT": "mono",
     "BUILD_BUILDID": "17",
 }
+AUDIENCE = "npm:registry.npmjs.org"
 AZURE = "https://ci.example.com/acme/mono/_build/results?buildId=17"
 
 
@@ -57,7 +59,7 @@ SCRIPTS = dict(scripts())
 def test_all_of_them_are_found() -> None:
     files = {name for name in SCRIPTS if ":" not in name}
     assert files == {".circleci/config.yml", ".buildkite/pipeline.yml", "azure-pipelines.yml"}
-    assert len(SCRIPTS) == 5
+    assert len(SCRIPTS) == 6
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
@@ -67,7 +69,8 @@ def test_a_script_publishes_and_says_so(tmp_path: Path, script: str) -> None:
     home.mkdir()
     registry = {"RELEASEKIT_PYPI_REGISTRY": f"dir:{tmp_path / 'registry'}"}
     environment = Program(home, {**SET, **registry}).full_environment
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    places = [str(circleci(home)), str(Path(sys.executable).parent), environment["PATH"]]
+    environment["PATH"] = os.pathsep.join(places)
     done = subprocess.run(
         ["bash", "-e", "-c", script], cwd=root, env=environment, capture_output=True, text=True,
         check=False,
@@ -82,6 +85,20 @@ def test_a_script_publishes_and_says_so(tmp_path: Path, script: str) -> None:
         assert "RK_RESULT=success\n" in (root / "release.env").read_text()
     if "RK_RESULT" in script:
         assert "success: 1 published, 0 failed" in done.stdout
+
+
+def circleci(home: Path) -> Path:
+    """Where a stand-in for CircleCI's client is, which gets an ID token."""
+    program = home / "programs/circleci"
+    program.parent.mkdir()
+    parts = ({"alg": "RS256"}, {"iss": "https://oidc.circleci.com/org/1", "aud": AUDIENCE})
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts]
+    asked = f'run oidc get --claims {{"aud": "{AUDIENCE}"}}'
+    program.write_text(
+        f"#!/bin/sh\ntest \"$*\" = '{asked}' && echo {'.'.join(encoded)}.c2lnbmF0dXJl\n"
+    )
+    program.chmod(0o755)
+    return program.parent
 
 
 def publish(root: Path, tmp_path: Path, **variables: str) -> subprocess.CompletedProcess[str]:
