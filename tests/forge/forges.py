@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness import gitea_double
+from harness.gitea_double import GiteaDouble, serving_gitea
 from harness.github import NOT_ALLOWED, REPOSITORY, TOKEN, GitHubDouble, serving_github
 from harness.gitlab import MAX_BODY, PROJECT, GitLabDouble, serving_gitlab
 from harness.gitlab import TOKEN as JOB_TOKEN
+from releasekit.announce.gitea import GiteaReleases
 from releasekit.announce.github import GitHubReleases
 from releasekit.announce.gitlab import GitLab, GitLabReleases
 from releasekit.http.credentials import Secret
+from releasekit.http.forge_api import ForgeApi
 from releasekit.http.github import GitHub
 
 if TYPE_CHECKING:
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # The doubles, which have in common what these cases ask of them.
-World = GitHubDouble | GitLabDouble
+World = GitHubDouble | GitLabDouble | GiteaDouble
 # An answer: its status, its document and its headers.
 Refusal = tuple[int, Any, dict[str, str]]
 
@@ -46,10 +50,10 @@ class ForgeCase:
     """`requests` are as many as a release with two files takes, and `writes` those that change
     something where it has one file. `shown` are the published releases, the latest first, and
     `count_files` how many files there are of drafts, too. `pages` is the request for a page of
-    releases without its number, `longest` the length of a body that is too long. `passing` are
-    answers after which a request is made again, and `limit` is one that lasts too long.
-    `forbidden` is what a token that may only read is told, `cure` what to do about it, and
-    `unknown` what a wrong token is told.
+    releases without its number, `page_count` how many show 251, and `longest` the length of a body
+    that is too long, 0 where none is. `passing` are answers after which a request is made again,
+    and `limit` is one that lasts too long. `forbidden` is what a token that may only read is told,
+    `cure` what to do about it, and `unknown` what a wrong token is told.
     """
 
     name: str
@@ -67,6 +71,7 @@ class ForgeCase:
     forbidden: str
     cure: str
     unknown: str
+    page_count: int = 3
 
     def __str__(self) -> str:
         return self.name
@@ -168,4 +173,51 @@ GITLAB = ForgeCase(
     cure="RELEASEKIT_FORGE_TOKEN",
     unknown="HTTP 401 Unauthorized",
 )
-FORGES = (GITHUB, GITLAB)
+
+
+def _open_gitea(
+    world: GiteaDouble, http: httpx.AsyncClient, token: str, policy: RetryPolicy
+) -> GiteaReleases:
+    gitea = ForgeApi(http=http, api=world.api, token=Secret(token))
+    return GiteaReleases(gitea, world.repository, policy)
+
+
+def _shown_by_gitea(world: GiteaDouble) -> list[Shown]:
+    """Without those of a pushed tag that Gitea itself has published, before they are whole."""
+    return [
+        Shown(
+            tag=each["tag_name"],
+            title=each["name"],
+            body=each["body"],
+            url=each["html_url"],
+            files={asset["name"]: world.contents[asset["uuid"]] for asset in each["assets"]},
+        )
+        for each in world.releases
+        if not each["draft"] and "<!-- releasekit draft: " not in each["body"]
+    ]
+
+
+GITEA = ForgeCase(
+    name="Gitea",
+    serving=serving_gitea,
+    open=_open_gitea,
+    token=gitea_double.TOKEN,
+    shown=_shown_by_gitea,
+    count_files=lambda world: sum(len(each["assets"]) for each in world.releases),
+    requests=7,  # list, latest, tag, create, two files, publish
+    writes=3,
+    pages=f"GET /api/v1/repos/{gitea_double.REPOSITORY}/releases?limit=50&page=",
+    page_count=7,
+    longest=0,
+    passing=(
+        (429, _SLOWER, {"Retry-After": "0"}),
+        (409, {"message": "Release is has no Tag"}, {}),
+        (500, {"message": ""}, {}),
+        (502, _SLOWER, {}),
+    ),
+    limit=(429, _SLOWER, {"Retry-After": "7200"}),
+    forbidden=gitea_double.NOT_ALLOWED["message"],
+    cure="`permissions: contents: write`",
+    unknown=gitea_double.UNKNOWN["message"],
+)
+FORGES = (GITHUB, GITLAB, GITEA)

@@ -96,4 +96,7 @@ class Forge(Protocol):
     async def drop_unfinished(self, release: ForgeRelease, asset: Asset) -> None:
         """An upload that broke off still occupies its name."""
 
+    async def digest_of(self, release: ForgeRelease, asset: Asset) -> str:
+        """As in `Asset`, of one that is there already; a forge may have to read the file."""
+
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease: ...

@@ -134,12 +134,12 @@ class GitHubReleases(GitHubRepository):
 
         what = "GitHub's list of releases"
         found = await list_pages(get, what, size=_PER_PAGE, most=_MAX_PAGES)
-        return tuple(map(_parse_release, found))
+        return tuple(map(parse_release, found))
 
     async def latest(self) -> str:
         """https://docs.github.com/en/rest/releases/releases#get-the-latest-release"""
         response = await self.ask("GET", self._at("/latest"), missing=True)
-        return "" if response.status_code == 404 else _parse_release(parse_answer(response)).tag
+        return "" if response.status_code == 404 else parse_release(parse_answer(response)).tag
 
     async def require_tag(self, draft: Draft) -> None:
         """GitHub makes a tag that is missing, at the head of its default branch.
@@ -164,14 +164,14 @@ class GitHubReleases(GitHubRepository):
             "prerelease": draft.prerelease,
         }
         response = await self.ask("POST", self._at(""), content=write_json(content))
-        return _parse_release(parse_answer(response))
+        return parse_release(parse_answer(response))
 
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
         """https://docs.github.com/en/rest/releases/assets#upload-a-release-asset"""
         url = self.github.uploads_at(release.uploads).copy_merge_params({"name": upload.name})
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(upload.size)}
         response = await self.ask("POST", url, content=upload.content, headers=headers)
-        asset = _parse_asset(parse_answer(response))
+        asset = parse_asset(parse_answer(response))
         if not asset.finished or asset.digest not in {"", f"sha256:{upload.sha256}"}:
             raise LookAgain(f"{upload.name} has not arrived whole at GitHub")
         return asset
@@ -183,11 +183,14 @@ class GitHubReleases(GitHubRepository):
         """
         await self.ask("DELETE", self._at(f"/assets/{asset.id}"), missing=True)
 
+    async def digest_of(self, _release: ForgeRelease, asset: Asset) -> str:
+        return asset.digest
+
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:
         """https://docs.github.com/en/rest/releases/releases#update-a-release"""
         content = {"draft": False, "make_latest": "true" if latest else "false"}
         response = await self.ask("PATCH", self._at(f"/{release.id}"), content=write_json(content))
-        published = _parse_release(parse_answer(response))
+        published = parse_release(parse_answer(response))
         if published.draft:
             raise LookAgain(f"GitHub has left the release {release.tag} a draft")
         return published
@@ -204,7 +207,7 @@ def _parse_tag(document: object) -> str:
             raise Rejected("GitHub's answer is not a tag", problem=Problem.STRANGE_ANSWER)
 
 
-def _parse_release(document: object) -> ForgeRelease:
+def parse_release(document: object, forge: str = "GitHub") -> ForgeRelease:
     match document:
         case {
             "tag_name": str(tag),
@@ -224,27 +227,28 @@ def _parse_release(document: object) -> ForgeRelease:
                 prerelease=prerelease,
                 body=body if isinstance(body, str) else "",
                 url=url if url.startswith(("https://", "http://")) else "",
-                assets=tuple(map(_parse_asset, assets)),
+                assets=tuple(parse_asset(each, forge) for each in assets),
                 uploads=uploads,
             )
         case _:
-            raise Rejected("GitHub's answer is not a release", problem=Problem.STRANGE_ANSWER)
+            raise Rejected(f"{forge}'s answer is not a release", problem=Problem.STRANGE_ANSWER)
 
 
-def _parse_asset(document: object) -> Asset:
-    """`digest` is null for what was uploaded before GitHub had it.
+def parse_asset(document: object, forge: str = "GitHub") -> Asset:
+    """`digest` is null for what was uploaded before GitHub had it; Gitea has neither that nor a
+    `state`.
 
     https://github.blog/changelog/2025-06-03-releases-now-expose-digests-for-release-assets/
     """
     match document:
-        case {"name": str(name), "id": int(number), "size": int(size), "state": str(state), **rest}:
+        case {"name": str(name), "id": int(number), "size": int(size), **rest}:
             digest = rest.get("digest")
             return Asset(
                 name=name,
                 digest=digest if isinstance(digest, str) else "",
                 size=size,
-                finished=state == "uploaded",
+                finished=rest.get("state", "uploaded") == "uploaded",
                 id=number,
             )
         case _:
-            raise Rejected("GitHub's answer is not an asset", problem=Problem.STRANGE_ANSWER)
+            raise Rejected(f"{forge}'s answer is not an asset", problem=Problem.STRANGE_ANSWER)

@@ -156,6 +156,9 @@ class GitLabReleases:
     async def drop_unfinished(self, _release: ForgeRelease, _asset: Asset) -> None:
         """GitLab shows no file before it is whole."""
 
+    async def digest_of(self, _release: ForgeRelease, asset: Asset) -> str:
+        return asset.digest
+
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:  # noqa: ARG002
         """Without `ref`: the tag is there, and GitLab is to make none.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
+from releasekit.announce.gitea import GiteaReleases
 from releasekit.announce.github import GitHubReleases, describe_pace
 from releasekit.announce.gitlab import GitLab, GitLabReleases
 from releasekit.announce.releases import (
@@ -28,6 +29,7 @@ from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.host.ci import HOW_TO_NAME_REPOSITORY, JOB_BEARER
 from releasekit.host.forges import API, split_remote
 from releasekit.http.client import retry
+from releasekit.http.forge_api import ForgeApi
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
 from releasekit.problems import Problem
@@ -210,7 +212,10 @@ async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlac
             )
             return place, GitLabReleases(gitlab, place.repository, services.retries)
         case "gitea":
-            raise NotImplementedError(place)
+            gitea = ForgeApi(
+                http=services.http, api=place.api, token=token, redact=credentials.redact
+            )
+            return place, GiteaReleases(gitea, place.repository, services.retries)
         case _:
             assert_never(place.kind)
 

@@ -380,7 +380,8 @@ class _Announcer:
             if asset is None:
                 await self.forge.upload(release, upload)
             elif not upload.by_name and (
-                asset.digest not in {"", f"sha256:{upload.sha256}"} or asset.size != upload.size
+                asset.size != upload.size
+                or await self.forge.digest_of(release, asset) not in {"", f"sha256:{upload.sha256}"}
             ):
                 raise Rejected(
                     f"the draft of {draft.tag} has another file as {upload.name}",
