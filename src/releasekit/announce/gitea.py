@@ -19,7 +19,6 @@ from releasekit.announce.forge_requests import (
 from releasekit.announce.github import parse_asset, parse_release
 from releasekit.errors import Rejected
 from releasekit.http.forge_api import MAX_BYTES
-from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -126,9 +125,8 @@ class GiteaReleases:
                 pass
             case _:
                 raise self._make_strange_error("an asset")
-        server = self.gitea.api.rstrip("/").removesuffix("/api/v1")
-        page = require_safe(f"{server}/attachments/{quote(uuid, safe='')}", name="forge")
-        return f"sha256:{hashlib.sha256((await self._ask('GET', page)).content).hexdigest()}"
+        file = self.gitea.at(f"../../attachments/{quote(uuid, safe='')}")
+        return f"sha256:{hashlib.sha256((await self._ask('GET', file)).content).hexdigest()}"
 
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:  # noqa: ARG002
         """Of files that two runs have uploaded, the first ones stay."""

@@ -208,12 +208,17 @@ async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlac
                 api=place.api,
                 token=token,
                 redact=credentials.redact,
+                insecure=services.insecure,
                 is_of_job=token == of_job,
             )
             return place, GitLabReleases(gitlab, place.repository, services.retries)
         case "gitea":
             gitea = ForgeApi(
-                http=services.http, api=place.api, token=token, redact=credentials.redact
+                http=services.http,
+                api=place.api,
+                token=token,
+                redact=credentials.redact,
+                insecure=services.insecure,
             )
             return place, GiteaReleases(gitea, place.repository, services.retries)
         case _:

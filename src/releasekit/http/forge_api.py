@@ -11,7 +11,7 @@ from releasekit.http.client import check, message_of, retry_after, send, send_on
 from releasekit.http.origins import describe_request, require_safe
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
     import httpx
 
@@ -28,17 +28,18 @@ _SECONDARY: Final = "secondary rate limit"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgeApi:
     """The one at `api`, and a `token` of the job, or of somebody else who may do what is asked for,
-    which goes to the API's own origin alone.
+    which goes to the API's own origin alone; by http only to hosts that are `insecure`.
     """
 
     http: httpx.AsyncClient
     api: str
     token: Secret | None
     redact: Callable[[str], str] = str
+    insecure: Collection[str] = ()
 
     def at(self, path: str) -> httpx.URL:
         """Below the API. Raises ConfigError for an address that no token may go to."""
-        return require_safe(f"{self.api.rstrip('/')}/{path}", name="forge")
+        return require_safe(f"{self.api.rstrip('/')}/{path}", name="forge", insecure=self.insecure)
 
     def log_in(self) -> dict[str, str]:
         """The headers of every request."""
