@@ -167,7 +167,9 @@ class CI:
         repository = named if REPOSITORY.fullmatch(named) else ""
         forge_kind: ForgeKind = "gitea" if kind in _HEIRS else "github"
         forge = ForgePlace(kind=forge_kind, server=server, repository=repository, api=api)
-        run = environment.get("GITHUB_RUN_ID", "") if repository and kind != "other" else ""
+        # https://codeberg.org/forgejo/forgejo/src/branch/forgejo/models/actions/run.go (HTMLURL)
+        number = "GITHUB_RUN_NUMBER" if kind == "forgejo" else "GITHUB_RUN_ID"
+        run = environment.get(number, "") if repository and kind != "other" else ""
         return cls(
             kind=kind,
             server=server,
@@ -301,8 +303,12 @@ class CI:
         """`root` is that of the workspace. Away from a runner, a run has no page but the one
         that the user names, and its project is named after its directory.
         """
-        run_url = self.run_url if is_linked(self.run_url) else ""
         here = self.told_forge or (self.forge if self.kind != "other" else None)
+        run_url = self.run_url
+        if here is not None and (page := self._find_page()):
+            run_url = run_url.replace(here.page, page)
+            here = replace(here, server=page.removesuffix(f"/{here.repository}"))
+        run_url = run_url if is_linked(run_url) else ""
         if here is None:
             return Origin(project=root.name, run_url=run_url)
         return Origin(
@@ -311,6 +317,19 @@ class CI:
             forge=here.kind,
             run_url=run_url,
         )
+
+    def _find_page(self) -> str:
+        """That of the repository, where a runner may reach the server by another address than
+        people do, as it does in a network of containers; else empty.
+        """
+        if self.kind not in _HEIRS or self.told_forge:
+            return ""
+        try:
+            event = parse_json(read_head(Path(self._event_file), _MAX_EVENT_BYTES))
+            page = str(event["repository"]["html_url"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return ""
+        return page if page.endswith(f"/{self.repository}") else ""
 
 
 def _request_of_gitlab(told: Mapping[str, str]) -> PullRequest | None:

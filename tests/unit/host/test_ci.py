@@ -158,13 +158,107 @@ def test_a_merge_request_of_gitlab_is_a_pull_request() -> None:
     assert CI.of({**GITLAB, **request, **fork}).is_from_fork()
 
 
-@pytest.mark.parametrize("kind", ["forgejo", "gitea"])
-def test_heirs_of_gitea_run_actions_and_are_no_github(tmp_path: Path, kind: str) -> None:
-    own = {f"{kind.upper()}_ACTIONS": "true", "GITHUB_SERVER_URL": "https://codeberg.org"}
-    found = CI.of(job(tmp_path, **own, GITHUB_API_URL="https://codeberg.org/api/v1"))
+# What the runner 1.0.8 of Gitea 1.26.0 has set, as it is.
+GITEA = {
+    "ACT": "true",
+    "ACTIONS_RESULTS_URL": "http://gitea:3000",
+    "ACTIONS_RUNTIME_TOKEN": "of-artifacts",
+    "ACTIONS_RUNTIME_URL": "http://gitea:3000/api/actions_pipeline/",
+    "CI": "true",
+    "GITEA_ACTIONS": "true",
+    "GITEA_ACTIONS_RUNNER_VERSION": "v1.0.8",
+    "GITHUB_ACTION": "release",
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_ACTION_PATH": "",
+    "GITHUB_ACTION_REF": "",
+    "GITHUB_ACTION_REPOSITORY": "",
+    "GITHUB_ACTOR": "ada",
+    "GITHUB_API_URL": "http://gitea:3000/api/v1",
+    "GITHUB_BASE_REF": "",
+    "GITHUB_EVENT_NAME": "push",
+    "GITHUB_GRAPHQL_URL": "",
+    "GITHUB_HEAD_REF": "",
+    "GITHUB_JOB": "publish",
+    "GITHUB_REF": "refs/tags/v1",
+    "GITHUB_REF_NAME": "v1",
+    "GITHUB_REF_TYPE": "tag",
+    "GITHUB_REPOSITORY": "acme/mono",
+    "GITHUB_REPOSITORY_OWNER": "acme",
+    "GITHUB_RETENTION_DAYS": "",
+    "GITHUB_RUN_ATTEMPT": "1",
+    "GITHUB_RUN_ID": "17",
+    "GITHUB_RUN_NUMBER": "3",
+    "GITHUB_SERVER_URL": "http://gitea:3000",
+    "GITHUB_SHA": "5d41402abc4b2a76b9719d911017c592ae1f3c07",
+    "GITHUB_WORKFLOW": "",
+    "RUNNER_ARCH": "amd64",
+    "RUNNER_OS": "linux",
+    "RUNNER_PERFLOG": "/dev/null",
+    "RUNNER_TRACKING_ID": "",
+}
+# Each of GITHUB_… is there as FORGEJO_…, too, and so is the token of the job.
+# https://code.forgejo.org/forgejo/runner/src/branch/main/act/runner/run_context.go (withGithubEnv)
+FORGEJO = {
+    **GITEA,
+    **{
+        name.replace("GITHUB_", "FORGEJO_"): value
+        for name, value in GITEA.items()
+        if name.startswith("GITHUB_")
+    },
+    "FORGEJO_ACTIONS_RUNNER_VERSION": "v12.0.0",
+    "FORGEJO_TOKEN": "of-the-job",
+    "GITHUB_TOKEN": "of-the-job",
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "kind", "run"), [(GITEA, "gitea", 17), (FORGEJO, "forgejo", 3)], ids=str
+)
+def test_heirs_of_gitea_run_actions_and_are_no_github(
+    tmp_path: Path, environment: dict[str, str], kind: str, run: int
+) -> None:
+    """Their runner may know the server by a name in a network of containers, and the event has the
+    address for people.
+    """
+    event = tmp_path / "event.json"
+    event.write_text('{"repository": {"html_url": "https://git.acme.example/sub/acme/mono"}}')
+    job = {**environment, "GITHUB_WORKSPACE": str(tmp_path), "GITHUB_EVENT_PATH": str(event)}
+    found = CI.of(job)
     assert (found.kind, found.is_actions, found.is_public) == (kind, True, False)
-    assert found.origin(tmp_path).forge == "gitea"
-    assert str(found.forge) == "gitea:https://codeberg.org/acme/widgets"
+    assert str(found.forge) == "gitea:http://gitea:3000/acme/mono"
+    assert found.forge
+    assert found.forge.api == "http://gitea:3000/api/v1"
+    page = "https://git.acme.example/sub/acme/mono"
+    assert found.origin(tmp_path / "js") == Origin(
+        project="acme/mono/js",
+        repository=page,
+        forge="gitea",
+        run_url=f"{page}/actions/runs/{run}",
+    )
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        None,
+        "[",
+        "[]",
+        '{"repository": 7}',
+        '{"repository": {"html_url": "https://evil.example/"}}',
+        '{"repository": {"html_url": "javascript:alert(1)//acme/mono"}}',
+    ],
+)
+def test_an_event_that_tells_no_page_leaves_a_job_of_gitea_with_the_servers(
+    tmp_path: Path, event: str | None
+) -> None:
+    file = tmp_path / "event.json"
+    if event is not None:
+        file.write_text(event)
+    job = {**GITEA, "GITHUB_SERVER_URL": "https://git.acme.example", "GITHUB_EVENT_PATH": str(file)}
+    found = CI.of(job).origin(tmp_path)
+    script = event is not None and "javascript" in event
+    assert found.repository == ("" if script else "https://git.acme.example/acme/mono")
+    assert found.run_url == ("" if script else f"{found.repository}/actions/runs/17")
 
 
 CODEBERG = ForgePlace.at("gitea", "https://codeberg.org", "acme/mono")
