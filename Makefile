@@ -49,8 +49,13 @@ TOOLS := node npm cargo go mvn java gpg nginx rsync strace
 
 # Thousands of processes of the tests would compile everything anew.
 test: export PYTHONDONTWRITEBYTECODE :=
+test: $(if $(filter true,$(CI)),gitea)
 test: expect lint types ## lint, types and all tests: about 25 minutes on 2 CPUs
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Tests skip what needs it by name where it is not built.
+gitea: .venv ## the Gitea that tests run jobs on: 4 minutes of a CPU, once per machine
+	PYTHONPATH=tests $(BIN)/python -m harness.gitea
 
 unit: .venv ## the tests that need neither network nor tools
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal tests/unit
@@ -60,8 +65,9 @@ expect: # what `make test` is about to fetch and to leave out, and how long it t
 	@echo "make test: lint, types and all tests take about 25 minutes on 2 CPUs; of tools that are" \
 		"missing, some less"
 	@echo "make test: the first time, tests fetch what they build and publish with into ~/.cache:" \
-		"build backends and Zensical from PyPI, with npm 325 MB (verdaccio, a Node.js, gitlab-ci-local), with Maven 45 MB of" \
-		"plugins, with Go 20 MB of modules"
+		"build backends and Zensical from PyPI, with npm 325 MB (verdaccio, a Node.js," \
+		"gitlab-ci-local), with Maven 45 MB of plugins, with Go 20 MB of modules, and where CI=true, or" \
+		"by make gitea, 430 MB of Gitea's modules"
 	@lacking=; for tool in $(TOOLS); do command -v $$tool >/dev/null || lacking+=" $$tool"; done; \
 		test -z "$$lacking" || { if [[ $${CI:-} == true ]]; then \
 			echo "make test: with CI=true, tests fail for want of:$$lacking"; else \
@@ -166,4 +172,4 @@ $(BIN)/actionlint: $(BIN)/.complete
 	test -x $@ || (set -x; GOBIN="$(CURDIR)/$(BIN)" GOFLAGS=-modcacherw \
 		$$go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)) && touch $@
 
-.PHONY: help demo test unit expect lint types pictures act proofs search bench lock docs site .venv
+.PHONY: help demo test gitea unit expect lint types pictures act proofs search bench lock docs site .venv

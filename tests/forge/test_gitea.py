@@ -1,0 +1,218 @@
+"""docs/gitea.md as it is written, on a real Gitea: its runner, its registries, its releases."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from harness.gitea import ACTION, Job, serving_gitea
+from integration import reactor
+from integration.polyglot import NEEDS, TAGS
+from integration.test_cargo_publish import toolchain
+from integration.tools import require_tool
+from processes import wait_until
+from workspaces import PROJECT, Program, git, uv_workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from harness.gitea import Gitea, Runner
+
+PACKAGES: Final[dict[str, tuple[str, ...]]] = {"acme-core": (), "acme-cli": ("acme-core",)}
+OF_TWO: Final = ["pypi:acme-cli@1.0.0", "pypi:acme-core@1.0.0"]
+TAGS_OF_TWO: Final = {"acme-cli-v1.0.0", "acme-core-v1.0.0"}
+# What the page has says of Go modules, which are on no server that a public proxy sees.
+NO_PROXY: Final = "proxy = false\nverify = false\n"
+
+
+@pytest.fixture(scope="module")
+def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gitea]:
+    with serving_gitea(tmp_path_factory.mktemp("a gitea")) as server:
+        yield server
+
+
+def read_page(language: str) -> str:
+    page = (PROJECT / "docs/gitea.md").read_text(encoding="utf-8")
+    first = re.search(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    assert first
+    return first[1]
+
+
+class Project:
+    """A repository `mono` of an organization of its own, with the workflow of the page."""
+
+    def __init__(self, gitea: Gitea, owner: str, root: Path, home: Path) -> None:
+        self.gitea = gitea
+        self.owner = owner
+        self.root = root
+        self.name = f"{owner}/mono"
+        home.mkdir()
+        uv = require_tool("uv").parent
+        machine = {**toolchain(home), **reactor.environment()}
+        machine["PATH"] = f"{uv}{os.pathsep}{machine.get('PATH') or os.environ['PATH']}"
+        self.machine = Program(home, machine).full_environment
+        gitea.add_organization(owner)
+        workflow = read_page("yaml")
+        for public, here in (
+            ("https://git.example.com", gitea.origin),
+            ("packages/acme/", f"packages/{owner}/"),
+            ("https://github.com/org/releasekit-action@v1", f"{gitea.origin}/{ACTION}@v1"),
+        ):
+            assert public in workflow
+            workflow = workflow.replace(public, here)
+        self.workflow = workflow
+        if not (root / ".git").exists():
+            git(root, "init", "--quiet", "--initial-branch", "main")
+        self.push(workflow)
+        secret = f"/repos/{self.name}/actions/secrets/PACKAGES_TOKEN"
+        gitea.ask("PUT", secret, {"data": gitea.token})
+
+    def push(self, workflow: str) -> None:
+        path = self.root / ".gitea/workflows/release.yml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(workflow)
+        git(self.root, "add", "--all")
+        git(self.root, "commit", "--quiet", "--message", "Release from here")
+        git(self.root, "push", "--quiet", self.gitea.url(self.name), "HEAD:main")
+
+    def tag(self, name: str) -> None:
+        git(self.root, "tag", name)
+        git(self.root, "push", "--quiet", self.gitea.url(self.name), name)
+
+    def release(self, runner: Runner, tag: str) -> Job:
+        self.tag(tag)
+        return runner.run_job(self.name)
+
+    def require_releases(self, tags: set[str]) -> None:
+        """One for each tag, whole."""
+        found = self.gitea.releases_of(self.name)
+        assert Counter(each["tag_name"] for each in found) == Counter(tags)
+        for release in found:
+            assert not release["draft"]
+            assert re.search(r"<!-- releasekit: \S+ sha256:[0-9a-f]{64} -->\s*\Z", release["body"])
+            of_go = re.search(r"/v[0-9.]+\Z", release["tag_name"])
+            names = [each["name"] for each in release["assets"]]
+            assert names == ([] if of_go else ["checksums.txt"])
+
+
+def test_a_pushed_tag_publishes_to_the_registries_of_the_server_once(
+    gitea: Gitea, tmp_path: Path
+) -> None:
+    """R1, R4, R15: five ecosystems, by the workflow of the page; and the next tag finds all of it
+    there.
+    """
+    for tool in ("npm", "cargo", "go", "mvn"):
+        require_tool(tool)
+    root = tmp_path / "the example"
+    ignored = shutil.ignore_patterns(".releasekit", "__pycache__", "node_modules", "target")
+    shutil.copytree(PROJECT / "examples" / "polyglot", root, ignore=ignored)
+    settings = root / "releasekit.toml"
+    assert NO_PROXY in read_page("toml")
+    settings.write_text(
+        settings.read_text().replace("[go]\n", f"[go]\n{NO_PROXY}")
+        # Two packages have one name and version.
+        + '\n[tag]\nname = "{ecosystem}/{name}-v{version}"\n'
+    )
+    project = Project(gitea, "polyglot", root, tmp_path / "home")
+    with gitea.runner(project.machine) as runner:
+        first = project.release(runner, "v1")
+        assert first.conclusion == "success", first.log
+        assert f"All {len(NEEDS)} packages are published, {len(NEEDS)} tagged" in first.log
+        packages = gitea.packages_of(project.owner)
+        assert len(packages) == len({each for each in NEEDS if not each.startswith("go:")})
+        tags = set(gitea.tags_of(project.name)) - {"v1"}
+        assert set(TAGS) < tags
+        project.require_releases(tags)
+        ids = [each["id"] for each in gitea.releases_of(project.name)]
+
+        second = project.release(runner, "v2")
+        assert second.conclusion == "success", second.log
+        assert "already published, nothing to do" in second.log
+        assert gitea.packages_of(project.owner) == packages
+        assert set(gitea.tags_of(project.name)) - {"v1", "v2"} == tags
+        assert [each["id"] for each in gitea.releases_of(project.name)] == ids
+    assert gitea.token not in first.log + second.log
+
+
+def test_a_cancelled_job_that_runs_again_publishes_what_is_missing(
+    gitea: Gitea, tmp_path: Path
+) -> None:
+    """R14: the runner kills it in the middle of a build, and its workspace is gone."""
+    root = uv_workspace(tmp_path / "a workspace", PACKAGES)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    waits = root / "packages" / "acme-cli"
+    (waits / "backend").mkdir()
+    (waits / "backend" / "waiting.py").write_text(
+        "from hatchling.build import *\nfrom pathlib import Path\n"
+        f"gate = Path({str(gate)!r})\ngate.exists() and gate.read_bytes()\n"
+    )
+    settings = (waits / "pyproject.toml").read_text()
+    backend = 'build-backend = "waiting"\nbackend-path = ["backend"]'
+    (waits / "pyproject.toml").write_text(
+        settings.replace('build-backend = "hatchling.build"', backend)
+    )
+    project = Project(gitea, "cancelled", root, tmp_path / "home")
+    with gitea.runner(project.machine) as runner:
+        project.tag("v1")
+        working = runner.start_job()
+        wait_until(
+            lambda: gitea.packages_of(project.owner) == OF_TWO[1:], working, lambda: runner.said
+        )
+        (run,) = gitea.ask("GET", f"/repos/{project.name}/actions/runs")["workflow_runs"]
+        gitea.cancel(project.name, run["id"])
+        working.wait()
+        assert runner.find_job(project.name).conclusion == "cancelled"
+        # Whatever of the build is left now ends.
+        os.close(os.open(gate, os.O_RDWR))
+        gate.unlink()
+        assert gitea.releases_of(project.name) == []
+
+        gitea.ask("POST", f"/repos/{project.name}/actions/runs/{run['id']}/rerun")
+        again = runner.run_job(project.name)
+        assert again.conclusion == "success", again.log
+        assert "1 of 2 packages published, 1 already there, 2 tagged, 2 announced" in again.log
+    assert gitea.packages_of(project.owner) == OF_TWO
+    assert set(gitea.tags_of(project.name)) == {*TAGS_OF_TWO, "v1"}
+    project.require_releases(TAGS_OF_TWO)
+
+
+def test_a_token_that_may_only_read_owes_the_tags_and_says_so(gitea: Gitea, tmp_path: Path) -> None:
+    root = uv_workspace(tmp_path / "a workspace", PACKAGES)
+    project = Project(gitea, "readonly", root, tmp_path / "home")
+    assert "contents: write" in project.workflow
+    project.push(project.workflow.replace("contents: write", "contents: read"))
+    with gitea.runner(project.machine) as runner:
+        job = project.release(runner, "v1")
+    assert job.conclusion == "failure"
+    assert "User permission denied for writing." in job.log
+    assert "`permissions: contents: write`" in job.log
+    assert "Both packages are published, 2 tags are owed, 2 releases are owed" in job.log
+    assert "Process completed with exit code 1." in job.log
+    assert gitea.packages_of(project.owner) == OF_TWO
+    assert set(gitea.tags_of(project.name)) == {"v1"}
+    assert gitea.releases_of(project.name) == []
+
+
+def test_two_jobs_at_once_take_turns_and_nothing_is_doubled(gitea: Gitea, tmp_path: Path) -> None:
+    """By `concurrency`, which Gitea has since 1.26."""
+    root = uv_workspace(tmp_path / "a workspace", PACKAGES)
+    project = Project(gitea, "turns", root, tmp_path / "home")
+    with gitea.runner(project.machine) as one, gitea.runner(project.machine) as two:
+        project.tag("v1")
+        project.tag("v2")
+        working = [each.start_job() for each in (one, two)]
+        for each in working:
+            each.wait()
+        jobs = [each.find_job(project.name) for each in (one, two)]
+    assert [each.conclusion for each in jobs] == ["success", "success"], jobs
+    said = sorted("nothing to do" in each.log for each in jobs)
+    assert said == [False, True]
+    assert gitea.packages_of(project.owner) == OF_TWO
+    project.require_releases(TAGS_OF_TWO)
