@@ -368,8 +368,11 @@ class ActionsRunner(Runner):
 
     def annotate(self, level: Level, messages: Sequence[tuple[str, str]]) -> None:
         """Annotate with (title, message) each; the runner shows ten per level and step, so the
-        last one says how many more there are.
+        last one says how many more there are. Those of Gitea and Forgejo would print the command;
+        the log has said it all.
         """
+        if self.ci.kind != "github":
+            return
         room = MAX_ANNOTATIONS - self._annotated.get(level, 0)
         shown = messages if len(messages) <= room else messages[: max(room - 1, 0)]
         for title, text in shown:

@@ -186,6 +186,18 @@ def test_annotations_are_one_line_each(runner: Runner) -> None:
     assert runner.commands == ["::error title=pypi%3Aa%2C 1::first%0A::add-mask::x 100%25"]
 
 
+@pytest.mark.parametrize("kind", ["GITEA", "FORGEJO"])
+def test_a_runner_that_would_print_annotations_gets_none(runner: Runner, kind: str) -> None:
+    """Its log says it all; masks and groups it obeys."""
+    log = io.StringIO()
+    heir = open_runner({**runner.environment, f"{kind}_ACTIONS": "true"}, log)
+    heir.annotate("error", [("pypi:a", "it failed")])
+    heir.mask("secret")
+    assert log.getvalue() == "::add-mask::secret\n"
+    assert heir.output("a", "b")
+    assert runner.outputs == {"a": "b"}
+
+
 @pytest.mark.parametrize(("count", "shown", "more"), [(10, 10, ""), (11, 9, "2"), (99, 9, "90")])
 def test_annotations_beyond_ten_are_counted(
     runner: Runner, count: int, shown: int, more: str
