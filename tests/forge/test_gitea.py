@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import urllib.error
+import urllib.request
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from harness.gitea import ACTION, Job, serving_gitea
+from harness.gitea_double import TOKEN
+from harness.gitea_double import serving_gitea as serving_gitea_double
 from integration import reactor
 from integration.polyglot import NEEDS, TAGS
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_tool
-from processes import wait_until
+from processes import PATIENCE_S, wait_until
 from workspaces import PROJECT, Program, git, uv_workspace
 
 if TYPE_CHECKING:
@@ -79,11 +84,11 @@ class Project:
         path.write_text(workflow)
         git(self.root, "add", "--all")
         git(self.root, "commit", "--quiet", "--message", "Release from here")
-        git(self.root, "push", "--quiet", self.gitea.url(self.name), "HEAD:main")
+        self.gitea.push(self.root, self.name, "HEAD:main")
 
     def tag(self, name: str) -> None:
         git(self.root, "tag", name)
-        git(self.root, "push", "--quiet", self.gitea.url(self.name), name)
+        self.gitea.push(self.root, self.name, name)
 
     def release(self, runner: Runner, tag: str) -> Job:
         self.tag(tag)
@@ -99,6 +104,92 @@ class Project:
             of_go = re.search(r"/v[0-9.]+\Z", release["tag_name"])
             names = [each["name"] for each in release["assets"]]
             assert names == ([] if of_go else ["checksums.txt"])
+
+
+def ask(origin: str, token: str, method: str, path: str, content: bytes) -> tuple[int, bytes]:
+    """The status and the answer, as the client of forges asks."""
+    kind = "application/octet-stream" if "?name=" in path else "application/json"
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
+    request = urllib.request.Request(f"{origin}{path}", content, headers, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def shape(document: Any, like: Any) -> Any:
+    """What `document` has of the keys of `like`, and of what kind that is."""
+    if isinstance(like, dict):
+        return {key: shape(document[key], value) for key, value in like.items()}
+    if isinstance(like, list):
+        return [shape(each, other) for each, other in zip(document, like, strict=True)]
+    return type(document)
+
+
+def test_the_double_answers_as_gitea_does(gitea: Gitea, tmp_path: Path) -> None:
+    """Whatever the client of forges asks, in a row that has each answer once."""
+    gitea.add_organization("double")
+    root = uv_workspace(tmp_path / "a workspace", PACKAGES)
+    git(root, "tag", "--annotate", "--message", "One", "v1")
+    with serving_gitea_double(tmp_path / "double") as double:
+        gitea.push(root, "double/mono", "HEAD:main", "v1")
+        git(root, "push", "--quiet", double.url, "HEAD:main", "v1")
+        real = talk(gitea.origin, gitea.token, "/api/v1/repos/double/mono")
+        said = talk(double.origin, TOKEN, f"/api/v1/repos/{double.repository}")
+    for (what, status, theirs), (_, ours, content) in zip(real, said, strict=True):
+        assert (what, status) == (what, ours)
+        if content.startswith((b"{", b"[")):
+            like = json.loads(content)
+            assert shape(json.loads(theirs), like) == shape(like, like), what
+        else:
+            assert theirs == content, what
+
+
+def talk(origin: str, token: str, place: str) -> list[tuple[str, int, bytes]]:
+    told: list[tuple[str, int, bytes]] = []
+
+    def say(method: str, path: str, document: object = b"") -> Any:
+        content = document if isinstance(document, bytes) else json.dumps(document).encode()
+        where = path if path.startswith("/attachments/") else f"{place}{path}"
+        status, answer = ask(origin, token, method, where, content)
+        told.append((f"{method} {re.sub(r'[0-9]+|uuid.*', '#', path)}", status, answer))
+        return json.loads(answer) if answer.startswith(b"{") else None
+
+    say("GET", "/releases?limit=50&page=1")
+    say("GET", "/releases/latest")
+    say("GET", "/tags/v0")
+    assert say("GET", "/tags/v1")["name"] == "v1"
+    draft = {"tag_name": "v1", "name": "One", "body": "b", "draft": True, "prerelease": False}
+    release = f"/releases/{say('POST', '/releases', draft)['id']}"
+    say("POST", "/releases", draft)
+    first = say("POST", f"{release}/assets?name=a.txt", b"bytes")
+    second = say("POST", f"{release}/assets?name=a.txt", b"others")
+    uuid = say("GET", f"{release}/assets/{second['id']}")["uuid"]
+    assert uuid == second["uuid"]
+    assert ask(origin, token, "GET", f"/attachments/{uuid}", b"") == (200, b"others")
+    say("DELETE", f"{release}/assets/{second['id']}")
+    say("DELETE", f"{release}/assets/{second['id']}")
+    whole = say("PATCH", release, {"draft": False, "body": "whole"})
+    assert [(each["id"], each["size"]) for each in whole["assets"]] == [(first["id"], 5)]
+    assert say("GET", "/releases/latest")["body"] == "whole"
+    say("GET", "/releases?limit=50&page=1")
+    say("GET", "/releases?limit=50&page=2")
+    return told
+
+
+def test_gitea_publishes_a_draft_of_a_tag_once_that_is_pushed(gitea: Gitea, tmp_path: Path) -> None:
+    """Which is why the marker of a release says whether it is whole."""
+    gitea.add_organization("late")
+    root = uv_workspace(tmp_path / "a workspace", PACKAGES)
+    gitea.push(root, "late/mono", "HEAD:main")
+    draft = {"tag_name": "v1", "name": "One", "body": "b", "draft": True}
+    made = gitea.ask("POST", "/repos/late/mono/releases", draft)
+    assert made["draft"]
+    git(root, "tag", "v1")
+    gitea.push(root, "late/mono", "v1")
+    wait_until(lambda: not gitea.ask("GET", f"/repos/late/mono/releases/{made['id']}")["draft"])
 
 
 def test_a_pushed_tag_publishes_to_the_registries_of_the_server_once(
@@ -195,6 +286,7 @@ def test_a_token_that_may_only_read_owes_the_tags_and_says_so(gitea: Gitea, tmp_
     assert "`permissions: contents: write`" in job.log
     assert "Both packages are published, 2 tags are owed, 2 releases are owed" in job.log
     assert "Process completed with exit code 1." in job.log
+    assert "::error" not in job.log
     assert gitea.packages_of(project.owner) == OF_TWO
     assert set(gitea.tags_of(project.name)) == {"v1"}
     assert gitea.releases_of(project.name) == []

@@ -23,7 +23,7 @@ import pytest
 from harness.act import PREPARE, copy_action, real_program
 from integration.servers import PASSWORD, free_port, running
 from integration.tools import require_tool
-from processes import PATIENCE_S
+from processes import PATIENCE_S, wait_until
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ host: {{ workdir_parent: "{directory}/work" }}
 """
 # What a workflow needs of actions/checkout, which is not on this server, and where that keeps the
 # credentials.
-# https://github.com/actions/checkout/blob/v5/src/git-auth-helper.ts
+# https://github.com/actions/checkout/blob/v7/src/git-auth-helper.ts
 _CHECKOUT: Final = """\
 name: Checkout
 description: Of the repository and the commit of the job, with its history and tags
@@ -214,13 +214,18 @@ class Gitea:
         """What OWNER pushes to; a repository that is not there is made by that."""
         return f"{self.origin.replace('://', f'://{OWNER}:{self.token}@')}/{repository}.git"
 
+    def push(self, root: Path, repository: str, *refs: str) -> None:
+        """Gitea looks at it later; at first, a repository is empty for it."""
+        git(root, "push", "--quiet", self.url(repository), *refs)
+        wait_until(lambda: not self.ask("GET", f"/repos/{repository}")["empty"])
+
     def install(self, repository: str, source: Path, tag: str) -> None:
         """Publish what is in a directory, as actions are: in a repository, under a tag."""
         git(source, "init", "--quiet", "--initial-branch", "main")
         git(source, "add", "--all", "--force")
         git(source, "commit", "--quiet", "--message", "Release")
         git(source, "tag", tag)
-        git(source, "push", "--quiet", self.url(repository), "main", tag)
+        self.push(source, repository, "main", tag)
         self.ask("PATCH", f"/repos/{repository}", {"private": False})
 
     def cancel(self, repository: str, run: int) -> None:
@@ -330,7 +335,7 @@ def serving_gitea(directory: Path) -> Iterator[Gitea]:
         )
         token = made.stdout.split()[-1]
         gitea = Gitea(origin=origin, directory=directory, programs=programs, token=token)
-        for repository, name in (("actions/checkout", "v5"), (ACTION, "v1")):
+        for repository, name in (("actions/checkout", "v7"), (ACTION, "v1")):
             gitea.add_organization(repository.partition("/")[0])
             source = directory / repository
             source.mkdir(parents=True)
