@@ -53,6 +53,13 @@ def run(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_the_action_is_made_of_no_other_one() -> None:
+    """The host of actions that a Forgejo or a Gitea has set may lack them, and its runner fetches
+    them before it looks at `if`.
+    """
+    assert not [step for step in ACTION["runs"]["steps"] if "uses" in step]
+
+
 @pytest.mark.parametrize(
     "argv",
     [
