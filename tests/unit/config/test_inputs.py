@@ -141,6 +141,8 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
         ("concurrency", "101", "is out of range"),
         ("task-timeout", "10 minutes", "is not a duration; write one like 30, 30s, 20m or 1h"),
         ("task-timeout", "inf", "is not a duration"),
+        ("run-url", "ci.example/17", "write one like https://ci.example.com/17"),
+        ("forge", "bitbucket:https://bitbucket.org/a/b", "names no forge; write it as gitlab:"),
         ("task-timeout", "0", "is out of range; write 1s to 86400s"),
         ("task-timeout", "25h", "is out of range"),
         (
