@@ -9,11 +9,12 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import urllib.parse
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -258,6 +259,10 @@ class Gitea:
         try:
             yield runner
         finally:
+            for process in runner.started:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
             shutil.rmtree(place)
 
 
@@ -268,6 +273,7 @@ class Runner:
     gitea: Gitea
     place: Path
     environment: Mapping[str, str]
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def said(self) -> str:
@@ -277,7 +283,7 @@ class Runner:
         """In a session of its own."""
         argv = [str(self.gitea.programs / "runner"), "--config", "config.yml", *arguments]
         with (self.place / "log").open("ab") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 argv,
                 cwd=self.place,
                 env=self.environment,
@@ -286,6 +292,8 @@ class Runner:
                 stderr=log,
                 start_new_session=True,
             )
+        self.started.append(process)
+        return process
 
     def start_job(self) -> subprocess.Popen[bytes]:
         """The next one that waits, or is going to: what it returns ends with it."""

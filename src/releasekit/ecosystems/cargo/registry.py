@@ -73,7 +73,7 @@ ANSWERS: Final = ResponseRules(
     hints=_HINTS,
     by_status=hints_by_status(
         denied="Check RELEASEKIT_CARGO_TOKEN (input `cargo-token`): it needs the scopes "
-        "publish-new and publish-update, for these crates.",
+        "publish-new and publish-update, for these crates; Gitea wants it as `Bearer TOKEN`.",
         wrong_place="`cargo-registry` is the URL of a sparse index (https://index.crates.io/).",
     )
     | {
