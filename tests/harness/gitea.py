@@ -171,7 +171,6 @@ class Job:
 
     conclusion: str
     log: str
-    run: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +183,7 @@ class Gitea:
     token: str
 
     def ask(self, method: str, path: str, document: object = None) -> Any:
-        """Of its API, and without its documents the text. Raises HTTPError."""
+        """What its API answers: a document, or the text of a log. Raises HTTPError."""
         request = urllib.request.Request(
             f"{self.origin}/api/v1{path}",
             None if document is None else json.dumps(document).encode(),
@@ -315,7 +314,7 @@ class Runner:
         log = self.gitea.ask("GET", f"{place}/{job['id']}/logs")
         # Each line begins with its time.
         lines = [line.partition(" ")[2] for line in log.splitlines()]
-        return Job(conclusion=job["conclusion"], log="\n".join(lines), run=job["run_id"])
+        return Job(conclusion=job["conclusion"], log="\n".join(lines))
 
 
 @contextlib.contextmanager
