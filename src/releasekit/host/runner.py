@@ -246,9 +246,7 @@ class Runner:
         """
 
     def output(self, name: str, value: str) -> bool:
-        """Set an output; False where it does not fit. A list is left to the results file."""
-        if value.startswith(("[", "{")) or "\n" in value:
-            return False
+        """Set an output; False where it does not fit, as a list, which the results file has."""
         variable = f"RK_{name.upper().replace('-', '_')}"
         after = {**self._outputs, variable: value}
         size = sum(len(f"{name}={value}\n") for name, value in after.items())
