@@ -187,15 +187,11 @@ class CI:
     @classmethod
     def _of_gitlab(cls, environment: Mapping[str, str]) -> Self:
         """https://docs.gitlab.com/ci/variables/predefined_variables/"""
-        told = {
-            name.removeprefix("CI_"): value
-            for name, value in environment.items()
-            if name.startswith("CI_")
-        }
-        named, server = told.get("PROJECT_PATH", ""), told.get("SERVER_URL", "").rstrip("/")
+        named = environment.get("CI_PROJECT_PATH", "")
         repository = named if NESTED_REPOSITORY.fullmatch(named) else ""
-        api = told.get("API_V4_URL") or f"{server}/api/v4"
-        tag, branch = told.get("COMMIT_TAG"), told.get("COMMIT_BRANCH")
+        server = environment.get("CI_SERVER_URL", "").rstrip("/")
+        api = environment.get("CI_API_V4_URL", "")
+        tag, branch = environment.get("CI_COMMIT_TAG"), environment.get("CI_COMMIT_BRANCH")
         ref = f"refs/tags/{tag}" if tag else f"refs/heads/{branch}" if branch else ""
         return cls(
             kind="gitlab",
@@ -205,14 +201,14 @@ class CI:
             forge=ForgePlace(kind="gitlab", server=server, repository=repository, api=api)
             if repository
             else None,
-            run_url=told.get("PIPELINE_URL", ""),
-            event=told.get("PIPELINE_SOURCE", ""),
-            ref=told.get("MERGE_REQUEST_REF_PATH") or ref,
-            checkout=told.get("PROJECT_DIR", ""),
-            is_debugged=told.get("DEBUG_TRACE") == "true",
-            job_page=told.get("JOB_URL", ""),
-            job_ends=_end_of_gitlab_job(told),
-            _request=_request_of_gitlab(told),
+            run_url=environment.get("CI_PIPELINE_URL", ""),
+            event=environment.get("CI_PIPELINE_SOURCE", ""),
+            ref=environment.get("CI_MERGE_REQUEST_REF_PATH") or ref,
+            checkout=environment.get("CI_PROJECT_DIR", ""),
+            is_debugged=environment.get("CI_DEBUG_TRACE") == "true",
+            job_page=environment.get("CI_JOB_URL", ""),
+            job_ends=_end_of_gitlab_job(environment),
+            _request=_request_of_gitlab(environment),
         )
 
     def told(self, forge: ForgePlace | None, run_url: str) -> Self:
@@ -332,29 +328,30 @@ class CI:
         return page if page.endswith(f"/{self.repository}") else ""
 
 
-def _request_of_gitlab(told: Mapping[str, str]) -> PullRequest | None:
+def _request_of_gitlab(environment: Mapping[str, str]) -> PullRequest | None:
     """https://docs.gitlab.com/ci/variables/predefined_variables/#predefined-variables-for-merge-request-pipelines"""
-    number = told.get("MERGE_REQUEST_IID", "")
+    number = environment.get("CI_MERGE_REQUEST_IID", "")
     if not _NUMBER.fullmatch(number):
         return None
     return PullRequest(
         number=int(number),
-        title=told.get("MERGE_REQUEST_TITLE", ""),
+        title=environment.get("CI_MERGE_REQUEST_TITLE", ""),
         # Of a pipeline for the merged result, the commit is the merge.
-        commit=told.get("MERGE_REQUEST_SOURCE_BRANCH_SHA") or told.get("COMMIT_SHA", ""),
-        branch=told.get("MERGE_REQUEST_SOURCE_BRANCH_NAME", ""),
-        repository=told.get("MERGE_REQUEST_SOURCE_PROJECT_PATH", ""),
-        into=told.get("MERGE_REQUEST_PROJECT_PATH", ""),
-        base=told.get("MERGE_REQUEST_DIFF_BASE_SHA", ""),
-        target=told.get("MERGE_REQUEST_TARGET_BRANCH_NAME", ""),
+        commit=environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA")
+        or environment.get("CI_COMMIT_SHA", ""),
+        branch=environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", ""),
+        repository=environment.get("CI_MERGE_REQUEST_SOURCE_PROJECT_PATH", ""),
+        into=environment.get("CI_MERGE_REQUEST_PROJECT_PATH", ""),
+        base=environment.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", ""),
+        target=environment.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", ""),
     )
 
 
-def _end_of_gitlab_job(told: Mapping[str, str]) -> float | None:
+def _end_of_gitlab_job(environment: Mapping[str, str]) -> float | None:
     """In seconds since the epoch: the time that the image and the checkout took counts, too."""
     try:
-        started = datetime.fromisoformat(told["JOB_STARTED_AT"])
-        return started.timestamp() + min(int(told["JOB_TIMEOUT"]), _MAX_JOB_S)
+        started = datetime.fromisoformat(environment["CI_JOB_STARTED_AT"])
+        return started.timestamp() + min(int(environment["CI_JOB_TIMEOUT"]), _MAX_JOB_S)
     except (LookupError, ValueError):
         return None
 
