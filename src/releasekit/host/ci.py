@@ -82,8 +82,6 @@ PULL_REQUEST_EVENTS: Final = frozenset(
 # The refs where a merge queue tries out what waits in it: the event `merge_group`.
 _QUEUE: Final = "refs/heads/gh-readonly-queue/"
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
-# https://docs.gitlab.com/ci/yaml/#timeout
-_MAX_JOB_S: Final = 30 * 86_400
 _MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
 
 
@@ -351,8 +349,8 @@ def _end_of_gitlab_job(environment: Mapping[str, str]) -> float | None:
     """In seconds since the epoch: the time that the image and the checkout took counts, too."""
     try:
         started = datetime.fromisoformat(environment["CI_JOB_STARTED_AT"])
-        return started.timestamp() + min(int(environment["CI_JOB_TIMEOUT"]), _MAX_JOB_S)
-    except (LookupError, ValueError):
+        return started.timestamp() + int(environment["CI_JOB_TIMEOUT"])
+    except (LookupError, ValueError, OverflowError):
         return None
 
 
