@@ -243,11 +243,6 @@ class CI:
         return urlsplit(self.server).hostname or ""
 
     @property
-    def is_public(self) -> bool:
-        """Whether registries that know jobs of github.com alone may know this one."""
-        return self.host == "github.com"
-
-    @property
     def pull_request(self) -> str:
         """By which event, and at which ref, this is a job of a pull request; empty where it is
         none, or where that was merged.

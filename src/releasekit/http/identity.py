@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from releasekit.attested import Obstacle
 from releasekit.errors import Denied, Transient
 from releasekit.host.ci import IDENTITY_BEARER, IDENTITY_URL
+from releasekit.host.forges import SERVER
 from releasekit.http.client import check, one_line, send
 from releasekit.http.origins import require_safe
 from releasekit.problems import Problem
@@ -121,7 +122,7 @@ class AskedTokens:
         """https://docs.github.com/en/enterprise-server@latest/actions/reference/security/oidc and
         Forgejo's page above.
         """
-        if self._ci.is_public:
+        if self._ci.server == SERVER:
             return GITHUB
         path = "_services/token" if self._ci.kind == "github" else "api/actions"
         return f"{self._ci.server}/{path}"

@@ -224,7 +224,7 @@ def test_heirs_of_gitea_run_actions_and_are_no_github(
     event.write_text('{"repository": {"html_url": "https://git.acme.example/sub/acme/mono"}}')
     job = {**environment, "GITHUB_WORKSPACE": str(tmp_path), "GITHUB_EVENT_PATH": str(event)}
     found = CI.of(job)
-    assert (found.kind, found.is_actions, found.is_public) == (kind, True, False)
+    assert (found.kind, found.is_actions) == (kind, True)
     assert str(found.forge) == "gitea:http://gitea:3000/acme/mono"
     assert found.forge
     assert found.forge.api == "http://gitea:3000/api/v1"
