@@ -217,16 +217,17 @@ class CI:
         """The one with the releases of a git remote, which the URL of that or the user tells; in a
         job, one of the same server alone, as its token is for no other.
         """
+        if self.told_forge:
+            return self.told_forge
         host, path = split_remote(remote)
-        if self.told_forge or self.kind == "other":
-            known = None if host == self.host else ForgePlace.of_remote(remote)
-            if found := self.told_forge or known:
-                return found
+        if host != self.host:
+            return ForgePlace.of_remote(remote) if self.kind == "other" else None
+        # A GitLab may be installed below another server.
+        path = path.removeprefix(f"{urlsplit(self.server).path.strip('/')}/")
         kind: ForgeKind = self.forge.kind if self.forge else "github"
         fits = (NESTED_REPOSITORY if kind == "gitlab" else REPOSITORY).fullmatch(path)
-        if host != self.host or not fits:
-            return None
-        return ForgePlace(kind=kind, server=self.server, repository=path, api=self.api)
+        place = ForgePlace(kind=kind, server=self.server, repository=path, api=self.api)
+        return place if fits else None
 
     @property
     def name(self) -> str:

@@ -261,6 +261,8 @@ def test_an_event_that_tells_no_page_leaves_a_job_of_gitea_with_the_servers(
     assert found.run_url == ("" if script else f"{found.repository}/actions/runs/17")
 
 
+# https://docs.gitlab.com/install/relative_url/
+BELOW = {**GITLAB, "CI_SERVER_URL": "https://acme.example/gitlab"}
 CODEBERG = ForgePlace.at("gitea", "https://codeberg.org", "acme/mono")
 
 
@@ -275,6 +277,14 @@ CODEBERG = ForgePlace.at("gitea", "https://codeberg.org", "acme/mono")
         ({}, None, "/srv/git/mono.git", None),
         ({}, CODEBERG, "https://github.com/a/b.git", "gitea:https://codeberg.org/acme/mono"),
         (GITLAB, None, "https://git.acme.example/x/y.git", "gitlab:https://git.acme.example/x/y"),
+        # A GitLab may be installed below another server; ssh leads to the project without that.
+        (
+            BELOW,
+            None,
+            "https://acme.example/gitlab/x/y.git",
+            "gitlab:https://acme.example/gitlab/x/y",
+        ),
+        (BELOW, None, "git@acme.example:x/y.git", "gitlab:https://acme.example/gitlab/x/y"),
         # A token of this job is not for another server, whatever a remote says.
         (GITLAB, None, "https://gitlab.com/x/y.git", None),
         (GITLAB, CODEBERG, "/srv/git", "gitea:https://codeberg.org/acme/mono"),
