@@ -18,9 +18,9 @@ from releasekit.config.values import WORKFLOW
 from releasekit.ecosystems.interface import Publisher, TrustState
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, PackageError
-from releasekit.git.remote import Remote, find_repository
+from releasekit.git.remote import Remote
 from releasekit.host.files import inside, read_head, read_parsed, repository_of
-from releasekit.host.forges import SERVER, ForgePlace
+from releasekit.host.forges import ForgePlace
 from releasekit.plan.make import collect_packages
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
@@ -159,10 +159,10 @@ async def _find_job(top: Path, config: Config, session: Session, processes: Proc
     name = config.tagging.remote
     remote = Remote(name, top, processes, session.credentials.environment)
     url = await remote.find_url()
-    repository = config.repository or find_repository(url, SERVER)
-    place = ForgePlace.of_remote(url)
-    is_at_gitlab = not repository and place is not None and place.kind == "gitlab"
-    if is_at_gitlab or "://" in repository or "/" in config.workflow:
+    place, repository = ForgePlace.of_remote(url), config.repository
+    if place and not repository:
+        repository = place.repository if place.kind == "github" else place.page
+    if "://" in repository or "/" in config.workflow:
         raise _make_error(
             "trust knows repositories of github.com only; docs/gitlab.md#id-tokens says what to "
             "enter for one of GitLab"

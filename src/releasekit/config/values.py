@@ -178,8 +178,6 @@ def repository(value: str) -> str:
 def forge(value: str) -> ForgePlace:
     try:
         return ForgePlace.parse(text(value))
-    except InvalidValue:
-        raise
     except ValueError as error:
         raise InvalidValue(str(error)) from error
 

@@ -7,11 +7,9 @@ import itertools
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
 from releasekit.host.ci import JOB_BEARER
-from releasekit.host.forges import REPOSITORY, split_remote
 from releasekit.http.client import one_line
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.problems import Problem
@@ -329,13 +327,3 @@ def explain(
     return Rejected(
         message, hint=remedy(status) if status else refused, problem=Problem.TAG_REFUSED
     )
-
-
-def find_repository(url: str, server: str) -> str:
-    """OWNER/NAME of a remote's URL on that server; empty for any other.
-
-    https://docs.github.com/en/get-started/git-basics/about-remote-repositories
-    """
-    host, path = split_remote(url)
-    is_there = bool(host) and host == urlsplit(server).hostname
-    return path if is_there and REPOSITORY.fullmatch(path) else ""

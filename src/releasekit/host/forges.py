@@ -49,10 +49,10 @@ class ForgePlace:
     api: str
 
     @classmethod
-    def at(cls, kind: ForgeKind, server: str, repository: str, api: str = "") -> Self:
-        """`api` is asked where another one than usual is."""
-        usual = API if server == SERVER else f"{server}{_APIS[kind]}"
-        return cls(kind=kind, server=server, repository=repository, api=api or usual)
+    def at(cls, kind: ForgeKind, server: str, repository: str) -> Self:
+        """With the usual API of such a server."""
+        api = API if server == SERVER else f"{server}{_APIS[kind]}"
+        return cls(kind=kind, server=server, repository=repository, api=api)
 
     @classmethod
     def parse(cls, text: str) -> Self:

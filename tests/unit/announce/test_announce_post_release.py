@@ -15,7 +15,6 @@ from releasekit.announce.post_release import PostRelease
 from releasekit.announce.tags import Tagging
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.config.tag_options import AnnounceOptions
-from releasekit.git.remote import find_repository
 from releasekit.host.forges import ForgePlace, Pages
 from releasekit.http.client import RetryPolicy
 from releasekit.model import Action, Outcome, Plan, PlannedPackage, Result
@@ -28,28 +27,6 @@ if TYPE_CHECKING:
     from releasekit.announce.releases import Assets
     from releasekit.git.commits import Commits
     from releasekit.git.remote import Remote, RemoteTag
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("https://github.com/acme/mono.git", "acme/mono"),
-        ("https://github.com/acme/mono", "acme/mono"),
-        ("https://x-access-token@github.com/acme/mono.git", "acme/mono"),
-        ("git@github.com:acme/mono.git", "acme/mono"),
-        ("github.com:acme/mono", "acme/mono"),
-        ("ssh://git@github.com/acme/mono.git", "acme/mono"),
-        ("https://gitlab.com/acme/mono.git", ""),
-        ("git@gitlab.com:acme/mono.git", ""),
-        ("https://github.com/acme", ""),
-        ("https://github.com/acme/mono/more", ""),
-        ("/srv/mono.git", ""),
-        ("https://[::1/acme/mono", ""),
-        ("", ""),
-    ],
-)
-def test_the_repository_of_a_remote(url: str, expected: str) -> None:
-    assert find_repository(url, "https://github.com") == expected
 
 
 class Slow:
@@ -175,8 +152,9 @@ def test_a_plan_says_how_long_releases_take_on_github_com_alone(
         return replace(plan, packages=tagged), tagging
 
     async def choose_forge(*_: object) -> tuple[ForgePlace, Empty]:
-        api = environment.get("GITHUB_API_URL", "")
-        return ForgePlace.at("github", "https://github.com", "acme/mono", api), Empty()
+        page, api = "github:https://github.com/acme/mono", environment.get("GITHUB_API_URL")
+        place = ForgePlace.parse(page)
+        return replace(place, api=api or place.api), Empty()
 
     monkeypatch.setattr(post_release, "plan_tags", plan_tags)
     monkeypatch.setattr(post_release, "_choose_forge", choose_forge)

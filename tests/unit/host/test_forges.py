@@ -27,6 +27,29 @@ def test_forgejo_is_a_gitea_and_the_end_of_a_clone_url_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://github.com/acme/mono.git", "github:https://github.com/acme/mono"),
+        ("https://github.com/acme/mono", "github:https://github.com/acme/mono"),
+        ("https://x-access-token@github.com/acme/mono.git", "github:https://github.com/acme/mono"),
+        ("git@github.com:acme/mono.git", "github:https://github.com/acme/mono"),
+        ("github.com:acme/mono", "github:https://github.com/acme/mono"),
+        ("ssh://git@github.com/acme/mono.git", "github:https://github.com/acme/mono"),
+        ("https://gitlab.com/acme/mono.git", "gitlab:https://gitlab.com/acme/mono"),
+        ("git@gitlab.com:acme/mono.git", "gitlab:https://gitlab.com/acme/mono"),
+        ("https://github.com/acme", None),
+        ("https://github.com/acme/mono/more", None),
+        ("/srv/mono.git", None),
+        ("https://[::1/acme/mono", None),
+        ("", None),
+    ],
+)
+def test_what_is_known_of_a_remote(url: str, expected: str | None) -> None:
+    place = ForgePlace.of_remote(url)
+    assert (str(place) if place else None) == expected
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",
