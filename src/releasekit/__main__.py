@@ -143,7 +143,7 @@ def _carry_out(
     session = Session(
         credentials=credentials,
         actions=actions,
-        ci=actions.ci.told(config.forge, config.run_url),
+        ci=actions.ci.with_inputs(config.forge, config.run_url),
         ecosystems=ecosystems,
         out=sys.stdout,
     )

@@ -156,7 +156,7 @@ class Publishing:
         progress = choose_progress(
             self.session.out,
             environment,
-            group=self.session.actions.group if self.session.actions.folds else None,
+            group=self.session.actions.group if self.session.ci.kind != "other" else None,
             verbose=is_verbose(config.verbose, self.session.ci),
             dry_run=config.dry_run,
             keys=keys_are_read(),

@@ -572,6 +572,6 @@ class Services:
             credentials,
             logs,
             config.retry_policy(patience, credentials.redact),
-            CI.of(credentials.environment).told(config.forge, config.run_url),
+            CI.of(credentials.environment).with_inputs(config.forge, config.run_url),
             config.insecure_hosts,
         )

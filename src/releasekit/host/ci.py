@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 CIKind = Literal["github", "forgejo", "gitea", "gitlab", "other"]
 _NAMES: Final[dict[CIKind, str]] = {
-    "github": "GitHub Actions",
-    "forgejo": "Forgejo Actions",
-    "gitea": "Gitea Actions",
-    "gitlab": "GitLab CI/CD",
-    "other": "",
+    "github": "GitHub",
+    "forgejo": "Forgejo",
+    "gitea": "Gitea",
+    "gitlab": "GitLab",
+    "other": "the CI",
 }
 # https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 API_URL: Final = "GITHUB_API_URL"
@@ -209,7 +209,7 @@ class CI:
             _request=_request_of_gitlab(environment),
         )
 
-    def told(self, forge: ForgePlace | None, run_url: str) -> Self:
+    def with_inputs(self, forge: ForgePlace | None, run_url: str) -> Self:
         """With what the user says instead."""
         return replace(self, told_forge=forge, run_url=run_url or self.run_url)
 
@@ -231,7 +231,7 @@ class CI:
 
     @property
     def name(self) -> str:
-        """As sentences call it; empty where nothing is known of it."""
+        """As sentences call who runs it."""
         return _NAMES[self.kind]
 
     @property

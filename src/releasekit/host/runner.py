@@ -212,9 +212,6 @@ class Runner:
     https://gitlab.com/gitlab-org/gitlab/-/blob/master/app/services/ci/parse_dotenv_artifact_service.rb
     """
 
-    # Whether `group` folds; a title is better than nothing.
-    folds = False
-
     def __init__(self, ci: CI, stream: TextIO) -> None:
         self.ci = ci
         self._stream = stream
@@ -278,7 +275,6 @@ class GitLabRunner(Runner):
     https://docs.gitlab.com/ci/jobs/job_logs/#custom-collapsible-sections
     """
 
-    folds = True
     _sections = 0
 
     def annotate(self, level: Level, messages: Sequence[tuple[str, str]]) -> None:
@@ -310,8 +306,6 @@ class ActionsRunner(Runner):
 
     `stream` is the step's log. It reads no environment but `environment`.
     """
-
-    folds = True
 
     def __init__(self, ci: CI, environment: Mapping[str, str], stream: TextIO) -> None:
         super().__init__(ci, stream)

@@ -145,7 +145,7 @@ class AskedTokens:
                 return NO_PERMISSION
 
     async def fetch(self, audience: str) -> Secret:
-        maker = self._ci.name.partition(" ")[0]
+        maker = self._ci.name
         if self._url is None or self._bearer is None:
             raise Denied(
                 f"This job may not ask {maker} for an ID token", problem=Problem.NOT_TRUSTED

@@ -123,7 +123,7 @@ GITLAB = {
 
 def test_a_job_of_gitlab_is_of_a_project_in_groups(tmp_path: Path) -> None:
     found = CI.of({**GITLAB, "CI_PROJECT_DIR": str(tmp_path)})
-    assert (found.kind, found.name, found.ref) == ("gitlab", "GitLab CI/CD", "refs/tags/v1.0")
+    assert (found.kind, found.name, found.ref) == ("gitlab", "GitLab", "refs/tags/v1.0")
     assert not found.is_actions
     assert found.origin(tmp_path / "js") == Origin(
         project="acme/tools/mono/js",
@@ -293,12 +293,12 @@ CODEBERG = ForgePlace.at("gitea", "https://codeberg.org", "acme/mono")
 def test_the_forge_of_a_remote_is_known_by_its_host_or_told(
     environment: dict[str, str], told: ForgePlace | None, remote: str, found: str | None
 ) -> None:
-    place = CI.of(environment).told(told, "").forge_of(remote)
+    place = CI.of(environment).with_inputs(told, "").forge_of(remote)
     assert (str(place) if place else None) == found
 
 
 def test_what_the_user_names_comes_before_what_the_ci_tells(tmp_path: Path) -> None:
-    told = CI.of({}).told(CODEBERG, "https://ci.example/9")
+    told = CI.of({}).with_inputs(CODEBERG, "https://ci.example/9")
     assert told.origin(tmp_path) == Origin(
         project="acme/mono",
         repository="https://codeberg.org/acme/mono",

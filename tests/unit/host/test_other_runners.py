@@ -82,5 +82,4 @@ def test_other_logs_have_nothing_but_what_is_printed() -> None:
     runner.watch_files()
     assert runner.restore_files() == []
     assert log.getvalue() == ""
-    assert not runner.folds
     assert runner.log_text("##[error]x") == "##[error]x"

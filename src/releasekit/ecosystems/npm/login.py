@@ -132,7 +132,7 @@ class PackageExchange(login.TokenExchange):
     def __init__(self, url: httpx.URL, services: Services, package: Package) -> None:
         super().__init__(url, services)
         self._package = package
-        self._maker = services.ci.name.partition(" ")[0] or "the CI"
+        self._maker = services.ci.name
 
     @property
     def what(self) -> str:
