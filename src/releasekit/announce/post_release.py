@@ -26,7 +26,7 @@ from releasekit.config.declaration import PREFIX
 from releasekit.config.inputs import FORGE_TOKEN
 from releasekit.ecosystems.interface import RightsFound
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
-from releasekit.host.ci import HOW_TO_NAME_REPOSITORY, JOB_BEARER
+from releasekit.host.ci import JOB_BEARER
 from releasekit.host.forges import API, split_remote
 from releasekit.http.client import retry
 from releasekit.http.forge_api import ForgeApi
@@ -186,18 +186,14 @@ async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlac
 
     Raises ConfigError and MissingCredentials.
     """
-    remote, ci = tagging.remote, services.ci
+    remote, ci, credentials = tagging.remote, services.ci, services.credentials
     place = await find_forge(remote, tagging.config.tagging.remote, ci, asked="announce")
-    credentials = services.credentials
-    # The token of a job is for the GitLab that it runs on.
-    is_here = ci.kind == "gitlab" and place.server == ci.server
-    of_job = credentials.get(JOB_BEARER) if is_here else None
-    token = credentials.get(FORGE_TOKEN.variable) or of_job
-    if tagging.config.mode == "plan" and token is None:
-        return place, None
-    token = token or require_token(
-        credentials, asked="announce", forge=place.name, needs=_NEEDS[place.kind]
-    )
+    try:
+        token = require_token(credentials, ci, place, asked="announce")
+    except MissingCredentials:
+        if tagging.config.mode == "plan":
+            return place, None
+        raise
     match place.kind:
         case "github":
             github = open_github(services, place, token)
@@ -209,7 +205,7 @@ async def _choose_forge(tagging: Tagging, services: Services) -> tuple[ForgePlac
                 token=token,
                 redact=credentials.redact,
                 insecure=services.insecure,
-                is_of_job=token == of_job,
+                is_of_job=token == credentials.get(JOB_BEARER),
             )
             return place, GitLabReleases(gitlab, place.repository, services.retries)
         case "gitea":
@@ -233,16 +229,12 @@ async def find_forge(remote: Remote, name: str, ci: CI, *, asked: str) -> ForgeP
     url = await remote.find_url()
     place = ci.forge_of(url) or ci.forge
     if place is None:
-        host, _ = split_remote(url)
-        if ci.kind == "other" and host and host != ci.host:
-            raise ConfigError(
-                f"`{asked}` is true, and nothing says what forge {visible(host)} is",
-                hint=f"Set {PREFIX}FORGE (or --forge) to KIND:URL of the repository, such as "
-                f"gitea:https://{visible(host)}/acme/mono.",
-            )
+        host = visible(split_remote(url)[0])
         raise ConfigError(
-            f"`{asked}` needs a repository of {ci.server}, and the git remote {name} is none",
-            hint=HOW_TO_NAME_REPOSITORY,
+            f"`{asked}` needs a forge, and nothing says what forge "
+            f"{host or f'the git remote {name}'} is",
+            hint=f"Set {PREFIX}FORGE (or --forge) to KIND:URL of the repository, such as "
+            f"gitea:https://{host or 'git.example.com'}/acme/mono.",
         )
     if ci.is_actions and place.host != ci.host:
         # The action gives `forge-token` the job's own token, unless it is told another one.
@@ -259,14 +251,21 @@ def open_github(services: Services, place: ForgePlace, token: Secret) -> GitHub:
 
 
 def require_token(
-    credentials: Credentials, *, asked: str, forge: str = "GitHub", needs: str = _NEEDS["github"]
+    credentials: Credentials, ci: CI, place: ForgePlace | None, *, asked: str, needs: str = ""
 ) -> Secret:
-    """`needs` are its permissions. Raises MissingCredentials."""
-    token = credentials.get(FORGE_TOKEN.variable)
+    """For the forge at `place`, else for GitHub; `needs` are its permissions. Raises
+    MissingCredentials.
+    """
+    # The token of a job is for the GitLab that it runs on.
+    is_here = ci.kind == "gitlab" and place is not None and place.server == ci.server
+    token = credentials.get(FORGE_TOKEN.variable) or (
+        credentials.get(JOB_BEARER) if is_here else None
+    )
     if token is None:
+        kind, name = (place.kind, place.name) if place else ("github", "GitHub")
         raise MissingCredentials(
-            f"there is no token for {forge}, and `{asked}` needs one",
-            hint=f"Set {FORGE_TOKEN.variable} to one with {needs}.",
+            f"there is no token for {name}, and `{asked}` needs one",
+            hint=f"Set {FORGE_TOKEN.variable} to one with {needs or _NEEDS[kind]}.",
         )
     return token
 

@@ -253,15 +253,17 @@ def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
         rows.append(Row(said="tag: pushed with git's own login, which `publish` tries first"))
     if config.announce:
         with _collecting(rows):
-            require_token(services.credentials, asked="announce")
-            rows.append(Row(said="announce: there is a token for GitHub"))
-    # https://docs.gitlab.com/ci/variables/#use-file-type-cicd-variables
-    beside = Path(f"{services.ci.checkout}.tmp")
-    files = [name for name in durable.names(beside) if _OWN_VARIABLE.fullmatch(name)]
-    if services.ci.kind == "gitlab" and files:
-        said = f"job: builds can read the variables of the type File: {few(files)}"
-        hint = "Make them masked variables, or let this job have none of them."
-        rows.append(Row(said=said, hint=hint))
+            place = services.ci.told_forge or services.ci.forge
+            require_token(services.credentials, services.ci, place, asked="announce")
+            name = place.name if place else "GitHub"
+            rows.append(Row(said=f"announce: there is a token for {name}"))
+    if services.ci.kind == "gitlab":
+        # https://docs.gitlab.com/ci/variables/#use-file-type-cicd-variables
+        beside = durable.names(Path(f"{services.ci.checkout}.tmp"))
+        if files := [name for name in beside if _OWN_VARIABLE.fullmatch(name)]:
+            said = f"job: builds can read the variables of the type File: {few(files)}"
+            hint = "Make them masked variables, or let this job have none of them."
+            rows.append(Row(said=said, hint=hint))
     obstacle = obstacle_here(
         services.ci,
         open_tokens(services.ci, services.credentials, services.http),

@@ -406,7 +406,7 @@ class Inputs:
             "Where `announce` makes releases, as KIND:URL of the repository: `github:…`, "
             "`gitlab:…`, `gitea:…` (Forgejo, too). Default: the CI's own, else that of the git "
             "remote at github.com, gitlab.com or codeberg.org.",
-            commands=RUNS | NOTES,
+            commands=RUNS | NOTES | CHECK | RELEASE_PR,
             places=FLAG_ONLY,
             into=values.forge,
         ),

@@ -38,10 +38,6 @@ _NAMES: Final[dict[CIKind, str]] = {
 # https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 API_URL: Final = "GITHUB_API_URL"
 SERVER_URL: Final = "GITHUB_SERVER_URL"
-HOW_TO_NAME_REPOSITORY: Final = (
-    f"set GITHUB_REPOSITORY=OWNER/NAME, and for GitHub Enterprise GITHUB_SERVER_URL and {API_URL}, "
-    "as its runners do."
-)
 # A directory of the job, in which the runner also keeps the files that it obeys.
 TEMPORARY: Final = "RUNNER_TEMP"
 OUTPUTS: Final = "GITHUB_OUTPUT"

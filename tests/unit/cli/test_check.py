@@ -188,6 +188,25 @@ def test_in_a_job_it_says_what_the_job_may_do(
     assert set(says) <= set(capsys.readouterr().out.splitlines())
 
 
+def test_the_token_is_looked_for_that_is_for_the_forge_of_the_job(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RELEASEKIT_ANNOUNCE", "true")
+    monkeypatch.setenv("GITLAB_CI", "true")
+    monkeypatch.setenv("CI_SERVER_URL", "https://git.acme.example")
+    monkeypatch.setenv("CI_PROJECT_PATH", "acme/tools/mono")
+    main(["check", str(root), "--ecosystem", "npm"])
+    said = capsys.readouterr().out
+    assert "there is no token for git.acme.example" in said
+    assert "the scope `api`" in said
+    monkeypatch.setenv("CI_JOB_TOKEN", "glcbt-64_zzzzzzzzzzzz")
+    main(["check", str(root), "--ecosystem", "npm"])
+    assert "ok     announce: there is a token for git.acme.example\n" in capsys.readouterr().out
+    monkeypatch.setenv("RELEASEKIT_FORGE", "gitlab:https://gitlab.com/acme/mono")
+    main(["check", str(root), "--ecosystem", "npm"])
+    assert "there is no token for gitlab.com" in capsys.readouterr().out
+
+
 def test_a_closed_place_and_a_shallow_clone_are_told(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
