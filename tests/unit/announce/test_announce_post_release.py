@@ -15,6 +15,8 @@ from releasekit.announce.post_release import PostRelease
 from releasekit.announce.tags import Tagging
 from releasekit.announced import Announcement, Status, Tag
 from releasekit.config.tag_options import AnnounceOptions
+from releasekit.errors import ConfigError
+from releasekit.host.ci import CI
 from releasekit.host.forges import ForgePlace, Pages
 from releasekit.http.client import RetryPolicy
 from releasekit.model import Action, Outcome, Plan, PlannedPackage, Result
@@ -93,6 +95,31 @@ def test_a_run_that_is_stopped_owes_the_rest_and_waits_for_nobody(
         assert each is not None
         assert each.status is Status.PENDING
         assert each.note == "the run was stopped before its turn"
+
+
+@pytest.mark.parametrize(
+    ("job", "way"),
+    [
+        (
+            {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "pull_request"},
+            "write tag: ${{ !startsWith(github.event_name, 'pull_request') }}, and",
+        ),
+        (
+            {"GITLAB_CI": "true", "CI_PIPELINE_SOURCE": "merge_request_event"},
+            "leave `tag` out of this job, and",
+        ),
+    ],
+)
+def test_a_job_of_a_pull_request_is_told_what_its_ci_takes(
+    tmp_path: Path, job: dict[str, str], way: str
+) -> None:
+    config = fakes.config(tmp_path, tag=True, mode="publish")
+    services = replace(fakes.services(config, None), ci=CI.of(job))
+    with pytest.raises(ConfigError) as refused:
+        asyncio.run(
+            post_release.plan_post_release(fakes.plan(), config, {}, services, pages=NO_PAGES)
+        )
+    assert f"Release on the push that merges it; or {way} it is published" in refused.value.hint
 
 
 def test_a_dry_run_only_says_what_would_follow(tmp_path: Path) -> None:
