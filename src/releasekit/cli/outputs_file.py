@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+from releasekit.config.commands import STEPS
 from releasekit.errors import ConfigError, PathError, ReleasekitError
 from releasekit.host import durable
 from releasekit.host.output_path import describe_obstacle
@@ -32,15 +33,16 @@ class OutputsFile:
 
     @classmethod
     def of_config(cls, config: Config, ci: CI) -> Self | None:
-        """Raises ConfigError where the CI has outputs of its own."""
+        """None for a command without outputs. Raises ConfigError where the CI has its own."""
         if config.outputs_file is not None and ci.is_actions:
             raise ConfigError(
                 "outputs-file is for other CIs: steps of this one read `steps.ID.outputs.result`",
                 hint="Leave `outputs-file` out.",
             )
-        if config.outputs_file is None and ci.kind == "gitlab":
-            return cls(config.state_directory / NAME, is_state=True)
-        return None if config.outputs_file is None else cls(config.outputs_file, is_state=False)
+        if config.outputs_file is not None:
+            return cls(config.outputs_file, is_state=False)
+        has_default = ci.kind == "gitlab" and config.mode in STEPS
+        return cls(config.state_directory / NAME, is_state=True) if has_default else None
 
     @classmethod
     def of_variables(cls, environment: Mapping[str, str], cwd: Path, ci: CI) -> Self | None:

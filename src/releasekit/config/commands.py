@@ -293,6 +293,8 @@ RUNS: Final = DECIDE | {"plan", "publish", "status"}
 # What has to know which packages there are, and where they go.
 LOOKUPS: Final = frozenset[Command]({"plan", "publish", "check", "status"})
 REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
+# What has outputs, a summary and annotations.
+STEPS: Final = REPORTS | VERSION | PREVIEW | RELEASE_PR
 
 
 def list_commands() -> list[Command]:

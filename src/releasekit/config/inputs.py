@@ -25,6 +25,7 @@ from releasekit.config.commands import (
     REPORTS,
     RUNS,
     STATUS,
+    STEPS,
     TRUST,
     VERIFY,
     VERSION,
@@ -467,11 +468,9 @@ class Inputs:
     ] = None
     summary: Annotated[
         bool,
-        Declaration("Write the job summary.", commands=REPORTS | VERSION | PREVIEW | RELEASE_PR),
+        Declaration("Write the job summary.", commands=STEPS),
     ] = True
-    annotations: Annotated[
-        bool, Declaration("Annotate failures.", commands=REPORTS | VERSION | PREVIEW | RELEASE_PR)
-    ] = True
+    annotations: Annotated[bool, Declaration("Annotate failures.", commands=STEPS)] = True
     verbose: Annotated[
         bool,
         Declaration(

@@ -103,6 +103,21 @@ def test_what_a_run_breaks_off_leaves_no_earlier_outputs(
     assert not file.exists()
 
 
+def test_a_command_without_outputs_leaves_those_of_the_run_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one job, `publish` and then `notes`; it fails here, as there are no packages."""
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.setenv("GITLAB_CI", "true")
+    file = tmp_path / ".releasekit/outputs.env"
+    file.parent.mkdir()
+    file.write_text("RK_RESULT=success\n")
+    monkeypatch.chdir(tmp_path)
+    for command in (["notes", "npm:acme", "1.0.0"], ["check"]):
+        assert main(command) != 0
+        assert file.read_text() == "RK_RESULT=success\n"
+
+
 @pytest.mark.parametrize("flags", [(), ("--dry-run",)])
 def test_nothing_is_published_while_gitlab_prints_every_secret(
     tmp_path: Path,
