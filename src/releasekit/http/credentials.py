@@ -134,11 +134,11 @@ class Credentials:
         """The secret of an environment variable; None when it is unset or empty."""
         return self._taken.secrets.get(variable) or None
 
-    def find(self, name: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Secret]]:
-        """The secrets of variables with such a name; empty ones are unset."""
-        for variable, secret in self._taken.secrets.items():
-            if secret and (match := name.fullmatch(variable)):
-                yield match, secret
+    def find(self, name: re.Pattern[str]) -> Iterator[tuple[str, Secret]]:
+        """The variables with such a name, sorted; empty ones are unset."""
+        for variable, secret in sorted(self._taken.secrets.items()):
+            if secret and name.fullmatch(variable):
+                yield variable, secret
 
     def adopt(self, value: str) -> Secret:
         """Mask a secret that was made during the run, and redact it from now on."""

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -40,7 +41,7 @@ _PLACES: Final = {GITHUB: "github.com", GITLAB: "gitlab.com", CIRCLECI: "CircleC
 _RENEWED_BEFORE_S: Final = 120.0
 # Servers take no more in one header, most of them less.
 _MAX_TOKEN_CHARS: Final = 16 * 1024
-_GIVEN: Final = re.compile(r"((?:[A-Za-z0-9_]+_)?ID_TOKEN)(?:_([0-9]{1,4}))?")
+_GIVEN: Final = re.compile(r"(?:[A-Za-z0-9_]+_)?ID_TOKEN(?:_[0-9]{1,4})?")
 _MAX_LISTED: Final = 5
 NO_PERMISSION: Final = Obstacle(
     condition="this job has no `id-token: write` permission",
@@ -258,13 +259,10 @@ class GivenTokens:
 
 
 def _read_given(credentials: Credentials) -> Iterator[_Given]:
-    """In the order of their names; what is no ID token is none."""
-    named = [(match, secret) for match, secret in credentials.find(_GIVEN)]
-    for match, secret in sorted(named, key=lambda each: (each[0][1], int(each[0][2] or 1))):
-        try:
-            yield _Given(match[0], secret, read_claims(secret.reveal()))
-        except ValueError:
-            continue
+    """What is no ID token is left out."""
+    for variable, secret in credentials.find(_GIVEN):
+        with suppress(ValueError):
+            yield _Given(variable, secret, read_claims(secret.reveal()))
 
 
 def text_of(response: httpx.Response, key: str) -> str | None:
