@@ -122,7 +122,9 @@ def test_a_pull_request_shows_what_its_title_adds(root: Path, preview: Job) -> N
     assert Path(outputs["preview-file"]).read_text() in summary
 
 
-def test_what_nothing_speaks_for_is_named_with_the_file_to_write(root: Path, preview: Job) -> None:
+def test_what_nothing_speaks_for_is_named_with_the_file_to_write(
+    root: Path, preview: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit(root, "fix: one of two", CORE)
     commit(root, "Tidy up", {"packages/cli/src/main.py": "2\n"})
     code, outputs, summary = preview("Some things", repository="somebody/acme")
@@ -133,6 +135,10 @@ def test_what_nothing_speaks_for_is_named_with_the_file_to_write(root: Path, pre
     assert page in html.unescape(summary)
     write(root, {"releasekit.toml": '[warnings]\nmissing-intent = "error"\n'})
     assert preview("Some things")[0] == 3
+    monkeypatch.setenv("GITEA_ACTIONS", "true")  # which has no such page
+    _, _, summary = preview("Some things")
+    assert "**Nothing speaks for <code>acme-cli</code>.**" in summary
+    assert "/new/" not in summary
 
 
 @pytest.mark.parametrize("title", ["chore: tidy up", "Tidy up"])

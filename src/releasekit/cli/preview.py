@@ -109,8 +109,10 @@ def find_silent(decided: Decided, addition: Addition) -> list[PackageId]:
 def _find_page(
     config: Config, session: Session, request: PullRequest | None, silent: Sequence[Package]
 ) -> str:
-    """Where a person writes a change file on the branch."""
-    if not request or not silent or not REPOSITORY.fullmatch(request.repository):
+    """Where a person writes a change file on the branch, at GitHub."""
+    if not request or not silent or session.ci.kind != "github":
+        return ""
+    if not REPOSITORY.fullmatch(request.repository):
         return ""
     entries = [Entry(name=str(each.id), level=Level.PATCH) for each in silent]
     return page_of_new_file(
