@@ -207,7 +207,7 @@ def test_who_may_not_create_a_protected_tag_is_told_who_may(world: GitLabDouble)
     said = only(GITLAB, world)
     assert said.status is Status.PENDING
     assert "not allowed to create this tag as it is protected" in said.note
-    assert "let one start it who may create this tag" in said.hint
+    assert "let somebody start it who has the role" in said.hint
     assert "RELEASEKIT_FORGE_TOKEN" in said.hint
 
 

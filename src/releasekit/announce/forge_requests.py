@@ -102,8 +102,8 @@ def check_tag(draft: Draft, found: str, forge: str, repository: str) -> None:
 async def list_pages(
     get: Callable[[int], Awaitable[httpx.Response]], what: str, *, size: int, most: int
 ) -> list[object]:
-    """The entries of a list, `what` it is, of which `get` asks for a page, from 1. Pages of `size`
-    are counted, and no link of an answer is followed. Raises Rejected.
+    """The entries of the list called `what`. `get` asks for a page, the first of which is 1; one
+    with fewer entries than `size` is the last. No link of an answer is followed. Raises Rejected.
     """
     found: list[object] = []
     for page in range(1, most + 1):

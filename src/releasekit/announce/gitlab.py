@@ -54,8 +54,8 @@ _OTHERS: Final = f"{FORGE_TOKEN.variable} to a project access token with the sco
 _CURES: Final = {
     401: f"Set {_OTHERS}, or leave it out for the token of a job.",
     # https://docs.gitlab.com/user/project/protected_tags/
-    403: "A job may do what the user may who started it: let one start it who may create this tag, "
-    f"where it is protected, and has the role Developer at least; or set {_OTHERS}.",
+    403: "A job may do what the user who started it may: let somebody start it who has the role "
+    f"Developer at least, and may create this tag if it is protected; or set {_OTHERS}.",
     # https://docs.gitlab.com/ci/jobs/ci_job_token/#troubleshooting
     404: "GitLab says so too to those who may not see the project. Check `forge`, and in *Settings "
     "> General > Visibility* that releases and the package registry are on; or set "

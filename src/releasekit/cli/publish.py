@@ -62,8 +62,8 @@ async def run(config: Config, session: Session) -> int:
     if session.ci.kind == "gitlab" and session.ci.is_debugged:
         raise ConfigError(
             "with CI_DEBUG_TRACE, GitLab prints every variable of this job, secrets too",
-            hint="Take that variable away to publish, and replace the secrets of this job: its log "
-            "has them.",
+            hint="Remove that variable to publish, and replace the secrets of this job, which are "
+            "in its log.",
             problem=Problem.TRACED,
         )
     planned = PlanFile.read(config.plan_file) if config.plan_file else None

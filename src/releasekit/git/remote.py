@@ -100,7 +100,7 @@ _REFUSED: Final = (
 
 # https://docs.gitlab.com/user/project/protected_tags/
 _GITLAB_REFUSED: Final = (
-    "A job pushes as the user who started it: let one start it who may create this tag, which "
+    "A job pushes as the user who started it: let somebody start it who may create this tag, as "
     "*Settings > Repository > Protected tags* says."
 )
 

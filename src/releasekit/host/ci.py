@@ -117,12 +117,12 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CI:
-    """The one that a process runs on. `server` and `api` are those of its forge, `repository` is
+    """The CI that this process runs on. `server` and `api` are those of its forge, `repository` is
     OWNER/NAME there, `forge` all of that as one value, and `checkout` the directory of the sources;
     all but `server` and `api` may be empty. A laptop may give the addresses of a GitHub, too.
-    `told_forge` is one that the user names instead.
-    `is_debugged` where somebody runs it again with debug logging. Of GitLab alone are `job_page`,
-    which has the artifacts, and `job_ends`, the time at which it loses them.
+    `told_forge` is a forge that the user names instead. `is_debugged` where somebody runs the job
+    again with debug logging. Only GitLab has a `job_page`, with the artifacts, and says when the
+    `job_ends`, and so loses them.
     """
 
     kind: CIKind

@@ -29,7 +29,7 @@ _KNOWN: Final[dict[str, ForgeKind]] = {
     "gitlab.com": "gitlab",
     "codeberg.org": "gitea",
 }
-# Pages other than those of a release, which is the same page everywhere but for `/-`.
+# What the address of a file's page has behind that of the repository.
 _FILES: Final[dict[ForgeKind, str]] = {
     "github": "blob",
     "gitlab": "-/blob",

@@ -39,7 +39,7 @@ def tokens_for(api: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHub(ForgeApi):
-    """A GitHub. The token goes to that of its uploads, too."""
+    """The token also goes to where this GitHub takes uploads."""
 
     def at(self, path: str) -> httpx.URL:
         """Below the repositories of its API. Raises ConfigError for an address that no token may

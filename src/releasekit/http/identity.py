@@ -168,7 +168,7 @@ class AskedTokens:
         return self._credentials.adopt(value)
 
     def spend(self, token: Secret) -> None:
-        """The next one is another one."""
+        """Each one that is fetched is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +187,9 @@ class _Given:
 
 
 class GivenTokens:
-    """Those that a CI has made when the job began, or that a script has asked its CI for, in
-    variables called `…ID_TOKEN` or `…ID_TOKEN_2`: what counts is the `aud` in each, which has to be
-    the audience and no list, as PyPI and crates.io want it.
+    """Those that the CI has made when the job began, or that a script has asked it for. Their
+    variables are called `…ID_TOKEN` or `…ID_TOKEN_2`. What counts is the `aud` in each: PyPI and
+    crates.io want it to be the audience, and no list.
 
     https://docs.gitlab.com/ci/secrets/id_token_authentication/
     """

@@ -21,7 +21,7 @@ NO_JOB: Final = Obstacle(
 )
 # https://github.com/sigstore/fulcio/blob/main/docs/how-certificate-issuing-works.md
 AUDIENCE: Final = "sigstore"
-# Sigstore knows more of them, of whose jobs no registry here takes anything.
+# Sigstore knows more, but no registry here takes anything of their jobs.
 _ISSUERS: Final = (GITHUB, GITLAB)
 
 

@@ -123,8 +123,8 @@ class PackageTokens(login.Login):
 
 
 class PackageExchange(login.TokenExchange):
-    """The token publishes one package; of GitLab, one ID token serves all of them, as the only
-    NPM_ID_TOKEN that npm's own client knows does.
+    """The token publishes one package. One ID token of GitLab is enough for all: npm's own client
+    knows a single NPM_ID_TOKEN.
     """
 
     takes_once = False
