@@ -78,6 +78,8 @@ PULL_REQUEST_EVENTS: Final = frozenset(
 # The refs where a merge queue tries out what waits in it: the event `merge_group`.
 _QUEUE: Final = "refs/heads/gh-readonly-queue/"
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
+# What GitLab's runner takes for it. https://pkg.go.dev/strconv#ParseBool
+_TRUE: Final = frozenset({"1", "t", "true"})
 _MAX_EVENT_BYTES: Final = 32 * 1024 * 1024
 
 
@@ -199,7 +201,7 @@ class CI:
             event=environment.get("CI_PIPELINE_SOURCE", ""),
             ref=environment.get("CI_MERGE_REQUEST_REF_PATH") or ref,
             checkout=environment.get("CI_PROJECT_DIR", ""),
-            is_debugged=environment.get("CI_DEBUG_TRACE") == "true",
+            is_debugged=environment.get("CI_DEBUG_TRACE", "").lower() in _TRUE,
             job_page=environment.get("CI_JOB_URL", ""),
             job_ends=_end_of_gitlab_job(environment),
             _request=_request_of_gitlab(environment),

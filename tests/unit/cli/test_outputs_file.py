@@ -118,17 +118,20 @@ def test_a_command_without_outputs_leaves_those_of_the_run_before_it(
         assert file.read_text() == "RK_RESULT=success\n"
 
 
-@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
+@pytest.mark.parametrize(
+    ("flags", "traced"), [((), "true"), (("--dry-run",), "true"), ((), "1"), ((), "TRUE"), ((), "t")]
+)
 def test_nothing_is_published_while_gitlab_prints_every_secret(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     flags: tuple[str, ...],
+    traced: str,
 ) -> None:
-    """R34"""
+    """R34: its runner takes every spelling of true."""
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     monkeypatch.setenv("GITLAB_CI", "true")
-    monkeypatch.setenv("CI_DEBUG_TRACE", "true")
+    monkeypatch.setenv("CI_DEBUG_TRACE", traced)
     assert main(["publish", str(tmp_path), *flags]) == 2
     said = capsys.readouterr()
     assert "GitLab prints every variable of this job, secrets too [RK-230]" in said.err
