@@ -48,22 +48,40 @@ def _root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_files_of_gitlab_that_builds_can_read_are_named(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("job", [{}, {"GITLAB_CI": "true"}])
+def test_a_link_beside_the_workspace_stops_no_check(
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    job: dict[str, str],
 ) -> None:
-    """R52: not those that GitLab itself puts there."""
+    (root / ".tmp").symlink_to(root)
+    monkeypatch.chdir(root)
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    main(["check", "."])
+    assert "of the type File" not in capsys.readouterr().out
+
+
+def test_files_of_gitlab_that_builds_can_read_are_named(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R52: not those that GitLab itself puts there. The disk of a runner may hang on a link."""
     beside = root.with_name(f"{root.name}.tmp")
     (beside / "git-template").mkdir(parents=True)
-    for name in ("SIGNING_KEY", "CI_SERVER_TLS_CA_FILE", ".gitlab_runner.ext.conf"):
+    own = ("CI_SERVER_TLS_CA_FILE", ".gitlab_runner.ext.conf", "gitlab_runner_env")
+    for name in ("SIGNING_KEY", "kubeconfig", "CI_KEY", *own):
         (beside / name).write_text("x")
+    builds = tmp_path / "builds"
+    builds.symlink_to(root.parent)
     for name in ("CI_PROJECT_DIR", "GITHUB_WORKSPACE"):
-        monkeypatch.setenv(name, str(root))
+        monkeypatch.setenv(name, str(builds / root.name))
     main(["check", str(root)])
     assert "of the type File" not in capsys.readouterr().out
     monkeypatch.setenv("GITLAB_CI", "true")
     main(["check", str(root)])
     said = capsys.readouterr().out
-    assert "note   job: builds can read the variables of the type File: SIGNING_KEY\n" in said
+    assert "variables of the type File: CI_KEY, SIGNING_KEY, kubeconfig\n" in said
 
 
 def test_what_is_there_comes_first_and_what_is_to_be_done_with_its_cure_last(
