@@ -75,8 +75,9 @@ PULL_REQUEST_EVENTS: Final = frozenset(
         "external_pull_request_event",
     }
 )
-# The refs where a merge queue tries out what waits in it: the event `merge_group`.
-_QUEUE: Final = "refs/heads/gh-readonly-queue/"
+# The refs where a merge queue tries out what waits in it: the event `merge_group`; and those of a
+# merge request, which the pipelines that its own one starts have as well, of another event.
+_REQUEST_REFS: Final = ("refs/heads/gh-readonly-queue/", "refs/merge-requests/")
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 # What GitLab's runner takes for it. https://pkg.go.dev/strconv#ParseBool
 _TRUE: Final = frozenset({"1", "t", "true"})
@@ -249,7 +250,7 @@ class CI:
         https://docs.github.com/en/actions/reference/workflows-and-actions/contexts (`github.ref`)
         """
         merged = self.ref.startswith("refs/heads/") and self.event != "pull_request_target"
-        is_of_one = self.ref.startswith(_QUEUE) or (
+        is_of_one = self.ref.startswith(_REQUEST_REFS) or (
             self.event in PULL_REQUEST_EVENTS and not merged
         )
         return f"{self.event} at {self.ref or 'no ref'}" if is_of_one else ""

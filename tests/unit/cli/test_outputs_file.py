@@ -119,7 +119,8 @@ def test_a_command_without_outputs_leaves_those_of_the_run_before_it(
 
 
 @pytest.mark.parametrize(
-    ("flags", "traced"), [((), "true"), (("--dry-run",), "true"), ((), "1"), ((), "TRUE"), ((), "t")]
+    ("flags", "traced"),
+    [((), "true"), (("--dry-run",), "true"), ((), "1"), ((), "TRUE"), ((), "t")],
 )
 def test_nothing_is_published_while_gitlab_prints_every_secret(
     tmp_path: Path,

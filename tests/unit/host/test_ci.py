@@ -154,6 +154,10 @@ def test_a_merge_request_of_gitlab_is_a_pull_request() -> None:
     assert told is not None
     assert (told.number, told.branch, told.target, told.base) == (7, "mend", "main", "c0ffee")
     assert told.commit == GITLAB["CI_COMMIT_SHA"]
+    child = {"CI_PIPELINE_SOURCE": "parent_pipeline"}
+    assert CI.of({**GITLAB, **request, **child}).pull_request == (
+        "parent_pipeline at refs/merge-requests/7/head"
+    )
     fork = {"CI_MERGE_REQUEST_SOURCE_PROJECT_PATH": "mallory/mono"}
     assert CI.of({**GITLAB, **request, **fork}).is_from_fork()
 
