@@ -74,6 +74,10 @@ class Site:
         kept = self.project.beside / "runner"
         return RunnerJob(self._job, {**self._variables, **told}, self.project.root, kept)
 
+    @property
+    def script(self) -> list[str]:
+        return list(self._job["script"])
+
     def results(self) -> dict[str, Any]:
         return dict(json.loads((self.state / "results.json").read_text()))
 
@@ -82,6 +86,22 @@ class Site:
 def site(server: servers.IndexServer, tmp_path: Path) -> Iterator[Site]:
     with TemporaryDirectory(prefix="releasekit-gitlab-", dir="/var/tmp") as place:
         yield Site(Path(place), server)
+
+
+def test_no_program_is_run_that_another_job_has_left(site: Site) -> None:
+    """R52: a disk of a runner may serve several projects, and pipelines that nobody has reviewed."""
+    homes = site.project.beside / "builds/.releasekit"
+    home = next(word for word in " ".join(site.script).split() if word.startswith("home="))
+    for name in ("1001", home.rpartition("/")[2]):
+        (homes / name / ".git/hooks").mkdir(parents=True)
+        for program in ("entrypoint.sh", ".git/hooks/post-checkout"):
+            (homes / name / program).write_text('#!/bin/sh\necho "evil ran"\n')
+            (homes / name / program).chmod(0o755)
+    job = site.attempt()
+    assert job.end() == 0, job.log.read_text()
+    assert "evil ran" not in job.log.read_text()
+    assert job.dotenv()["RK_RESULT"] == "success"
+    assert not (homes / "1001").exists()
 
 
 @pytest.mark.parametrize(
