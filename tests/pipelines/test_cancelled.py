@@ -89,7 +89,7 @@ def site(server: servers.IndexServer, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_no_program_is_run_that_another_job_has_left(site: Site) -> None:
-    """R52: a disk of a runner may serve several projects, and pipelines that nobody has reviewed."""
+    """R52: a disk of a runner may serve other projects, and pipelines that nobody reviewed."""
     homes = site.project.beside / "builds/.releasekit"
     home = next(word for word in " ".join(site.script).split() if word.startswith("home="))
     for name in ("1001", home.rpartition("/")[2]):

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.announced import Status, Tag
+from releasekit.host.ci import is_linked
 from releasekit.model import Action, Outcome
 from releasekit.problems import mark
 from releasekit.report.remarks import lack_annotations, warning_annotations
@@ -177,7 +178,8 @@ def job_links(report: Report, *, report_url: str, releases_url: str) -> str:
     """
     made = [*_created_releases(report).items()][:_MOST_LINKS]
     links = [("Report", report_url), ("Releases", releases_url), *made]
-    rows = [{"external_link": {"label": visible(label), "url": url}} for label, url in links if url]
+    shown = [(label, url) for label, url in links if is_linked(url)]
+    rows = [{"external_link": {"label": visible(label), "url": url}} for label, url in shown]
     return _json({"ReleaseKit": rows})
 
 

@@ -105,6 +105,16 @@ def test_numbers_take_the_place_of_lists_and_leave_room_for_others() -> None:
     assert len(found | dict.fromkeys(others, "")) < MAX_DOTENV
 
 
+@pytest.mark.parametrize("url", ["javascript:alert(1)//", "data:text/html,x", "http://g.example/r"])
+def test_no_link_leads_where_a_page_may_not_lead(url: str) -> None:
+    """`report` reads results that another job has left, and GitLab shows what they say."""
+    result = followed("core")
+    assert result.announcement is not None
+    made = report(replace(result, announcement=replace(result.announcement, url=url)))
+    links = job_links(made, report_url="", releases_url=f"{url}/-/releases")
+    assert links == '{"ReleaseKit":[]}'
+
+
 def test_links_lead_to_what_there_is() -> None:
     made = report(followed("core"))
     text = job_links(made, report_url="https://g.example/r", releases_url="")
