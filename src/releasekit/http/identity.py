@@ -52,9 +52,8 @@ NO_PERMISSION: Final = Obstacle(
 class IdTokens(Protocol):
     """Who this job is, signed, for one audience at a time."""
 
-    @property
-    def issuer(self) -> str:
-        """Who signs; empty where this is no job of a CI that does."""
+    def find_issuer(self, audiences: Collection[str]) -> str:
+        """Who signs those for one of `audiences`; empty where this is no job of a CI that does."""
 
     def find_obstacle(self, audience: str) -> Obstacle | None:
         """Why there is no token for `audience`, and what to change; nobody is asked."""
@@ -118,8 +117,7 @@ class AskedTokens:
         self._url = credentials.get(IDENTITY_URL)
         self._bearer = credentials.get(IDENTITY_BEARER)
 
-    @property
-    def issuer(self) -> str:
+    def find_issuer(self, _audiences: Collection[str]) -> str:
         """https://docs.github.com/en/enterprise-server@latest/actions/reference/security/oidc and
         Forgejo's page above.
         """
@@ -202,9 +200,10 @@ class GivenTokens:
         self._spent: set[Secret] = set()
         self._clock = clock
 
-    @property
-    def issuer(self) -> str:
-        told = [each.claims.get("iss") for each in self._given]
+    def find_issuer(self, audiences: Collection[str]) -> str:
+        """Tokens for other services have such names, too, and count only where no other does."""
+        given = sorted(self._given, key=lambda each: each.claims.get("aud") not in audiences)
+        told = [each.claims.get("iss") for each in given]
         own = self._ci.server if self._ci.kind == "gitlab" else ""
         return next((each for each in told if isinstance(each, str)), own)
 

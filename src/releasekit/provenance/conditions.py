@@ -31,7 +31,7 @@ def obstacle_here(ci: CI, tokens: IdTokens, *, public: bool) -> Obstacle | None:
     """
     if ci.kind == "other":
         return NO_JOB
-    if public and not is_known(tokens.issuer, _ISSUERS):
+    if public and not is_known(tokens.find_issuer((AUDIENCE,)), _ISSUERS):
         return Obstacle(
             condition=f"Sigstore's public instance knows jobs of {describe_places(_ISSUERS)}, and "
             f"this is {ci.host}",

@@ -269,16 +269,18 @@ def test_why_no_token_is_given_is_told(
 def test_elsewhere_a_script_asks_for_the_token() -> None:
     """R38: CircleCI has one issuer, and had one for each organization."""
     token = jwt(iss="https://oidc.circleci.com/org/1", aud="npm:registry.npmjs.org")
-    tokens = given({"NPM_ID_TOKEN": token}, ci={})
+    others = {"GOOGLE_ID_TOKEN": jwt(iss="https://accounts.google.com", aud=["npm"])}
+    tokens = given({"NPM_ID_TOKEN": token, **others}, ci={})
     assert asyncio.run(tokens.fetch("npm:registry.npmjs.org")) == Secret(token)
-    assert is_known(tokens.issuer, (GITHUB, GITLAB, CIRCLECI))
-    assert not is_known(tokens.issuer, (GITHUB, GITLAB))
+    issuer = tokens.find_issuer(["npm:registry.npmjs.org"])
+    assert is_known(issuer, (GITHUB, GITLAB, CIRCLECI))
+    assert not is_known(issuer, (GITHUB, GITLAB))
     assert is_known(CIRCLECI, (CIRCLECI,))
     assert not is_known(f"{CIRCLECI}.evil.example/org/1", (CIRCLECI,))
     obstacle = tokens.find_obstacle("pypi")
     assert obstacle is not None
     assert obstacle.cure.startswith("Set PYPI_ID_TOKEN to an ID token of this job")
-    assert given({}, ci={}).issuer == ""
+    assert given({}, ci={}).find_issuer(["pypi"]) == ""
 
 
 @pytest.mark.parametrize(
@@ -303,7 +305,8 @@ def test_elsewhere_a_script_asks_for_the_token() -> None:
 )
 def test_each_ci_signs_in_its_own_name(ci: dict[str, str], issuer: str) -> None:
     credentials = Credentials(snapshot(ci), mask=lambda _: None)
-    assert open_tokens(CI.of(ci), credentials, httpx.AsyncClient()).issuer == issuer
+    tokens = open_tokens(CI.of(ci), credentials, httpx.AsyncClient())
+    assert tokens.find_issuer(["pypi"]) == issuer
 
 
 @pytest.mark.parametrize(

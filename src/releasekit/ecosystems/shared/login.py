@@ -239,7 +239,7 @@ def choose_login(
     if trusted is None:
         return NoAuth(wanted.missing(services.ci, None))
     tokens = open_tokens(services.ci, services.credentials, services.http)
-    if wish == "auto" and not is_known(tokens.issuer, issuers):
+    if wish == "auto" and not is_known(tokens.find_issuer(audiences), issuers):
         return NoAuth(wanted.missing(services.ci, None, places=describe_places(issuers)))
     obstacles = [tokens.find_obstacle(each) for each in audiences]
     if all(obstacles):
