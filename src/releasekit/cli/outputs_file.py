@@ -55,7 +55,8 @@ class OutputsFile:
             return None
         path = cwd / os.path.normpath(root / (named or default))
         with suppress(OSError):  # the error that is told is about something else
-            if not describe_obstacle(path, "outputs"):
+            # Whatever lies in the state directory, GitLab would read it.
+            if not named or not describe_obstacle(path, "outputs"):
                 return cls(path, is_state=not named)
         return None
 

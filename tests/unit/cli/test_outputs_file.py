@@ -51,6 +51,21 @@ def test_variables_alone_replace_no_file_of_others(tmp_path: Path) -> None:
     assert OutputsFile.of_variables(environment, tmp_path, OTHER) is not None
 
 
+def test_gitlab_reads_nothing_foreign_where_the_configuration_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R52: a cache may have brought it, and later jobs take its variables."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    monkeypatch.setenv("GITLAB_CI", "true")
+    (tmp_path / "releasekit.toml").write_text("nonsense = 1\n")
+    path = tmp_path / ".releasekit/outputs.env"
+    path.parent.mkdir()
+    path.write_text("LD_PRELOAD=/evil.so\n")
+    assert main(["publish"]) == 2
+    assert path.read_text() == "RK_RESULT=failure\n"
+
+
 def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     """R4: the release itself has ended by then."""
     (tmp_path / "elsewhere").mkdir()
