@@ -4,8 +4,10 @@ part of addresses, protected ones, and what python-gitlab makes of it all.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from gitlab import Gitlab
 
@@ -28,9 +30,12 @@ from harness.gitlab import (
     serving_gitlab,
 )
 from harness.http_server import HangUp
-from releasekit.announce.gitlab import PACKAGE, name_version
+from releasekit.announce.gitlab import PACKAGE, GitLab, GitLabReleases, name_version
 from releasekit.announce.releases import with_marker
 from releasekit.announced import Status
+from releasekit.errors import Rejected
+from releasekit.http.client import RetryPolicy, http_client
+from releasekit.http.credentials import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,6 +109,25 @@ def test_files_of_an_earlier_attempt_are_not_sent_again(world: GitLabDouble) -> 
     assert only(GITLAB, world).status is Status.CREATED
     assert whole(GITLAB, world)
     assert [each.partition(" ")[0] for each in world.writes] == ["POST"]
+
+
+def test_a_project_that_has_moved_is_named_anew_and_gets_no_token() -> None:
+    """R37: a redirect may lead anywhere."""
+    asked: list[httpx.URL] = []
+
+    def redirect(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url)
+        return httpx.Response(301, headers={"Location": "https://evil.example/api/v4/projects/7"})
+
+    async def look() -> None:
+        async with http_client(transport=httpx.MockTransport(redirect)) as http:
+            gitlab = GitLab(http=http, api="https://gitlab.example/api/v4", token=Secret(TOKEN))
+            await GitLabReleases(gitlab, "acme/old", RetryPolicy()).releases()
+
+    with pytest.raises(Rejected, match="HTTP 301") as caught:
+        asyncio.run(look())
+    assert caught.value.hint.startswith("The project has another path now")
+    assert {url.host for url in asked} == {"gitlab.example"}
 
 
 def test_another_file_of_that_name_is_kept_and_said(world: GitLabDouble) -> None:

@@ -52,6 +52,8 @@ _LINKED: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{1,124}[A-Za-z0-9]")
 _TAKEN: Final = re.compile(r"already been taken|Duplicate package is not allowed")
 _OTHERS: Final = f"{FORGE_TOKEN.variable} to a project access token with the scope `api`"
 _CURES: Final = {
+    # https://docs.gitlab.com/user/project/repository/#repository-path-changes
+    301: "The project has another path now: correct the URL of the git remote, or `forge`.",
     401: f"Set {_OTHERS}, or leave it out for the token of a job.",
     # https://docs.gitlab.com/user/project/protected_tags/
     403: "A job may do what the user who started it may: let somebody start it who has the role "
