@@ -29,7 +29,6 @@ from releasekit.config.values import Directory
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import CommandFailed, ReleasekitError, StateError, told_of
 from releasekit.git.commits import Commits
-from releasekit.host import durable
 from releasekit.host.files import find_closed, repository_of
 from releasekit.http.identity import open_tokens
 from releasekit.plan.make import collect_packages
@@ -55,7 +54,8 @@ if TYPE_CHECKING:
 
 _VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 _PATIENCE_S: Final = 60.0
-_OWN_VARIABLE: Final = re.compile(r"(?!CI_)[A-Z][A-Z0-9_]*")
+# What GitLab and its runner put beside them has other names.
+_OWN_VARIABLE: Final = re.compile(r"(?!CI_SERVER_|gitlab_runner)[A-Za-z_][A-Za-z0-9_]*")
 _INDENT: Final = 7  # the word before each row, and a gap
 
 
@@ -259,8 +259,11 @@ def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
             rows.append(Row(said=f"announce: there is a token for {name}"))
     if services.ci.kind == "gitlab":
         # https://docs.gitlab.com/ci/variables/#use-file-type-cicd-variables
-        beside = durable.names(Path(f"{services.ci.checkout}.tmp"))
-        if files := [name for name in beside if _OWN_VARIABLE.fullmatch(name)]:
+        names: list[str] = []
+        with suppress(OSError):
+            beside = Path(f"{services.ci.checkout}.tmp")
+            names = sorted(each.name for each in beside.iterdir())
+        if files := [name for name in names if _OWN_VARIABLE.fullmatch(name)]:
             said = f"job: builds can read the variables of the type File: {few(files)}"
             hint = "Make them masked variables, or let this job have none of them."
             rows.append(Row(said=said, hint=hint))
