@@ -26,14 +26,15 @@ from releasekit.config.values import Url
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import DeadlinePassed, Transient
-from releasekit.host.ci import IDENTITY_URL
 from releasekit.http.client import http_client
+from releasekit.http.identity import open_tokens
 from releasekit.http.pool import CONNECTIONS
 from releasekit.model import Action
 from releasekit.plan.forecast import GITHUB, JobEnd, with_limits
 from releasekit.plan.make import discover, find_missing_tools, make_plan
 from releasekit.plan.source import read_checkout
 from releasekit.plan.warnings import with_warnings
+from releasekit.provenance.conditions import AUDIENCE
 from releasekit.release.tasks import describe_late
 from releasekit.scheduler.retries import WaitBudget
 from releasekit.text.commands import spell
@@ -91,12 +92,13 @@ async def prepare(
     logs = make_logs(config.state_directory, session, run_id)
     async with _explain_delays(config, session, patience):
         processes = await start_processes(group, config, session, inherit_fds)
-        signs = session.credentials.get(IDENTITY_URL) is not None
+        http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
+        tokens = open_tokens(session.ci, session.credentials, http)
+        signs = tokens.find_obstacle(AUDIENCE) is None
         loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
         config, survey = await survey_root(config, session, processes)
         dist = [place.path for place in config.dist]
         looked_up = group.start(read_checkout(config.root, processes, beside=dist))
-        http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
         services = Services.of(config, http, processes, session.credentials, logs, patience)
         await loaded
         discoveries = await open_ecosystems(group, config, session, services)

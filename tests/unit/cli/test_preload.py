@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import subprocess
 import sys
 import threading
@@ -12,15 +13,18 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 import releasekit
+from releasekit.__main__ import main
 from releasekit.cli.preload import import_from_top
+from releasekit.errors import ConfigError
 
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-    import pytest
-
 SOURCE = Path(releasekit.__file__).parent
+SIGSTORE = base64.b64encode(b'{"aud":"sigstore"}').decode()
 # Where a run begins, and what it loads there for the ecosystems that it is about.
 EARLY = {
     "errors",  # for a mistake in what a user wrote
@@ -179,3 +183,43 @@ def test_a_package_that_another_thread_is_loading_is_waited_for(
     assert "slow.inner.leaf" in sys.modules
     for name in ("slow", "slow.inner", "slow.inner.leaf"):
         del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("job", "signs"),
+    [
+        ({"GITHUB_ACTIONS": "true"}, False),
+        (
+            {
+                "GITHUB_ACTIONS": "true",
+                "ACTIONS_ID_TOKEN_REQUEST_URL": "https://id.example/",
+                "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "x" * 20,
+            },
+            True,
+        ),
+        ({"GITLAB_CI": "true"}, False),
+        (
+            {
+                "GITLAB_CI": "true",
+                "SIGSTORE_ID_TOKEN": f"x.{SIGSTORE}.x",
+            },
+            True,
+        ),
+    ],
+)
+def test_what_signs_is_loaded_wherever_a_job_has_an_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: dict[str, str], signs: bool
+) -> None:
+    """R52: a build may write to where it would be loaded from later."""
+    seen = []
+
+    def load(_: object, *, signs: bool) -> None:
+        seen.append(signs)
+        raise ConfigError("that is enough")
+
+    monkeypatch.setattr("releasekit.cli.prepare.load_everything", load)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    assert main(["plan", str(tmp_path)]) == 2
+    assert seen == [signs]
