@@ -172,9 +172,9 @@ def _refuse_pull_request(plan: Plan, asked: Sequence[str], ci: CI, *, uploading:
     said = f"{inputs} {verb} true in a job of a pull request ({job})"
     if uploading:
         condition = "${{ !startsWith(github.event_name, 'pull_request') }}"
-        way = f"leave {inputs} out of this job"
-        if ci.is_actions:
-            way = f"write {' and '.join(f'{name}: {condition}' for name in asked)}"
+        way = f"write {' and '.join(f'{name}: {condition}' for name in asked)}"
+        if ci.kind == "gitlab":
+            way = f"leave {inputs} out of this job"
         raise ConfigError(
             f"{said}, whose commits are on no branch yet",
             hint="Nothing was published. Release on the push that merges it; or "
