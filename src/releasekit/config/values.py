@@ -169,10 +169,8 @@ def repository(value: str) -> str:
     page = value.removesuffix("/").removesuffix(".git")
     if url is None and _REPOSITORY_PAGE.fullmatch(page):
         return page
-    raise InvalidValue(
-        f"is not the name of a repository; write {url[1] if url else 'OWNER/NAME'}"
-        f"{'' if url else ', or of GitLab https://gitlab.com/GROUP/PROJECT'}"
-    )
+    way = url[1] if url else "OWNER/NAME, or of GitLab https://gitlab.com/GROUP/PROJECT"
+    raise InvalidValue(f"is not the name of a repository; write {way}")
 
 
 def forge(value: str) -> ForgePlace:
