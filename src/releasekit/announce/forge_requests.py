@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from releasekit.announce.forge import LookAgain
 from releasekit.errors import PackageError, Rejected, Transient
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from releasekit.announce.forge import Draft
+    from releasekit.announce.forge import Asset, Draft, ForgeRelease
     from releasekit.http.client import RetryPolicy
     from releasekit.http.forge_api import ForgeApi
     from releasekit.model import Artifact
@@ -26,36 +27,61 @@ if TYPE_CHECKING:
 _PIECE_BYTES: Final = 256 * 1024
 
 
-async def ask_forge(
-    api: ForgeApi,
-    method: str,
-    url: httpx.URL,
-    policy: RetryPolicy,
-    *,
-    content: bytes | Artifact = b"",
-    headers: Mapping[str, str] | None = None,
-    missing: bool = False,
-    repeatable: bool,
-) -> httpx.Response:
-    """Retries what is `repeatable`, and the rest only where it cannot have taken effect. Raises
-    LookAgain, Transient, Denied, Rejected.
+@dataclass(frozen=True, slots=True)
+class ForgeClient:
+    """What is asked of a forge about `repository`; each kind of forge is a class of it. `cures` are
+    hints by the status of an answer.
     """
-    lost: list[Transient] = []
 
-    async def attempt() -> httpx.Response | None:
-        body = content if isinstance(content, bytes) else _read_pieces(content)
+    api: ForgeApi
+    repository: str
+    policy: RetryPolicy
+    cures: ClassVar[Mapping[int, str]]
+    repeatable: ClassVar[frozenset[str]] = frozenset({"GET", "PUT", "PATCH", "DELETE"})
+
+    def has_changed(self, error: Rejected) -> bool:
+        """Whether something is there by now, or is not what it was, as far as the forge knows."""
+        return error.status == 409
+
+    async def digest_of(self, _release: ForgeRelease, asset: Asset) -> str:
+        return asset.digest
+
+    async def ask(
+        self,
+        method: str,
+        url: httpx.URL,
+        *,
+        content: bytes | Artifact = b"",
+        headers: Mapping[str, str] | None = None,
+        missing: bool = False,
+    ) -> httpx.Response:
+        """Retries what is `repeatable`, and the rest only where it cannot have taken effect. Raises
+        LookAgain, Transient, Denied, Rejected.
+        """
+        lost: list[Transient] = []
+
+        async def attempt() -> httpx.Response | None:
+            body = content if isinstance(content, bytes) else _read_pieces(content)
+            try:
+                return await self.api.ask(
+                    method, url, content=body, headers=headers, missing=missing
+                )
+            except Transient as error:
+                if method in self.repeatable or not error.ambiguous:
+                    raise
+                lost.append(error)
+                return None
+
         try:
-            return await api.ask(method, url, content=body, headers=headers, missing=missing)
-        except Transient as error:
-            if repeatable or not error.ambiguous:
-                raise
-            lost.append(error)
-            return None
-
-    response = await retry(attempt, policy)
-    if response is None:
-        raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
-    return response
+            response = await retry(attempt, self.policy)
+        except Rejected as error:
+            error.hint = self.cures.get(error.status, error.hint)
+            if self.has_changed(error):
+                raise LookAgain(str(error), hint=error.hint) from error
+            raise
+        if response is None:
+            raise LookAgain(str(lost[0]), hint=lost[0].hint) from lost[0]
+        return response
 
 
 async def _read_pieces(artifact: Artifact) -> AsyncIterator[bytes]:

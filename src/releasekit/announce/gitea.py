@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote
 
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.forge_requests import (
-    ask_forge,
+    ForgeClient,
     check_tag,
     list_pages,
     parse_answer,
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.announce.forge import Asset, Draft, ForgeRelease, Upload
-    from releasekit.http.client import RetryPolicy
-    from releasekit.http.forge_api import ForgeApi
-    from releasekit.model import Artifact
 
 # "MAX_RESPONSE_ITEMS: 50", and a server may have less.
 # https://docs.gitea.com/administration/config-cheat-sheet#api-api
@@ -47,7 +44,7 @@ _PERMISSION: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class GiteaReleases:
+class GiteaReleases(ForgeClient):
     """Of `repository`, OWNER/NAME.
 
     Gitea looks at a pushed tag later, once it has answered, and publishes a draft that it finds
@@ -58,29 +55,32 @@ class GiteaReleases:
     https://docs.gitea.com/api/1.26/#tag/repository/operation/repoCreateRelease
     """
 
-    gitea: ForgeApi
-    repository: str
-    policy: RetryPolicy
+    cures: ClassVar[Mapping[int, str]] = {
+        401: "`forge-token` has to be a token of this server; leave it out for the job's own.",
+        403: _PERMISSION,
+        404: "Check `forge`, if it is set. It is said too to those who may not see the repository. "
+        f"{_PERMISSION}",
+    }
 
     async def releases(self) -> tuple[ForgeRelease, ...]:
         """How many a page has is for the server to say, so the last page is an empty one."""
 
         def get(page: int) -> Awaitable[httpx.Response]:
             query = f"limit={_PER_PAGE}&page={page}".encode()
-            return self._ask("GET", self._at("").copy_with(query=query))
+            return self.ask("GET", self._at("").copy_with(query=query))
 
         found = await list_pages(get, f"{self._name}'s list of releases", size=1, most=_MAX_PAGES)
         return tuple(map(self._parse, found))
 
     async def latest(self) -> str:
         """The newest one."""
-        response = await self._ask("GET", self._at("/latest"), missing=True)
+        response = await self.ask("GET", self._at("/latest"), missing=True)
         return "" if response.status_code == 404 else self._read(response).tag
 
     async def require_tag(self, draft: Draft) -> None:
         """Gitea makes a tag that is missing, of its default branch."""
-        url = self.gitea.at(f"repos/{self.repository}/tags/{quote(draft.tag)}")
-        response = await self._ask("GET", url, missing=True)
+        url = self.api.at(f"repos/{self.repository}/tags/{quote(draft.tag)}")
+        response = await self.ask("GET", url, missing=True)
         found = ""
         if response.status_code != 404:
             match parse_answer(response, self._name):
@@ -100,12 +100,12 @@ class GiteaReleases:
             "draft": True,
             "prerelease": draft.prerelease,
         }
-        return self._read(await self._ask("POST", self._at(""), content=write_json(content)))
+        return self._read(await self.ask("POST", self._at(""), content=write_json(content)))
 
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
         url = self._at(f"/{release.id}/assets").copy_merge_params({"name": upload.name})
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(upload.size)}
-        response = await self._ask("POST", url, content=upload.content, headers=headers)
+        response = await self.ask("POST", url, content=upload.content, headers=headers)
         asset = parse_asset(parse_answer(response, self._name), self._name)
         if asset.size != upload.size:
             raise LookAgain(f"{upload.name} has not arrived whole at {self._name}")
@@ -113,27 +113,25 @@ class GiteaReleases:
 
     async def drop_unfinished(self, release: ForgeRelease, asset: Asset) -> None:
         """Gitea shows no file before it is whole, but may have two of one name."""
-        await self._ask("DELETE", self._at(f"/{release.id}/assets/{asset.id}"), missing=True)
+        await self.ask("DELETE", self._at(f"/{release.id}/assets/{asset.id}"), missing=True)
 
     async def digest_of(self, release: ForgeRelease, asset: Asset) -> str:
         """Gitea tells none, so this reads the file; empty for a very large one."""
         if asset.size > MAX_BYTES:
             return ""
         url = self._at(f"/{release.id}/assets/{asset.id}")
-        match parse_answer(await self._ask("GET", url), self._name):
+        match parse_answer(await self.ask("GET", url), self._name):
             case {"uuid": str(uuid)}:
                 pass
             case _:
                 raise self._make_strange_error("an asset")
-        file = self.gitea.at(f"../../attachments/{quote(uuid, safe='')}")
-        return f"sha256:{hashlib.sha256((await self._ask('GET', file)).content).hexdigest()}"
+        file = self.api.at(f"../../attachments/{quote(uuid, safe='')}")
+        return f"sha256:{hashlib.sha256((await self.ask('GET', file)).content).hexdigest()}"
 
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:  # noqa: ARG002
         """Of files that two runs have uploaded, the first ones stay."""
         content = write_json({"draft": False, "body": release.body})
-        published = self._read(
-            await self._ask("PATCH", self._at(f"/{release.id}"), content=content)
-        )
+        published = self._read(await self.ask("PATCH", self._at(f"/{release.id}"), content=content))
         if published.draft:
             raise LookAgain(f"{self._name} has left the release {release.tag} a draft")
         first: dict[str, Asset] = {}
@@ -144,10 +142,10 @@ class GiteaReleases:
 
     @property
     def _name(self) -> str:
-        return self.gitea.at("").host
+        return self.api.at("").host
 
     def _at(self, path: str) -> httpx.URL:
-        return self.gitea.at(f"repos/{self.repository}/releases{path}")
+        return self.api.at(f"repos/{self.repository}/releases{path}")
 
     def _read(self, response: httpx.Response) -> ForgeRelease:
         return self._parse(parse_answer(response, self._name))
@@ -159,38 +157,3 @@ class GiteaReleases:
 
     def _make_strange_error(self, wanted: str) -> Rejected:
         return Rejected(f"{self._name}'s answer is not {wanted}", problem=Problem.STRANGE_ANSWER)
-
-    async def _ask(
-        self,
-        method: str,
-        url: httpx.URL,
-        *,
-        content: bytes | Artifact = b"",
-        headers: Mapping[str, str] | None = None,
-        missing: bool = False,
-    ) -> httpx.Response:
-        """Raises LookAgain, Transient, Denied, Rejected."""
-        try:
-            return await ask_forge(
-                self.gitea,
-                method,
-                url,
-                self.policy,
-                content=content,
-                headers={"Content-Type": "application/json", **(headers or {})},
-                missing=missing,
-                repeatable=method != "POST",
-            )
-        except Rejected as error:
-            # There is a release of this tag, as far as Gitea knows.
-            if error.status == 409:
-                raise LookAgain(str(error), hint=error.hint) from error
-            cures = {
-                401: "`forge-token` has to be a token of this server; leave it out for the job's "
-                "own.",
-                403: _PERMISSION,
-                404: "Check `forge`, if it is set. It is said too to those who may not see the "
-                f"repository. {_PERMISSION}",
-            }
-            error.hint = cures.get(error.status, error.hint)
-            raise

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
 from releasekit.announce.forge_requests import (
-    ask_forge,
+    ForgeClient,
     check_tag,
     list_pages,
     parse_answer,
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.announce.forge import Draft, Upload
-    from releasekit.http.client import RetryPolicy
     from releasekit.http.github import GitHub
-    from releasekit.model import Artifact
 
 
 _PER_PAGE: Final = 100
@@ -68,57 +66,30 @@ def describe_pace(releases: int, *, assets: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class GitHubRepository:
-    """What is asked about `repository`, which is OWNER/NAME. `permission` is what the job needs
-    for it.
-    """
+def make_cures(permission: str) -> dict[int, str]:
+    """By the status of an answer; `permission` is what the job needs."""
+    return {
+        401: _WRONG_LOGIN,
+        403: permission,
+        404: f"Check {API_URL}, if it is set. GitHub says so too to those who may not see the "
+        f"repository. {permission}",
+        422: _REFUSED,
+    }
 
-    github: GitHub
-    repository: str
-    policy: RetryPolicy
-    permission: ClassVar[str] = _PERMISSION
+
+@dataclass(frozen=True, slots=True)
+class GitHubRepository(ForgeClient):
+    """`repository` is OWNER/NAME."""
+
+    api: GitHub
+    cures: ClassVar[Mapping[int, str]] = make_cures(_PERMISSION)
 
     def at(self, path: str) -> httpx.URL:
-        return self.github.at(f"{self.repository}{path}")
+        return self.api.at(f"{self.repository}{path}")
 
-    async def ask(
-        self,
-        method: str,
-        url: httpx.URL,
-        *,
-        content: bytes | Artifact = b"",
-        headers: Mapping[str, str] | None = None,
-        missing: bool = False,
-    ) -> httpx.Response:
-        """Retries what may be asked twice; a POST only where it cannot have taken effect. Raises
-        LookAgain, Transient, Denied, Rejected.
-        """
-        try:
-            return await ask_forge(
-                self.github,
-                method,
-                url,
-                self.policy,
-                content=content,
-                headers=headers,
-                missing=missing,
-                repeatable=method != "POST",
-            )
-        except Rejected as error:
-            # Something is there, or is not a draft any more, as far as GitHub knows.
-            # https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api
-            if error.status in {409, 422}:
-                hint = _REFUSED if error.status == 422 else error.hint
-                raise LookAgain(str(error), hint=hint) from error
-            cures = {
-                401: _WRONG_LOGIN,
-                403: self.permission,
-                404: f"Check {API_URL}, if it is set. GitHub says so too to those who may not see "
-                f"the repository. {self.permission}",
-            }
-            error.hint = cures.get(error.status, error.hint)
-            raise
+    def has_changed(self, error: Rejected) -> bool:
+        """https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api"""
+        return error.status in {409, 422}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +139,7 @@ class GitHubReleases(GitHubRepository):
 
     async def upload(self, release: ForgeRelease, upload: Upload) -> Asset:
         """https://docs.github.com/en/rest/releases/assets#upload-a-release-asset"""
-        url = self.github.uploads_at(release.uploads).copy_merge_params({"name": upload.name})
+        url = self.api.uploads_at(release.uploads).copy_merge_params({"name": upload.name})
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(upload.size)}
         response = await self.ask("POST", url, content=upload.content, headers=headers)
         asset = parse_asset(parse_answer(response))
@@ -182,9 +153,6 @@ class GitHubReleases(GitHubRepository):
         https://docs.github.com/en/rest/releases/assets#upload-a-release-asset
         """
         await self.ask("DELETE", self._at(f"/assets/{asset.id}"), missing=True)
-
-    async def digest_of(self, _release: ForgeRelease, asset: Asset) -> str:
-        return asset.digest
 
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:
         """https://docs.github.com/en/rest/releases/releases#update-a-release"""

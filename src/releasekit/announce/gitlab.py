@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import quote, urlencode
 
 from releasekit.announce.forge import Asset, ForgeRelease, LookAgain
 from releasekit.announce.forge_requests import (
-    ask_forge,
+    ForgeClient,
     check_tag,
     list_pages,
     parse_answer,
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import httpx
 
     from releasekit.announce.forge import Draft, Upload
-    from releasekit.http.client import RetryPolicy
-    from releasekit.model import Artifact
 
 # https://docs.gitlab.com/api/rest/#offset-based-pagination
 _PER_PAGE: Final = 100
@@ -81,16 +79,20 @@ class GitLab(ForgeApi):
 
 
 @dataclass(frozen=True, slots=True)
-class GitLabReleases:
+class GitLabReleases(ForgeClient):
     """Of the project `repository`, GROUP/…/NAME. `_drafts` are those that `create` was asked for.
 
     https://docs.gitlab.com/api/releases/
     """
 
-    gitlab: GitLab
-    repository: str
-    policy: RetryPolicy
+    cures: ClassVar[Mapping[int, str]] = _CURES
+    repeatable: ClassVar[frozenset[str]] = frozenset({"GET"})
     _drafts: dict[str, Draft] = field(default_factory=dict)
+
+    def has_changed(self, error: Rejected) -> bool:
+        """Or the tag is not there yet."""
+        is_taken = error.status == 400 and _TAKEN.search(str(error)) is not None
+        return is_taken or error.status in {409, 422}
 
     async def releases(self) -> tuple[ForgeRelease, ...]:
         """GitLab remembers for five minutes what the list shows of a release, but not which there
@@ -149,7 +151,7 @@ class GitLabReleases:
         """
         url = self._file(release.tag, upload.name).copy_with(query=b"select=package_file")
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(upload.size)}
-        response = await self._ask("PUT", url, content=upload.content, headers=headers)
+        response = await self.ask("PUT", url, content=upload.content, headers=headers)
         asset = _parse_file(parse_answer(response, "GitLab"))
         if asset.digest != f"sha256:{upload.sha256}":
             raise LookAgain(f"{upload.name} has not arrived whole at GitLab")
@@ -157,9 +159,6 @@ class GitLabReleases:
 
     async def drop_unfinished(self, _release: ForgeRelease, _asset: Asset) -> None:
         """GitLab shows no file before it is whole."""
-
-    async def digest_of(self, _release: ForgeRelease, asset: Asset) -> str:
-        return asset.digest
 
     async def publish(self, release: ForgeRelease, *, latest: bool) -> ForgeRelease:  # noqa: ARG002
         """Without `ref`: the tag is there, and GitLab is to make none.
@@ -173,7 +172,7 @@ class GitLabReleases:
             "description": draft.body,
             "assets": {"links": [self._link(draft.tag, each.name) for each in draft.assets]},
         }
-        response = await self._ask("POST", self._at("/releases"), content=write_json(content))
+        response = await self.ask("POST", self._at("/releases"), content=write_json(content))
         return _parse_release(parse_answer(response, "GitLab"))
 
     def _link(self, tag: str, name: str) -> dict[str, str]:
@@ -202,7 +201,7 @@ class GitLabReleases:
     def _list(self, path: str, what: str, **query: str) -> Coroutine[None, None, list[object]]:
         def get(page: int) -> Awaitable[httpx.Response]:
             asked = urlencode({**query, "per_page": _PER_PAGE, "page": page}, quote_via=quote)
-            return self._ask("GET", self._at(path).copy_with(query=asked.encode()))
+            return self.ask("GET", self._at(path).copy_with(query=asked.encode()))
 
         return list_pages(get, f"GitLab's list of {what}", size=_PER_PAGE, most=_MAX_PAGES)
 
@@ -210,31 +209,7 @@ class GitLabReleases:
         return self._at(f"/packages/generic/{PACKAGE}/{name_version(tag)}/{quote(name)}")
 
     def _at(self, path: str) -> httpx.URL:
-        return self.gitlab.at(f"projects/{quote(self.repository, safe='')}{path}")
-
-    async def _ask(
-        self,
-        method: str,
-        url: httpx.URL,
-        *,
-        content: bytes | Artifact = b"",
-        headers: Mapping[str, str] | None = None,
-    ) -> httpx.Response:
-        """Raises LookAgain, Transient, Denied, Rejected."""
-        again = method == "GET"
-        try:
-            return await ask_forge(
-                *(self.gitlab, method, url, self.policy),
-                content=content,
-                headers=headers,
-                repeatable=again,
-            )
-        except Rejected as error:
-            # Something is there, or the tag is not yet, as far as GitLab knows.
-            if error.status in {409, 422} or (error.status == 400 and _TAKEN.search(str(error))):
-                raise LookAgain(str(error), hint=error.hint) from error
-            error.hint = _CURES.get(error.status, error.hint)
-            raise
+        return self.api.at(f"projects/{quote(self.repository, safe='')}{path}")
 
 
 def name_version(tag: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.forge_requests import parse_answer, write_json
-from releasekit.announce.github import GitHubRepository
+from releasekit.announce.github import GitHubRepository, make_cures
 from releasekit.errors import Denied, PlanError, Rejected
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
@@ -62,7 +62,7 @@ class GitHubPullRequests(GitHubRepository):
     may have taken effect.
     """
 
-    permission: ClassVar[str] = (
+    cures: ClassVar[Mapping[int, str]] = make_cures(
         "Give the job the permissions `contents: write` and `pull-requests: write`, or a "
         "`forge-token` that has them."
     )
@@ -129,12 +129,12 @@ class GitHubPullRequests(GitHubRepository):
         }
         variables = {"input": {"repositoryId": repository, "refUpdates": [update]}}
         content = write_json({"query": _MOVE, "variables": variables})
-        match parse_answer(await self.ask("POST", self.github.graphql, content=content)):
+        match parse_answer(await self.ask("POST", self.api.graphql, content=content)):
             case {"errors": [{"message": str(said)}, *_]}:
                 raise LookAgain(
                     f"GitHub has not moved the branch {branch}: {visible(clip(said, _MAX_SAID))}",
                     hint=f"A rule for {branch} has to allow that it is forced and deleted. "
-                    f"{self.permission}",
+                    f"{self.cures[403]}",
                 )
             case {"data": {"updateRefs": dict()}}:
                 pass

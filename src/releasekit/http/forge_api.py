@@ -43,7 +43,10 @@ class ForgeApi:
 
     def log_in(self) -> dict[str, str]:
         """The headers of every request."""
-        return {"Authorization": f"Bearer {self.token.reveal() if self.token else ''}"}
+        return {
+            "Authorization": f"Bearer {self.token.reveal() if self.token else ''}",
+            "Content-Type": "application/json",
+        }
 
     async def ask(
         self,
