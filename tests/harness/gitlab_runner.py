@@ -88,8 +88,6 @@ class RunnerJob:
     def end(self) -> int:
         """The exit status, once artifacts and cache are kept."""
         status = self.process.wait(PATIENCE_S)
-        for line in self.definition.get("after_script", ()):
-            subprocess.run(["bash", "-c", line], cwd=self.checkout, env=self.variables, check=False)
         for cached, place in self._cached():
             shutil.rmtree(cached, ignore_errors=True)
             if place.exists():

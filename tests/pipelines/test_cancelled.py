@@ -5,6 +5,7 @@ real index, as the runner ends it and gives the next attempt what it kept.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from harness.gitlab_runner import RunnerJob
 from integration import servers
 from integration.recorder import Fault
 from integration.tools import require_tool
-from workspaces import uv_workspace
+from workspaces import git, uv_workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,8 +76,8 @@ class Site:
         return RunnerJob(self._job, {**self._variables, **told}, self.project.root, kept)
 
     @property
-    def script(self) -> list[str]:
-        return list(self._job["script"])
+    def components(self) -> Path:
+        return self.project.beside / "the components"
 
     def results(self) -> dict[str, Any]:
         return dict(json.loads((self.state / "results.json").read_text()))
@@ -91,17 +92,18 @@ def site(server: servers.IndexServer, tmp_path: Path) -> Iterator[Site]:
 def test_no_program_is_run_that_another_job_has_left(site: Site) -> None:
     """R52: a disk of a runner may serve other projects, and pipelines that nobody reviewed."""
     homes = site.project.beside / "builds/.releasekit"
-    home = next(word for word in " ".join(site.script).split() if word.startswith("home="))
-    for name in ("1001", home.rpartition("/")[2]):
+    commit = git(site.components, "rev-parse", "HEAD").strip()
+    for name in ("1001", commit):
         (homes / name / ".git/hooks").mkdir(parents=True)
         for program in ("entrypoint.sh", ".git/hooks/post-checkout"):
             (homes / name / program).write_text('#!/bin/sh\necho "evil ran"\n')
             (homes / name / program).chmod(0o755)
+    os.utime(homes / commit, (0, 0))
     job = site.attempt()
     assert job.end() == 0, job.log.read_text()
     assert "evil ran" not in job.log.read_text()
     assert job.dotenv()["RK_RESULT"] == "success"
-    assert not (homes / "1001").exists()
+    assert [path.name for path in homes.iterdir()] == ["1001"]
 
 
 @pytest.mark.parametrize(
