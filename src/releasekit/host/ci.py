@@ -42,8 +42,10 @@ SERVER_URL: Final = "GITHUB_SERVER_URL"
 TEMPORARY: Final = "RUNNER_TEMP"
 OUTPUTS: Final = "GITHUB_OUTPUT"
 SUMMARY: Final = "GITHUB_STEP_SUMMARY"
-# The files that the runner makes before a step and obeys after it.
-COMMAND_FILES: Final = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", OUTPUTS, SUMMARY)
+# The files that the runner makes before a step and obeys after it. What follows the script of a job
+# of GitLab sources the last one.
+# https://gitlab.com/gitlab-org/gitlab-runner/-/blob/v18.6.0/shells/abstract.go (writeExports)
+COMMAND_FILES: Final = ("GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", OUTPUTS, SUMMARY, "GITLAB_ENV")
 # Where a job asks for an ID token, and what with.
 IDENTITY_URL: Final = "ACTIONS_ID_TOKEN_REQUEST_URL"
 IDENTITY_BEARER: Final = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"

@@ -50,7 +50,7 @@ MAX_PLACE: Final = 200
 # A line of a child that is talked to: the metadata of a package is the longest.
 MAX_ANSWER: Final = 4 * 1024 * 1024
 # No repository can ask for these: what a job may do to its runner, and our own settings.
-_OF_THE_RUNNER: Final = re.compile(r"(ACTIONS|GITHUB|RELEASEKIT|RUNNER)_", re.IGNORECASE)
+_OF_THE_RUNNER: Final = re.compile(r"(ACTIONS|GITHUB|GITLAB|RELEASEKIT|RUNNER)_", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

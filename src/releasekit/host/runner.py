@@ -212,9 +212,13 @@ class Runner:
     https://gitlab.com/gitlab-org/gitlab/-/blob/master/app/services/ci/parse_dotenv_artifact_service.rb
     """
 
-    def __init__(self, ci: CI, stream: TextIO) -> None:
+    def __init__(self, ci: CI, environment: Mapping[str, str], stream: TextIO) -> None:
+        """`stream` is the log of the step; no environment is read but `environment`."""
         self.ci = ci
+        self._environment = environment
         self._stream = stream
+        self._files = CommandFiles({})
+        self._restored: list[str] = []
         self._outputs: dict[str, str] = {}
         self.has_summary = False
         # From then on, no message may say that nothing was published.
@@ -229,13 +233,16 @@ class Runner:
 
         Raises ConfigError for one that cannot be watched.
         """
+        self._files = CommandFiles(self._environment)
 
     def restore_files(self, *, for_good: bool = False) -> list[str]:
         """Take out what others wrote into these files; one sentence for each time so far. With
         `for_good`, others may write there from now on, such as a reader of what is printed next.
         """
-        del for_good
-        return []
+        self._restored += self._files.restore()
+        if for_good:
+            self._files = CommandFiles({})
+        return self._restored
 
     def mask(self, value: str) -> None:
         """Hide `value`, and each line of it, in everything the runner shows from now on, where it
@@ -302,28 +309,13 @@ class GitLabRunner(Runner):
 
 
 class ActionsRunner(Runner):
-    """The runner of GitHub Actions, and those that obey the same commands.
-
-    `stream` is the step's log. It reads no environment but `environment`.
-    """
+    """The runner of GitHub Actions, and those that obey the same commands."""
 
     def __init__(self, ci: CI, environment: Mapping[str, str], stream: TextIO) -> None:
-        super().__init__(ci, stream)
-        self._environment = environment
+        super().__init__(ci, environment, stream)
         self._masked: set[str] = set()
         self._annotated: dict[Level, int] = {}
         self._output_bytes = 0
-        self._files = CommandFiles({})
-        self._restored: list[str] = []
-
-    def watch_files(self) -> None:
-        self._files = CommandFiles(self._environment)
-
-    def restore_files(self, *, for_good: bool = False) -> list[str]:
-        self._restored += self._files.restore()
-        if for_good:
-            self._files = CommandFiles({})
-        return self._restored
 
     def mask(self, value: str) -> None:
         lines = [line.strip() for line in value.splitlines()]
@@ -420,11 +412,9 @@ class ActionsRunner(Runner):
 
 
 def open_runner(environment: Mapping[str, str], stream: TextIO) -> Runner:
-    """`stream` is the log of the step; no environment is read but `environment`."""
     ci = CI.of(environment)
-    if ci.is_actions:
-        return ActionsRunner(ci, environment, stream)
-    return GitLabRunner(ci, stream) if ci.kind == "gitlab" else Runner(ci, stream)
+    kind = ActionsRunner if ci.is_actions else GitLabRunner if ci.kind == "gitlab" else Runner
+    return kind(ci, environment, stream)
 
 
 def _hideable(secret: str) -> bool:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 
 from releasekit.host.runner import MAX_DOTENV, MAX_DOTENV_BYTES, Runner, open_runner
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 GITLAB = {"GITLAB_CI": "true"}
 
@@ -70,6 +74,18 @@ def test_gitlab_shows_what_failed_in_red() -> None:
     assert log.getvalue().split("\n") == [
         "\x1b[31mpypi:a failed: refused\\x1b[0m\x1b[0m", "\x1b[31mb: c\x1b[0m", ""
     ]  # fmt: skip
+
+
+def test_gitlab_sources_nothing_that_a_build_has_written(tmp_path: Path) -> None:
+    """R52: what follows the script of a job reads its variables from there."""
+    file = tmp_path / "acme.tmp/gitlab_runner_env"
+    file.parent.mkdir()
+    runner, _ = opened(GITLAB | {"GITLAB_ENV": str(file)})
+    runner.watch_files()
+    file.write_text("PATH=/evil\n")
+    (told,) = runner.restore_files()
+    assert told == f"{file}: written during the release, not by ReleaseKit; put back"
+    assert not file.exists()
 
 
 def test_other_logs_have_nothing_but_what_is_printed() -> None:

@@ -299,7 +299,8 @@ def test_variables_are_passed_on_request_unless_they_look_like_secrets() -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["GITHUB_ENV", "RUNNER_TRACKING_ID", "ACTIONS_CACHE_URL", "MYSQL_PWD", "SSHPASS"]
+    "name",
+    ["GITHUB_ENV", "GITLAB_ENV", "RUNNER_TRACKING_ID", "ACTIONS_CACHE_URL", "MYSQL_PWD", "SSHPASS"],
 )
 def test_what_no_build_may_have_is_not_passed_to_one_that_asks(name: str) -> None:
     """R50"""
