@@ -30,10 +30,11 @@ _DIRECTORY: Final = "dir:"
 _LABEL: Final = re.compile(r"(?!latest$|v*x$|v+[0-9])(?=.{1,50}$)[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 # As it stands in an address bar, in package.json, or in what git clones.
 _REPOSITORY_URL: Final = re.compile(
-    rf"(?:git\+)?(?:https://github\.com/|git@github\.com:|github:)({REPOSITORY.pattern}?)(?:\.git)?/?"
+    rf"(?:git\+)?(?i:https://github\.com/|git@github\.com:|github:)({REPOSITORY.pattern}?)(?:\.git)?/?"
 )
 _REPOSITORY_PAGE: Final = re.compile(
-    rf"https://[A-Za-z0-9.-]+(?::[0-9]{{1,5}})?/{NESTED_REPOSITORY.pattern}"
+    rf"(https://(?!(?i:(?:www\.)?github\.com)[:/])[A-Za-z0-9.-]+(?::[0-9]{{1,5}})?)"
+    rf"(/{NESTED_REPOSITORY.pattern})"
 )
 # Of GitLab, the CI file may be in any directory.
 _CI_FILE: Final = re.compile(r"(?!/|.*\.\./)[^\\\x00-\x20\x7f@]{1,250}\.ya?ml")
@@ -166,9 +167,9 @@ def repository(value: str) -> str:
     url = _REPOSITORY_URL.fullmatch(value)
     if not value or REPOSITORY.fullmatch(value):
         return value
-    page = value.removesuffix("/").removesuffix(".git")
-    if url is None and _REPOSITORY_PAGE.fullmatch(page):
-        return page
+    page = _REPOSITORY_PAGE.fullmatch(value.removesuffix("/").removesuffix(".git"))
+    if page:
+        return f"{page[1].lower()}{page[2]}"  # an issuer is compared as it is
     way = url[1] if url else "OWNER/NAME, or of GitLab https://gitlab.com/GROUP/PROJECT"
     raise InvalidValue(f"is not the name of a repository; write {way}")
 

@@ -250,6 +250,7 @@ def test_a_registry_of_crates_may_have_a_name(text: str, place: object) -> None:
         ("https://gitlab.com/acme/kit", "https://gitlab.com/acme/kit"),
         ("https://gitlab.com/a/b/c/kit.git/", "https://gitlab.com/a/b/c/kit"),
         ("https://git.example:8443/acme/kit", "https://git.example:8443/acme/kit"),
+        ("https://GitLab.com/Acme/mono", "https://gitlab.com/Acme/mono"),
     ],
 )
 def test_who_signs_is_a_repository(text: str, found: str) -> None:
@@ -264,6 +265,10 @@ def test_who_signs_is_a_repository(text: str, found: str) -> None:
         ("http://gitlab.com/acme/kit", "write OWNER/NAME"),
         ("https://me@gitlab.com/acme/kit", "write OWNER/NAME"),
         ("https://gitlab.com/acme/kit?x", "write OWNER/NAME"),
+        ("https://GitHub.com/acme/mono", "write acme/mono"),
+        ("https://www.github.com/acme/mono", "write OWNER/NAME"),
+        ("https://github.com:443/acme/mono", "write OWNER/NAME"),
+        ("https://github.com/acme/mono/tree/main", "write OWNER/NAME"),
     ],
 )
 def test_what_names_no_repository_is_refused(text: str, says: str) -> None:
