@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -90,20 +91,26 @@ def site(server: servers.IndexServer, tmp_path: Path) -> Iterator[Site]:
 
 
 def test_no_program_is_run_that_another_job_has_left(site: Site) -> None:
-    """R52: a disk of a runner may serve other projects, and pipelines that nobody reviewed."""
-    homes = site.project.beside / "builds/.releasekit"
-    commit = git(site.components, "rev-parse", "HEAD").strip()
-    for name in ("1001", commit):
-        (homes / name / ".git/hooks").mkdir(parents=True)
+    """R52: its disk outlives a job, also of a branch that nobody has reviewed.
+
+    https://gitlab.com/gitlab-org/gitlab-runner/-/blob/v18.6.0/executors/docker/docker.go
+    (createBuildVolume)
+    """
+    builds = site.project.beside / "builds"
+    old, own = builds / ".releasekit.7", builds / ".releasekit.1001"
+    for home in (old, builds / ".releasekit" / git(site.components, "rev-parse", "HEAD").strip()):
+        (home / ".git/hooks").mkdir(parents=True)
         for program in ("entrypoint.sh", ".git/hooks/post-checkout"):
-            (homes / name / program).write_text('#!/bin/sh\necho "evil ran"\n')
-            (homes / name / program).chmod(0o755)
-    os.utime(homes / commit, (0, 0))
+            (home / program).write_text('#!/bin/sh\necho "evil ran"\n')
+            (home / program).chmod(0o755)
+    own.symlink_to(shutil.copytree(old, site.project.beside / "elsewhere"))
+    os.utime(old, (0, 0))
     job = site.attempt()
     assert job.end() == 0, job.log.read_text()
     assert "evil ran" not in job.log.read_text()
     assert job.dotenv()["RK_RESULT"] == "success"
-    assert [path.name for path in homes.iterdir()] == ["1001"]
+    assert not old.exists()
+    assert not own.is_symlink()
 
 
 @pytest.mark.parametrize(
