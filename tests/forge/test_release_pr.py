@@ -532,6 +532,13 @@ def test_it_needs_a_token(place: Place) -> None:
     assert "there is no token for GitHub, and `release-pr` needs one" in job.err
 
 
+def test_a_repository_elsewhere_is_refused_before_a_token_is_wanted(place: Place) -> None:
+    git(place.root, "remote", "set-url", "origin", "git@gitlab.com:acme/tools/kit.git")
+    run = place.run(RELEASEKIT_FORGE_TOKEN="", GITHUB_ACTIONS="")
+    assert run.code == 2
+    assert "keeps a pull request at GitHub, and https://gitlab.com/acme/tools/kit is" in run.err
+
+
 def test_killed_at_every_request_the_next_run_goes_on(place: Place, tmp_path: Path) -> None:
     """R14: with what a file over 1 MiB takes, when it opens, updates and closes it."""
     write(place.root, {"packages/core/CHANGELOG.md": f"# Changelog\n\n{'x' * 1_100_000}\n"})

@@ -78,11 +78,9 @@ async def run(config: Config, session: Session) -> int:
     """Open it, bring it up to date, or close it."""
     async with open_command(config, session) as group:
         needs = "`contents: write` and `pull-requests: write`"
-        token = require_token(
-            session.credentials, session.ci, None, asked="release-pr", needs=needs
-        )
-        seal = await take_turn(group, config, session)
         at = await _find_forge(group, config, session)
+        token = require_token(session.credentials, session.ci, at, asked="release-pr", needs=needs)
+        seal = await take_turn(group, config, session)
         workspace = await open_versions(group, config, session)
         into = _require_branch(workspace, session.ci)
         decided = await decide_versions(workspace)
