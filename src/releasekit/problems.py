@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 OWN_REPOSITORY: Final = "org/releasekit-action"
-_DOCS: Final = f"https://github.com/{OWN_REPOSITORY}/blob/v1/docs"
+DOCS: Final = f"https://github.com/{OWN_REPOSITORY}/blob/v1/docs"
 
 
 class Problem(StrEnum):
@@ -176,8 +176,8 @@ class Problem(StrEnum):
     def url(self) -> str:
         """Its section. Warnings have one by the name that `releasekit.toml` has for them."""
         if self.is_warning:
-            return f"{_DOCS}/warnings.md#{self.name.lower().replace('_', '-')}"
-        return f"{_DOCS}/problems.md#{self.lower()}"
+            return f"{DOCS}/warnings.md#{self.name.lower().replace('_', '-')}"
+        return f"{DOCS}/problems.md#{self.lower()}"
 
 
 def mark(problem: Problem | None) -> str:

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Final
 from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.locations import FILENAME
 from releasekit.errors import ConfigError, PathError, describe_os_error
+from releasekit.git.remote import Remote
 from releasekit.graph import reachable
 from releasekit.host import durable
 from releasekit.host.files import read_text, repository_of
+from releasekit.host.forges import ForgePlace
 from releasekit.plan.make import collect_packages, with_doubt
 from releasekit.plan.unlisted_packages import find_unlisted, list_options, read_list, write_list
-from releasekit.problems import OWN_REPOSITORY
+from releasekit.problems import DOCS, OWN_REPOSITORY, Problem
 from releasekit.report.text import few
 from releasekit.text.escape import log_line
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.declaration import Setup
-    from releasekit.ecosystems.interface import Target
+    from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package
     from releasekit.plan.unlisted_packages import NestedPackages
 
@@ -83,6 +85,7 @@ async def run(config: Config, session: Session) -> int:
     """Write what is not there yet, and say what a person does next."""
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
+        await _refuse_elsewhere(config, services)
         targets = await open_targets(group, config, session, services)
     unlisted = find_unlisted(survey.nested, targets)
     chosen, doubted = _choose(config, targets, unlisted)
@@ -109,6 +112,19 @@ async def run(config: Config, session: Session) -> int:
     said += ["", *_NEXT.format(first=first, tag=tag).splitlines()]
     print("\n".join(map(log_line, said)), file=session.out)
     return 0
+
+
+async def _refuse_elsewhere(config: Config, services: Services) -> None:
+    """Raises ConfigError for a repository that is known to be at another forge than GitHub."""
+    name, top = config.tagging.remote, repository_of(config.root) or config.root
+    remote = Remote(name, top, services.processes, services.credentials.environment)
+    place = ForgePlace.of_remote(await remote.find_url())
+    if place is not None and place.kind != "github":
+        raise ConfigError(
+            f"init writes a workflow of GitHub, and the git remote {name} is at {place.host}",
+            hint=f"{DOCS}/{place.kind}.md has one to copy.",
+            problem=Problem.COMMAND_LINE,
+        )
 
 
 def _choose(

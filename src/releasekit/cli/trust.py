@@ -22,7 +22,7 @@ from releasekit.git.remote import Remote
 from releasekit.host.files import inside, read_head, read_parsed, repository_of
 from releasekit.host.forges import ForgePlace
 from releasekit.plan.make import collect_packages
-from releasekit.problems import Problem
+from releasekit.problems import DOCS, Problem
 from releasekit.report.screen import fit_lines
 from releasekit.report.text import columns, few, packages, without_name
 from releasekit.text.commands import spell
@@ -163,9 +163,10 @@ async def _find_job(top: Path, config: Config, session: Session, processes: Proc
     if place and not repository:
         repository = place.repository if place.kind == "github" else place.page
     if "://" in repository or "/" in config.workflow:
-        raise _make_error(
-            "trust knows repositories of github.com only; docs/gitlab.md#id-tokens says what to "
-            "enter for one of GitLab"
+        raise ConfigError(
+            "trust knows repositories of github.com only",
+            hint=f"{DOCS}/gitlab.md#id-tokens says what to enter for one of GitLab.",
+            problem=Problem.COMMAND_LINE,
         )
     if not repository:
         leads = f"the git remote {name} leads to no repository of github.com"

@@ -143,3 +143,22 @@ def test_below_a_root_without_a_manifest_it_names_what_is_there(
 def test_where_there_is_nothing_to_publish_nothing_is_written(root: Path) -> None:
     assert main(["init", str(root)]) == 2
     assert not (root / ".github").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "page"),
+    [
+        ("git@gitlab.com:acme/tools/kit.git", "gitlab.md"),
+        ("https://me:hunter2@codeberg.org/acme/kit.git", "gitea.md"),
+    ],
+)
+def test_it_writes_no_workflow_of_github_for_another_forge(
+    root: Path, url: str, page: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(root, {"package.json": NPM % "acme"})
+    git(root, "remote", "add", "origin", url)
+    assert main(["init", str(root)]) == 2
+    said = capsys.readouterr().err
+    assert f"/docs/{page} has one to copy." in said
+    assert "hunter2" not in said
+    assert not (root / ".github").exists()

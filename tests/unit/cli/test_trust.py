@@ -574,9 +574,13 @@ TWO = (
         (
             {},
             ["--repository", "https://gitlab.com/acme/kit"],
-            "repositories of github.com only; docs/gitlab.md#id-tokens",
+            "/docs/gitlab.md#id-tokens says what to enter",
         ),
-        ({}, ["--workflow", "ci/release.yml"], "repositories of github.com only; docs/gitlab.md"),
+        (
+            {},
+            ["--workflow", "ci/release.yml"],
+            "trust knows repositories of github.com only",
+        ),
     ],
 )
 def test_a_workflow_that_nothing_names_has_to_be_given(
