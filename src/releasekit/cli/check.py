@@ -232,8 +232,11 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
     said = f"git: commit {head[:12] or '(none yet)'}, {count_of(len(tags), 'tag', 'tags')}"
     if shallow:
         said += ", and the clone is shallow"
-    hint = "Older tags and commits are missing: `git fetch --unshallow --tags`, or `fetch-depth: 0`"
-    rows.append(Row(said=said, hint=f"{hint} at actions/checkout." if shallow else ""))
+    hint = (
+        "Older tags and commits are missing: `git fetch --unshallow --tags`, or `fetch-depth: 0` "
+        "at actions/checkout, `GIT_DEPTH: 0` at GitLab."
+    )
+    rows.append(Row(said=said, hint=hint if shallow else ""))
     names = (await read_checkout(root, processes)).uncommitted
     if names:
         rows.append(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _SHALLOW = (
     "warning: this clone is shallow, and commits that it lacks are not told of: "
-    "`git fetch --unshallow`, or `fetch-depth: 0` at actions/checkout"
+    "`git fetch --unshallow`, or `fetch-depth: 0` at actions/checkout, `GIT_DEPTH: 0` at GitLab"
 )
 
 

@@ -85,7 +85,7 @@ async def find_addition(
             raise ConfigError(
                 f"nothing tells what HEAD adds: it has no commit in common with {visible(other)}",
                 hint="Name the branch that it is going to be merged into, as `--since main`; in a "
-                "job, check out with `fetch-depth: 0`.",
+                "job, check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab.",
                 problem=Problem.COMMAND_LINE,
             ) from error
         title = ""

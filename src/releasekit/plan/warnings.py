@@ -247,5 +247,5 @@ async def _describe_unknown(found: Changes, root: Path, processes: Processes) ->
     top = repository_of(root)
     cure = "tag what is released, as `tag: true` does"
     if top and await Commits(top, processes).is_shallow():
-        cure = "write `fetch-depth: 0` at actions/checkout"
+        cure = "check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab"
     return f"no tag tells from which commit {names} went out, nor what has changed since: {cure}"

@@ -403,7 +403,7 @@ def test_what_no_tag_tells_is_said_in_one_line(tmp_path: Path) -> None:
     )
     git(tmp_path, "clone", "--quiet", "--depth=1", origin.as_uri(), "clone")
     clone = tmp_path.resolve() / "clone"
-    fetching = f"{told}write `fetch-depth: 0` at actions/checkout"
+    fetching = f"{told}check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab"
     assert warned(clone, moved(made, clone), target).notes == (fetching,)
     git(origin, "tag", "v1.0")
     assert warned(origin, made, target).notes == ()
