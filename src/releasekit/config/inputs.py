@@ -396,8 +396,8 @@ class Inputs:
     announce: Annotated[
         bool,
         Declaration(
-            "Create a GitHub Release with notes for every tagged version. The table `[announce]` "
-            "has the options.",
+            "Create a release with notes at GitHub, GitLab or Gitea for every tagged version. The "
+            "table `[announce]` has the options.",
             places=NOT_IN_FILE,
         ),
     ] = False
