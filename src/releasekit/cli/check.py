@@ -226,8 +226,9 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
             await commits.is_shallow(),
         )
     except CommandFailed as error:
+        said = error if processes.which("git") else "it is not on PATH"
         hint = "Without git, versions are not tagged, and changes since the last one are unknown."
-        rows.append(Row(said=f"git: {error}", hint=hint))
+        rows.append(Row(said=f"git: {said}", hint=hint))
         return
     said = f"git: commit {head[:12] or '(none yet)'}, {count_of(len(tags), 'tag', 'tags')}"
     if shallow:

@@ -84,6 +84,14 @@ def test_files_of_gitlab_that_builds_can_read_are_named(
     assert "variables of the type File: CI_KEY, SIGNING_KEY, kubeconfig\n" in said
 
 
+def test_an_image_without_git_is_told(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    main(["check", str(root), "--ecosystem=pypi"])
+    assert "note   git: it is not on PATH\n       Without git, " in capsys.readouterr().out
+
+
 def test_what_is_there_comes_first_and_what_is_to_be_done_with_its_cure_last(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
