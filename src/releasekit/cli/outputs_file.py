@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.config.commands import STEPS
-from releasekit.errors import ConfigError, PathError, ReleasekitError
+from releasekit.errors import ConfigError, PathError, ReleasekitError, describe_os_error
 from releasekit.host import durable
 from releasekit.host.output_path import describe_obstacle
 from releasekit.state.directory import NAME as STATE
@@ -81,5 +81,6 @@ class OutputsFile:
                 durable.make_directory(self.path.parent)
             durable.replace(self.path, text.encode())
         except (OSError, ReleasekitError) as error:
-            return f"{self.path}: the outputs are not written: {error}"
+            why = describe_os_error(error) if isinstance(error, OSError) else error
+            return f"{self.path}: the outputs are not written: {why}"
         return ""

@@ -74,6 +74,7 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         said = OutputsFile(path, is_state=False).write("RK_RESULT=success\n")
         assert said.startswith(f"{path}: the outputs are not written: ")
         assert "\n" not in said
+        assert "[Errno" not in said
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
