@@ -29,6 +29,7 @@ from releasekit.config.values import Directory
 from releasekit.ecosystems.prebuilt import with_prebuilt
 from releasekit.errors import CommandFailed, ReleasekitError, StateError, told_of
 from releasekit.git.commits import Commits
+from releasekit.git.remote import Remote
 from releasekit.host.files import find_closed, repository_of
 from releasekit.http.identity import open_tokens
 from releasekit.plan.make import collect_packages
@@ -159,6 +160,7 @@ async def _examine_workspace(config: Config, session: Session, rows: list[Row]) 
             async with Group() as group:
                 config, survey, services = await open_workspace(group, config, session)
                 await _examine_git(config.root, services.processes, rows)
+                await _examine_forge(config, services, rows)
                 _examine_job(config, services, rows)
                 await _examine_packages(group, config, session, survey, services, rows)
         finally:
@@ -251,16 +253,22 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
         )
 
 
-def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
-    """What tags, releases and attestations take, as far as it shows without asking GitHub."""
+async def _examine_forge(config: Config, services: Services, rows: list[Row]) -> None:
+    """What tags and releases take, as far as it shows without asking the forge."""
     if config.tag or config.announce:
         rows.append(Row(said="tag: pushed with git's own login, which `publish` tries first"))
     if config.announce:
         with _collecting(rows):
-            place = services.ci.told_forge or services.ci.forge
+            name, top = config.tagging.remote, repository_of(config.root) or config.root
+            remote = Remote(name, top, services.processes, services.credentials.environment)
+            place = services.ci.forge_of(await remote.find_url()) or services.ci.forge
             require_token(services.credentials, services.ci, place, asked="announce")
-            name = place.name if place else "GitHub"
-            rows.append(Row(said=f"announce: there is a token for {name}"))
+            known = place.name if place else "GitHub"
+            rows.append(Row(said=f"announce: there is a token for {known}"))
+
+
+def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
+    """What attestations take, and what builds could read."""
     if services.ci.kind == "gitlab":
         # https://docs.gitlab.com/ci/variables/#use-file-type-cicd-variables
         names: list[str] = []

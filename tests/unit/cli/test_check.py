@@ -84,6 +84,15 @@ def test_files_of_gitlab_that_builds_can_read_are_named(
     assert "variables of the type File: CI_KEY, SIGNING_KEY, kubeconfig\n" in said
 
 
+def test_a_clone_of_gitlab_needs_a_token_of_gitlab(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git(root, "remote", "add", "origin", "git@gitlab.com:acme/tools/kit.git")
+    main(["check", str(root), "--ecosystem=pypi", "--announce"])
+    said = capsys.readouterr().out
+    assert "to do  there is no token for gitlab.com, and `announce` needs one" in said
+
+
 def test_an_image_without_git_is_told(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
