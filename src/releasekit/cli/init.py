@@ -21,7 +21,7 @@ from releasekit.host.files import read_text, repository_of
 from releasekit.host.forges import ForgePlace
 from releasekit.plan.make import collect_packages, with_doubt
 from releasekit.plan.unlisted_packages import find_unlisted, list_options, read_list, write_list
-from releasekit.problems import DOCS, OWN_REPOSITORY, Problem
+from releasekit.problems import DOCS, OWN_REPOSITORY
 from releasekit.report.text import few
 from releasekit.text.escape import log_line
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.declaration import Setup
-    from releasekit.ecosystems.interface import Services, Target
+    from releasekit.ecosystems.interface import Target
     from releasekit.model import Package
     from releasekit.plan.unlisted_packages import NestedPackages
 
@@ -72,11 +72,22 @@ _CONFIG: Final = """\
 {lines}
 """
 _NEXT: Final = """\
+
 next:
 1. Read what is written there, and commit it. `releasekit check` says what this machine lacks.
 2. Once, for each registry:
 {first}
    `releasekit trust` says of each package what is left.
+3. Push a tag: git tag {tag} && git push origin {tag}
+"""
+_NEXT_ELSEWHERE: Final = """\
+no workflow is written: the git remote {remote} is at {place.host}
+
+next:
+1. Copy the CI file from
+   {docs}/{place.kind}.md
+   and commit it. `releasekit check` says what this machine lacks.
+2. Once, for each registry: do what that page says of tokens.
 3. Push a tag: git tag {tag} && git push origin {tag}
 """
 
@@ -85,8 +96,11 @@ async def run(config: Config, session: Session) -> int:
     """Write what is not there yet, and say what a person does next."""
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
-        await _refuse_elsewhere(config, services)
         targets = await open_targets(group, config, session, services)
+        top, remote = repository_of(config.root) or config.root, config.tagging.remote
+        environment = session.credentials.environment
+        url = await Remote(remote, top, services.processes, environment).find_url()
+        place = ForgePlace.of_remote(url)
     unlisted = find_unlisted(survey.nested, targets)
     chosen, doubted = _choose(config, targets, unlisted)
     names = {package.id.ecosystem for package in chosen} or {each.ecosystem for each in unlisted}
@@ -95,8 +109,11 @@ async def run(config: Config, session: Session) -> int:
         for name, ecosystem in session.ecosystems.items()
         if name in names and ecosystem.setup is not None
     }
-    top = repository_of(config.root) or config.root
-    files = {top / WORKFLOW: write_workflow(setups.values(), config.root.relative_to(top))}
+    is_for_github = place is None or place.kind == "github"
+    files = {}
+    if is_for_github:
+        below = config.root.relative_to(top)
+        files[top / WORKFLOW] = write_workflow(setups.values(), below)
     lines = _list_settings(config, session, unlisted, setups, doubted, alone=not chosen)
     if settings := "\n".join(lines):
         files[config.root / FILENAME] = _CONFIG.format(action=OWN_REPOSITORY, lines=settings)
@@ -109,22 +126,12 @@ async def run(config: Config, session: Session) -> int:
             said.append(f"{name}: nothing to publish, and so nothing written for it: {why}")
     first = "\n".join(_describe_first(name, setup, chosen) for name, setup in setups.items())
     tag = shlex.quote(f"v{chosen[0].version if chosen else '1.0.0'}")
-    said += ["", *_NEXT.format(first=first, tag=tag).splitlines()]
+    following = (_NEXT if is_for_github else _NEXT_ELSEWHERE).format(
+        first=first, tag=tag, remote=remote, place=place, docs=DOCS
+    )
+    said += following.splitlines()
     print("\n".join(map(log_line, said)), file=session.out)
     return 0
-
-
-async def _refuse_elsewhere(config: Config, services: Services) -> None:
-    """Raises ConfigError for a repository that is known to be at another forge than GitHub."""
-    name, top = config.tagging.remote, repository_of(config.root) or config.root
-    remote = Remote(name, top, services.processes, services.credentials.environment)
-    place = ForgePlace.of_remote(await remote.find_url())
-    if place is not None and place.kind != "github":
-        raise ConfigError(
-            f"init writes a workflow of GitHub, and the git remote {name} is at {place.host}",
-            hint=f"{DOCS}/{place.kind}.md has one to copy.",
-            problem=Problem.COMMAND_LINE,
-        )
 
 
 def _choose(

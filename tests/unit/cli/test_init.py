@@ -140,25 +140,31 @@ def test_below_a_root_without_a_manifest_it_names_what_is_there(
     assert main(["plan", str(place), f"--registry=dir:{root / 'registry'}"]) == 0
 
 
-def test_where_there_is_nothing_to_publish_nothing_is_written(root: Path) -> None:
-    assert main(["init", str(root)]) == 2
-    assert not (root / ".github").exists()
-
-
 @pytest.mark.parametrize(
-    ("url", "page"),
+    ("remote", "page"),
     [
-        ("git@gitlab.com:acme/tools/kit.git", "gitlab.md"),
-        ("https://me:hunter2@codeberg.org/acme/kit.git", "gitea.md"),
+        ("https://gitlab.com/acme/tools/mono.git", "gitlab.md"),
+        ("git@codeberg.org:acme/mono.git", "gitea.md"),
+        ("git@github.com:acme/mono.git", ""),
+        ("https://git.acme.example/acme/mono", ""),
     ],
 )
-def test_it_writes_no_workflow_of_github_for_another_forge(
-    root: Path, url: str, page: str, capsys: pytest.CaptureFixture[str]
+def test_for_another_forge_it_names_the_page_with_the_file_and_writes_no_workflow(
+    root: Path, capsys: pytest.CaptureFixture[str], remote: str, page: str
 ) -> None:
-    write(root, {"package.json": NPM % "acme"})
-    git(root, "remote", "add", "origin", url)
+    git(root, "remote", "add", "origin", remote)
+    write(root, {"backend/pyproject.toml": PYPI % "acme"})
+    assert main(["init", str(root)]) == 0
+    said = capsys.readouterr().out
+    assert read_written(root).tables == {"pypi": {"packages": ["backend"]}}
+    assert (root / ".github").exists() is (page == "")
+    assert ("release.yml" in said) is (page == "")
+    if page:
+        assert f"https://github.com/org/releasekit-action/blob/v1/docs/{page}" in said
+        assert (Path(__file__).parents[3] / "docs" / page).is_file()
+    assert "\n3. Push a tag: git tag v" in said
+
+
+def test_where_there_is_nothing_to_publish_nothing_is_written(root: Path) -> None:
     assert main(["init", str(root)]) == 2
-    said = capsys.readouterr().err
-    assert f"/docs/{page} has one to copy." in said
-    assert "hunter2" not in said
     assert not (root / ".github").exists()
