@@ -136,7 +136,7 @@ def _check_same_release(reports: Sequence[Report]) -> None:
     elif len({report.dry_run for report in reports}) > 1:
         trouble = "some of the results files are of a dry run, some are not"
     if trouble:
-        hint = "Join only the results.json files of the jobs of one workflow run."
+        hint = "Join only the results.json files of the jobs of one run."
         raise ConfigError(trouble, hint=hint, problem=Problem.RESULTS)
 
 

@@ -171,7 +171,7 @@ def load_all(texts: Iterable[tuple[str, bytes]]) -> list[Report]:
             raise ConfigError(
                 f"{where}: with the results before it, more than {MAX_BYTES} bytes, {MAX_VALUES} "
                 "values, or what a report takes",
-                hint="Join only the results.json files of the jobs of one workflow run.",
+                hint="Join only the results.json files of the jobs of one run.",
                 problem=Problem.RESULTS,
             )
         reports.append(load_results(text, where))

@@ -55,6 +55,7 @@ def test_a_pull_request_from_a_fork_is_told_to_publish_elsewhere(
     where = f"{ecosystem}: no credentials for https://r.example/"
     assert str(error) == f"{where}: this run is for a pull request from a fork"
     assert "tags: ['v*']" in error.hint
+    assert "GitHub" not in error.hint  # Gitea and Forgejo run the same jobs
     assert "is not set" in str(wanted.missing(CI.of(environment), None))
 
 

@@ -135,7 +135,7 @@ _HINTS: Final = {
         "or set `attestations: off`. https://docs.pypi.org/trusted-publishers/adding-a-publisher/"
     ),
     "Attestations are not currently supported with": (
-        "PyPI takes attestations of GitHub's workflows, and none of this publisher: set "
+        "PyPI takes attestations of jobs of GitHub and GitLab, and none of this publisher: set "
         "`attestations: off`."
     ),
     "Could not verify the uploaded artifact": (

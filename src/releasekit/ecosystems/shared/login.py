@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 TRUSTED: Final = "trusted publishing, as this job"
 _FORK: Final = (
-    "GitHub gives a pull request from a fork neither secrets nor ID tokens. Publish from a push, a "
-    "tag or a release: `on: { push: { tags: ['v*'] } }`"
+    "A pull request from a fork is given neither secrets nor ID tokens. Publish from a push, a tag "
+    "or a release: `on: { push: { tags: ['v*'] } }`"
 )
 
 
