@@ -148,7 +148,9 @@ class CI:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        if environment.get("GITLAB_CI") == "true":
+        is_gitlab = environment.get("GITLAB_CI") == "true"
+        # A workflow may set the variables of GitLab, as where it tries out a pipeline.
+        if is_gitlab and environment.get("GITHUB_ACTIONS") != "true":
             return cls._of_gitlab(environment)
         return cls._of_actions(environment)
 

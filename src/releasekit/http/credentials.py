@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 # Variables whose value authenticates somebody. The address where a job asks for an ID token is one
 # of them, so that no build can ask.
 _SECRET_NAME: Final = re.compile(
-    r"(?:^|[_:])(?:(?:AUTH_?)?TOKEN|PASSWORD|PASSWD|PASS|PASSPHRASE|SECRET|CREDENTIALS|JWT|PAT|COOKIE"
+    r"(?:^|[_:])(?:(?:(?:AUTH|ACCESS)_?)?TOKEN|PASSWORD|PASSWD|PASS|PASSPHRASE|SECRET|CREDENTIALS"
+    r"|JWT|PAT|COOKIE"
     r"|(?:API|ACCESS|PRIVATE|SIGNING|DEPLOY|SSH|GPG|ENCRYPTION|ACCOUNT|CLIENT)_?KEY"
     r"|CONNECTION_STRING)(?:_|$)"
     r"|_AUTH$",

@@ -6,6 +6,7 @@ import pytest
 
 from releasekit.host.ci import CI, Origin
 from releasekit.host.forges import ForgePlace
+from releasekit.http.credentials import snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,6 +132,13 @@ def test_a_job_of_gitlab_is_of_a_project_in_groups(tmp_path: Path) -> None:
         forge="gitlab",
         run_url="https://git.acme.example/acme/tools/mono/-/pipelines/17",
     )
+
+
+def test_a_workflow_that_sets_variables_of_gitlab_is_a_job_of_github_all_the_same(
+    tmp_path: Path,
+) -> None:
+    found = CI.of({**GITLAB, **job(tmp_path)})
+    assert (found.kind, found.origin(tmp_path).repository) == ("github", REPOSITORY)
 
 
 def test_a_merge_request_of_gitlab_is_a_pull_request() -> None:
@@ -309,3 +317,69 @@ def test_what_the_user_names_comes_before_what_the_ci_tells(tmp_path: Path) -> N
         forge="gitea",
         run_url="https://ci.example/9",
     )
+
+
+# What these give to a job of the tag v1.0, with the names of what it must not show.
+# https://www.jenkins.io/doc/book/pipeline/jenkinsfile/#using-environment-variables
+JENKINS = {
+    "BRANCH_NAME": "v1.0",
+    "BUILD_NUMBER": "17",
+    "BUILD_URL": "http://jenkins:8080/job/mono/17/",
+    "CI": "true",
+    "GIT_COMMIT": "5d41402abc4b2a76b9719d911017c592ae1f3c07",
+    "GIT_URL": "git@git.acme.example:acme/mono.git",
+    "JENKINS_URL": "http://jenkins:8080/",
+    "TAG_NAME": "v1.0",
+    "WORKSPACE": "/var/lib/jenkins/workspace/mono",
+}
+# https://circleci.com/docs/reference/variables/
+CIRCLECI = {
+    "CI": "true",
+    "CIRCLECI": "true",
+    "CIRCLE_BUILD_URL": "https://circleci.com/gh/acme/mono/17",
+    "CIRCLE_OIDC_TOKEN": "of-the-job",
+    "CIRCLE_OIDC_TOKEN_V2": "of-the-job",
+    "CIRCLE_PROJECT_REPONAME": "mono",
+    "CIRCLE_PROJECT_USERNAME": "acme",
+    "CIRCLE_TAG": "v1.0",
+}
+# https://buildkite.com/docs/pipelines/configure/environment-variables
+BUILDKITE = {
+    "BUILDKITE": "true",
+    "BUILDKITE_AGENT_ACCESS_TOKEN": "of-the-agent",
+    "BUILDKITE_BUILD_URL": "https://buildkite.com/acme/mono/builds/17",
+    "BUILDKITE_PULL_REQUEST": "false",
+    "BUILDKITE_REPO": "https://github.com/acme/mono.git",
+    "BUILDKITE_TAG": "v1.0",
+    "CI": "true",
+}
+# https://learn.microsoft.com/azure/devops/pipelines/build/variables
+AZURE = {
+    "BUILD_BUILDID": "17",
+    "BUILD_REPOSITORY_URI": "https://dev.azure.com/acme/_git/mono",
+    "BUILD_SOURCEBRANCH": "refs/tags/v1.0",
+    "SYSTEM_ACCESSTOKEN": "of-the-job",
+    "TF_BUILD": "True",
+}
+
+
+@pytest.mark.parametrize(
+    ("environment", "hidden"),
+    [
+        (JENKINS, set()),
+        (CIRCLECI, {"CIRCLE_OIDC_TOKEN", "CIRCLE_OIDC_TOKEN_V2"}),
+        (BUILDKITE, {"BUILDKITE_AGENT_ACCESS_TOKEN"}),
+        (AZURE, {"SYSTEM_ACCESSTOKEN"}),
+    ],
+    ids=["jenkins", "circleci", "buildkite", "azure"],
+)
+def test_of_any_other_ci_nothing_is_taken_but_its_secrets_away(
+    tmp_path: Path, environment: dict[str, str], hidden: set[str]
+) -> None:
+    """Its user says what there is to know: docs/other-ci.md."""
+    taken = snapshot(environment)
+    assert taken.secrets.keys() == hidden
+    found = CI.of(taken.environment)
+    assert (found.kind, found.forge, found.pull_request) == ("other", None, "")
+    assert not found.is_actions
+    assert found.origin(tmp_path / "mono") == Origin(project="mono")
