@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from releasekit.aio import in_time
 from releasekit.announce.post_release import plan_post_release
+from releasekit.announce.tag_names import name_tags
 from releasekit.cli.late import add_late_changes
 from releasekit.cli.preload import load_everything
 from releasekit.cli.request_log import say_busy
@@ -110,6 +111,7 @@ async def prepare(
             )
             plan = await make_plan(config, targets, history, commit=checkout.commit, survey=survey)
         plan = with_limits(plan, targets, deadline_s=given_s, job=job)
+        named = name_tags(plan, config.tagging.name, config.root, targets)
         plan = await with_warnings(
             plan,
             config.root,
@@ -118,6 +120,8 @@ async def prepare(
             history,
             processes,
             uncommitted=checkout.uncommitted,
+            # A registry that tags may do so on a commit of its own, with other files.
+            tags={package: each.tag for package, each in named.items() if not each.own},
         )
         plan = await add_late_changes(plan, config, targets, services)
         plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)

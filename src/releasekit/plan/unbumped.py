@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -58,9 +59,13 @@ async def find_changes(
     targets: Mapping[str, Target],
     history: History,
     processes: Processes,
+    *,
     uncommitted: Sequence[str],
+    tags: Mapping[PackageId, str],
 ) -> Changes:
-    """`uncommitted` are files by sorted names relative to the root. Outside git, none are known."""
+    """`uncommitted` are files by sorted names relative to the root, and `tags` what the tag of each
+    version is called. Outside git, none are known.
+    """
     kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
     built = [
         planned.package
@@ -69,7 +74,7 @@ async def find_changes(
     ]
     if not plan.commit or not (kept or uncommitted):
         return Changes()
-    since, unknown, clean = await _find_revisions(plan, kept, root, history, processes)
+    since, unknown, clean = await _find_revisions(plan, kept, root, history, processes, tags)
     parts = {each: targets[each.id.ecosystem].compiled_in(each) for each in since}
     everything = [each for target in targets.values() for each in target.workspace.packages]
     asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
@@ -106,6 +111,7 @@ async def _find_revisions(
     root: Path,
     history: History,
     processes: Processes,
+    names: Mapping[PackageId, str],
 ) -> tuple[dict[Package, Revision], list[Package], list[Package]]:
     """The state of the sources that each was published from, by the journal or by its tag; those of
     which neither tells; and those that were built without uncommitted changes, as far as is known.
@@ -115,6 +121,11 @@ async def _find_revisions(
     if kept:
         tags = await tags_of(root, processes)
         tagged = version_tags((each.package for each in plan.packages), root, tags)
+        holders = Counter(names.values())
+        for package in (planned.package for planned in kept):
+            name = names.get(package.id)
+            if name in tags and holders[name] == 1:
+                tagged[package] = Revision.of_tag(name)
     since: dict[Package, Revision] = {}
     unknown, clean = [], []
     for planned in kept:

@@ -43,11 +43,14 @@ async def with_warnings(
     processes: Processes,
     *,
     uncommitted: Sequence[str],
+    tags: Mapping[PackageId, str],
 ) -> Plan:
     """`plan` with the warnings of its packages, and at the levels that apply, so far as they can be
-    told before a build; `uncommitted` are files by sorted names relative to the root.
+    told before a build; `uncommitted` and `tags` are those of `find_changes`.
     """
-    found = await find_changes(plan, root, targets, history, processes, uncommitted)
+    found = await find_changes(
+        plan, root, targets, history, processes, uncommitted=uncommitted, tags=tags
+    )
     # Not where files from elsewhere are added to a version that is there.
     new = {
         each.package.id: each.package.version

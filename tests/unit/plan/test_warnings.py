@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from releasekit.ecosystems.interface import Target
-    from releasekit.model import Package, Plan
+    from releasekit.model import Package, PackageId, Plan
 
 CORE, APP = package("core"), package("app", "core")
 UNBUMPED = "but its version did not: bump it"
@@ -64,6 +64,7 @@ def warned(
     history: History | None = None,
     *,
     sandbox: Sandbox = UNCONFINED,
+    tags: Mapping[PackageId, str] | None = None,
     **changes: object,
 ) -> Plan:
     async def main() -> Plan:
@@ -78,6 +79,7 @@ def warned(
                 history or History(),
                 processes,
                 uncommitted=checkout.uncommitted,
+                tags=tags or {},
             )
 
     return asyncio.run(main())
@@ -387,6 +389,28 @@ def test_an_edit_of_what_is_published_is_said_before_it_is_committed(tmp_path: P
     found = warned(root, made, target, history)
     assert said(found) == {"core": [], "app": [], "cli": []}
     assert found.notes == ()
+
+
+def test_a_tag_that_the_repository_calls_its_own_way_tells(tmp_path: Path) -> None:
+    """R49: `[tag] name` may be anything; of two packages with one name, it tells of neither."""
+    root = tmp_path.resolve()
+    cli = package("cli")
+    kept = dict.fromkeys(["core", "app", "cli"], Action.KEEP)
+    made = placed(plan(CORE, APP, cli, actions=kept), root)
+    called = {CORE.id: "fake/core-v1.0", APP.id: "ours-1.0", cli.id: "ours-1.0"}
+    for name in set(called.values()):
+        git(root, "tag", name)
+    for name in kept:
+        (root / name / "a.py").write_text("2")
+    git(root, "commit", "--quiet", "--all", "--message", "Change")
+    found = warned(root, made, FakeTarget(FakeWorkspace(), FakeRegistry()), tags=called)
+    assert said(found) == {
+        "core": [f"a.py changed since 1.0 was published (tag fake/core-v1.0), {UNBUMPED}"],
+        "app": [],
+        "cli": [],
+    }
+    (note,) = found.notes
+    assert note.startswith("no tag tells from which commit fake:app, fake:cli went out")
 
 
 def test_what_no_tag_tells_is_said_in_one_line(tmp_path: Path) -> None:
