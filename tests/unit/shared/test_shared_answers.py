@@ -188,6 +188,7 @@ def test_no_refusal_of_a_git_server_does_either() -> None:
         (MAVEN, 422, "", "capital"),
         (GO, 500, "", "run the same command again"),
         (NPM, 429, "", "however slowly"),
+        *((each, 401, "reqPackageAccess", "`write:package`") for each in (PYPI, NPM, CARGO, MAVEN)),
     ],
 )
 def test_the_usual_causes_are_those_of_the_registry(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import CircuitOpen, Denied, PackageError, Rejected, Transient
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     import httpx
+
+# What servers with registries of several kinds say in all of them.
+# https://github.com/go-gitea/gitea/blob/v1.26.0/routers/api/packages/api.go (reqPackageAccess)
+_HINTS: Final = {
+    "reqPackageAccess": "On Gitea and Forgejo, the token needs the scope `write:package`, and its "
+    "user, if an organization owns the packages, a team that may write them.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +98,8 @@ class ResponseRules:
             raise
 
     def _hint(self, response: httpx.Response, words: str, *, reading: bool = False) -> str:
-        fitting = (hint for text, hint in self.hints.items() if text.lower() in words.lower())
+        hints = {**self.hints, **_HINTS}
+        fitting = (hint for text, hint in hints.items() if text.lower() in words.lower())
         by_status = self.by_status.get(response.status_code, "")
         if reading and self.reading and response.status_code in {401, 403}:
             by_status = self.reading
