@@ -31,6 +31,8 @@ def obstacle_here(ci: CI, tokens: IdTokens, *, public: bool) -> Obstacle | None:
     """
     if ci.kind == "other":
         return NO_JOB
+    if ci.kind == "gitea" and (obstacle := tokens.find_obstacle(AUDIENCE)):
+        return obstacle  # whichever instance is asked
     if public and not is_known(tokens.find_issuer((AUDIENCE,)), _ISSUERS):
         return Obstacle(
             condition=f"Sigstore's public instance knows jobs of {describe_places(_ISSUERS)}, and "

@@ -28,6 +28,8 @@ KNOWN = "knows jobs of github.com and gitlab.com, and this is"
         (JOB | GITEA | IDENTITY, True, f"{KNOWN} git.example"),
         (JOB | GITEA, False, NO_PERMISSION.condition),
         (JOB | GITEA | IDENTITY, False, ""),
+        # Nor would an instance of Sigstore.
+        (JOB | GITEA | {"GITEA_ACTIONS": "true"}, True, "Gitea has no ID tokens"),
     ],
 )
 def test_the_first_condition_that_is_not_met_is_told(
