@@ -58,17 +58,22 @@ class ForgePlace:
     def parse(cls, text: str) -> Self:
         """Of KIND:URL. Raises ValueError, which says what to write."""
         kind, _, url = text.partition(":")
-        form = "write it as gitlab:https://git.example.com/group/project"
         if kind == "forgejo":
             kind = "gitea"
         if kind not in _APIS:
-            raise ValueError(f"names no forge; {form}, or with github: or gitea: in front")
+            raise ValueError(
+                "names no forge; write it as gitlab:https://git.example.com/group/project, or with "
+                "github: or gitea: in front"
+            )
         place = urlsplit(url)  # raises ValueError for brackets without an address
         path = place.path.strip("/").removesuffix(".git")
         fits = (NESTED_REPOSITORY if kind == "gitlab" else REPOSITORY).fullmatch(path)
         whole = place.scheme in {"https", "http"} and place.hostname and not place.query
         if not fits or not whole or place.username or place.fragment:
-            raise ValueError(f"is not the page of a repository; {form}")
+            raise ValueError(
+                "is not the page of a repository; write it as "
+                f"{kind}:https://git.example.com/group/project"
+            )
         return cls.at(kind, f"{place.scheme}://{place.netloc}", path)
 
     @classmethod

@@ -143,6 +143,7 @@ def test_an_index_may_be_written_as_cargo_writes_it() -> None:
         ("task-timeout", "inf", "is not a duration"),
         ("run-url", "ci.example/17", "write one like https://ci.example.com/17"),
         ("forge", "bitbucket:https://bitbucket.org/a/b", "names no forge; write it as gitlab:"),
+        ("forge", "gitea:git.acme.dev/acme/mono", "of a repository; write it as gitea:https://"),
         ("task-timeout", "0", "is out of range; write 1s to 86400s"),
         ("task-timeout", "25h", "is out of range"),
         (
