@@ -102,7 +102,7 @@ def test_elsewhere_the_forge_and_its_token_are_given(job: Job) -> None:
     job.program = replace(job.program, environment=variables)
     unknown = job.run()
     assert unknown.code == 2
-    assert "nothing says what forge 127.0.0.1 is" in unknown.err
+    assert "nothing says what 127.0.0.1 is" in unknown.err
     job.set(RELEASEKIT_FORGE=f"gitlab:{job.world.page}")
     without = job.run()
     assert without.code == 3

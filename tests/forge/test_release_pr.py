@@ -537,6 +537,11 @@ def test_a_repository_elsewhere_is_refused_before_a_token_is_wanted(place: Place
     run = place.run(RELEASEKIT_FORGE_TOKEN="", GITHUB_ACTIONS="")
     assert run.code == 2
     assert "keeps a pull request at GitHub, and https://gitlab.com/acme/tools/kit is" in run.err
+def test_it_asks_for_no_token_where_it_would_not_help(place: Place) -> None:
+    elsewhere = "gitea:https://git.example.com/acme/mono"
+    job = place.run(RELEASEKIT_FORGE_TOKEN="", RELEASEKIT_FORGE=elsewhere)
+    assert job.code == 2
+    assert "forge names gitea:https://git.example.com/acme/mono" in job.err
 
 
 def test_killed_at_every_request_the_next_run_goes_on(place: Place, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ async def _find_job(top: Path, config: Config, session: Session, processes: Proc
             problem=Problem.COMMAND_LINE,
         )
     if not repository:
-        leads = f"the git remote {name} leads to no repository of github.com"
+        leads = f"trust knows repositories of github.com only, and the git remote {name} is none"
         said = leads if url else f"git shows no remote {name} here"
         raise _make_error(f"{said}: write --repository OWNER/NAME")
     found = _find_workflows(top, config.workflow)

@@ -632,7 +632,7 @@ def test_a_repository_elsewhere_is_trusted_by_no_registry(
     git(root, "remote", "set-url", "origin", "https://me:hunter2@ghe.example/acme/kit.git")
     assert main(["trust", str(root)]) == 2
     said = capsys.readouterr().err
-    assert "the git remote origin leads to no repository of github.com" in said
+    assert "of github.com only, and the git remote origin is none: write --repository" in said
     git(root, "remote", "set-url", "origin", "git@gitlab.com:acme/tools/kit.git")
     assert main(["trust", str(root)]) == 2
     assert "trust knows repositories of github.com only" in capsys.readouterr().err
