@@ -90,7 +90,8 @@ def snapshot(environ: Mapping[str, str], declared: Collection[str] = ()) -> Snap
     `declared` as secrets, and those whose name says so.
     """
     secrets = {
-        name: Secret(value.strip())
+        # `Bearer ${{ secrets.NAME }}` of a secret that is missing
+        name: Secret(value.strip().removeprefix("Bearer") and value.strip())
         for name, value in environ.items()
         if name in declared or (_SECRET_NAME.search(name) and not _PLACE_NAME.search(name))
     }

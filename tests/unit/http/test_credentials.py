@@ -338,3 +338,10 @@ def test_a_secret_that_is_no_text_is_hidden_and_refused() -> None:
         require_text(taken, ["RELEASEKIT_NPM_TOKEN", "RELEASEKIT_PYPI_TOKEN"])
     assert "hunter2" not in str(refused.value)
     require_text(taken, ["RELEASEKIT_NPM_TOKEN"])
+
+
+def test_a_scheme_without_a_secret_behind_it_is_none() -> None:
+    """As of `Bearer ${{ secrets.NAME }}`, where the repository has no such secret."""
+    for value, secret in {"Bearer ": "", "Bearer abc": "Bearer abc", "Bearer2": "Bearer2"}.items():
+        taken = snapshot({"RELEASEKIT_CARGO_TOKEN": value})
+        assert taken.secrets["RELEASEKIT_CARGO_TOKEN"].reveal() == secret
