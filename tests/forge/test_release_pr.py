@@ -537,6 +537,8 @@ def test_a_repository_elsewhere_is_refused_before_a_token_is_wanted(place: Place
     run = place.run(RELEASEKIT_FORGE_TOKEN="", GITHUB_ACTIONS="")
     assert run.code == 2
     assert "keeps a pull request at GitHub, and https://gitlab.com/acme/tools/kit is" in run.err
+
+
 def test_it_asks_for_no_token_where_it_would_not_help(place: Place) -> None:
     elsewhere = "gitea:https://git.example.com/acme/mono"
     job = place.run(RELEASEKIT_FORGE_TOKEN="", RELEASEKIT_FORGE=elsewhere)
