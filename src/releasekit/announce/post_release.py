@@ -234,8 +234,7 @@ async def find_forge(remote: Remote, name: str, ci: CI, *, asked: str) -> ForgeP
     if place is None:
         host = visible(split_remote(url)[0])
         raise ConfigError(
-            f"`{asked}` needs a forge, and nothing says what forge "
-            f"{host or f'the git remote {name}'} is",
+            f"`{asked}` needs a forge, and nothing says what {host or f'the git remote {name}'} is",
             hint=f"Set {PREFIX}FORGE (or --forge) to KIND:URL of the repository, such as "
             f"gitea:https://{host or 'git.example.com'}/acme/mono.",
         )
