@@ -5,7 +5,6 @@ Gitea.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
@@ -16,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from harness.git_server import http_backend
-from harness.http_server import Handler, HangUp, serving
+from harness.forge_server import ForgeHandler, Response, make_bare
+from harness.http_server import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -263,64 +262,34 @@ class GiteaDouble:
         return 200, asset
 
 
-class _Handler(Handler):
+class _Handler(ForgeHandler):
     world: GiteaDouble
+    realm = "Gitea"
+    account = "x-access-token", TOKEN
+    json_type = "application/json;charset=utf-8"
 
-    def do_GET(self) -> None:
-        received = self.received()
-        if received is None:
-            return
-        headers, body = received
-        what = f"{self.command} {self.path}"
-        with self.world.turn:
-            try:
-                self.world.around("before", what)
-                self.world.asked.append(what)
-                answered = self._answered(headers, body)
-                self.world.around("after", what)
-            except HangUp:
-                self.hang_up()
-                return
-        self.send(*answered)
+    do_POST = do_PATCH = do_DELETE = ForgeHandler.do_GET
 
-    do_POST = do_PATCH = do_DELETE = do_GET
+    def refuse_login(self, headers: dict[str, str]) -> bytes | None:
+        is_known = headers.get("authorization") == f"Bearer {TOKEN}"
+        return None if is_known else json.dumps(UNKNOWN).encode()
 
-    def _answered(
-        self, headers: dict[str, str], body: bytes
-    ) -> tuple[int, list[tuple[str, str]], bytes]:
-        is_file = self.path.startswith("/attachments/")
-        if not self.path.startswith("/api/") and not is_file:
-            return self._git(headers, body)
-        kind = [("Content-Type", "application/json;charset=utf-8")]
-        if headers.get("authorization") != f"Bearer {TOKEN}":
-            return 401, kind, json.dumps(UNKNOWN).encode()
-        if is_file:
-            content = self.world.contents.get(self.path.removeprefix("/attachments/"))
-            return (404, [], b"Not Found") if content is None else (200, [], content)
-        if self.world.strange is not None:
-            return 200, kind, self.world.strange
-        if self.command != "GET" and self.world.failing:
-            status, document, more = self.world.failing.pop(0)
-            return status, [*kind, *more.items()], json.dumps(document).encode()
-        status, document = self.world.answer(self.command, self.path, body)
-        return status, kind, b"" if document is None else json.dumps(document).encode()
+    def answer_api(self, _headers: dict[str, str], body: bytes) -> Answer:
+        return self.world.answer(self.command, self.path, body)
 
-    def _git(
-        self, headers: dict[str, str], body: bytes
-    ) -> tuple[int, list[tuple[str, str]], bytes]:
-        account = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
-        if headers.get("authorization") != f"Basic {account}":
-            return 401, [("WWW-Authenticate", 'Basic realm="Gitea"')], b""
-        root = self.world.bare.parents[1]
-        return http_backend(root, self.command, self.path, headers, body, "x-access-token")
+    def _answered(self, headers: dict[str, str], body: bytes) -> Response:
+        """Files of releases are neither below the API nor git's."""
+        if not self.path.startswith("/attachments/"):
+            return super()._answered(headers, body)
+        if (unknown := self.refuse_login(headers)) is not None:
+            return 401, [("Content-Type", self.json_type)], unknown
+        content = self.world.contents.get(self.path.removeprefix("/attachments/"))
+        return (404, [], b"Not Found") if content is None else (200, [], content)
 
 
 @contextlib.contextmanager
 def serving_gitea(directory: Path, repository: str = REPOSITORY) -> Iterator[GiteaDouble]:
     """An empty repository, which only the token may read or write."""
-    bare = directory / "forge" / f"{repository}.git"
-    bare.mkdir(parents=True)
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", bare], check=True)
-    world = GiteaDouble(bare, repository)
+    world = GiteaDouble(make_bare(directory, repository), repository)
     with serving(_Handler, world=world) as world.origin:
         yield world

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from harness.git_server import http_backend
-from harness.http_server import Handler, HangUp, serving
+from harness.forge_server import ForgeHandler, Response, make_bare
+from harness.http_server import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -736,56 +736,30 @@ def _refuse_mutation(kind: str, message: str) -> dict[str, Any]:
     return {"data": {"updateRefs": None}, "errors": [error]}
 
 
-class _Handler(Handler):
+class _Handler(ForgeHandler):
     world: GitHubDouble
+    realm = "GitHub"
+    account = "x-access-token", TOKEN
+    json_type = "application/json; charset=utf-8"
 
-    def do_GET(self) -> None:
-        received = self.received()
-        if received is None:
-            return
-        headers, body = received
-        what = f"{self.command} {self.path}"
-        with self.world.turn:
-            try:
-                self.world.around("before", what)
-                self.world.asked.append(what)
-                answered = self._answered(headers, body)
-                self.world.around("after", what)
-            except HangUp:
-                self.hang_up()
-                return
-        self.send(*answered)
+    do_POST = do_PATCH = do_DELETE = ForgeHandler.do_GET
 
-    do_POST = do_PATCH = do_DELETE = do_GET
+    def refuse_login(self, headers: dict[str, str]) -> bytes | None:
+        is_known = headers.get("authorization") == f"Bearer {TOKEN}"
+        return None if is_known else b'{"message":"Bad credentials"}'
 
-    def _answered(
-        self, headers: dict[str, str], body: bytes
-    ) -> tuple[int, list[tuple[str, str]], bytes]:
-        if not self.path.startswith("/api/"):
-            return self._git(headers, body)
-        kind = [("Content-Type", "application/json; charset=utf-8")]
-        if headers.get("authorization") != f"Bearer {TOKEN}":
-            return 401, kind, b'{"message":"Bad credentials"}'
-        if self.world.strange is not None:
-            return 200, kind, self.world.strange
-        if self.command != "GET" and self.world.failing:
-            status, document, more = self.world.failing.pop(0)
-            return status, [*kind, *more.items()], json.dumps(document).encode()
-        status, document = self.world.answer(self.command, self.path, body)
-        return status, kind, b"" if document is None else json.dumps(document).encode()
+    def answer_api(self, _headers: dict[str, str], body: bytes) -> Answer:
+        return self.world.answer(self.command, self.path, body)
 
-    def _git(
-        self, headers: dict[str, str], body: bytes
-    ) -> tuple[int, list[tuple[str, str]], bytes]:
-        account = base64.b64encode(f"x-access-token:{TOKEN}".encode()).decode()
-        if headers.get("authorization") != f"Basic {account}":
-            return 401, [("WWW-Authenticate", 'Basic realm="GitHub"')], b""
-        if self.world.read_only and "receive-pack" in self.path:
-            said = f"Permission to {self.world.repository}.git denied to github-actions[bot]."
-            return 403, [("Content-Type", "text/plain")], said.encode()
-        root = self.world.bare.parents[1]
-        answer = http_backend(root, self.command, self.path, headers, body, "x-access-token")
-        if "receive-pack" in self.path:
+    def refuse_push(self) -> bytes | None:
+        if not self.world.read_only:
+            return None
+        said = f"Permission to {self.world.repository}.git denied to github-actions[bot]."
+        return said.encode()
+
+    def _git(self, headers: dict[str, str], body: bytes) -> Response:
+        answer = super()._git(headers, body)
+        if "receive-pack" in self.path and answer[0] not in {401, 403}:
             self.world.look_at_branches()
         return answer
 
@@ -793,9 +767,6 @@ class _Handler(Handler):
 @contextlib.contextmanager
 def serving_github(directory: Path, repository: str = REPOSITORY) -> Iterator[GitHubDouble]:
     """An empty repository, which only the token may read or write."""
-    bare = directory / "forge" / f"{repository}.git"
-    bare.mkdir(parents=True)
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", bare], check=True)
-    world = GitHubDouble(bare, repository)
+    world = GitHubDouble(make_bare(directory, repository), repository)
     with serving(_Handler, world=world) as world.origin:
         yield world

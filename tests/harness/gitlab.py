@@ -4,7 +4,6 @@ repository that git's own HTTP backend serves, all behind the token of a job or 
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import json
@@ -16,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from harness.git_server import http_backend
-from harness.http_server import Handler, HangUp, serving
+from harness.forge_server import ForgeHandler, make_bare
+from harness.http_server import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -343,68 +342,36 @@ def _refuse(said: str) -> Answer:
     return 400, {"message": f"Validation failed: {said}"}
 
 
-class _Handler(Handler):
+class _Handler(ForgeHandler):
     world: GitLabDouble
+    realm = "GitLab"
+    account = USER, TOKEN
+    json_type = "application/json"
 
-    def do_GET(self) -> None:
-        received = self.received()
-        if received is None:
-            return
-        headers, body = received
-        what = f"{self.command} {self.path}"
-        with self.world.turn:
-            try:
-                self.world.around("before", what)
-                self.world.asked.append(what)
-                answered = self._answered(headers, body)
-                self.world.around("after", what)
-            except HangUp:
-                self.hang_up()
-                return
-        self.send(*answered)
+    do_POST = do_PUT = do_DELETE = ForgeHandler.do_GET
 
-    do_POST = do_PUT = do_DELETE = do_GET
+    def refuse_login(self, headers: dict[str, str]) -> bytes | None:
+        is_known = _is_of_job(headers) or headers.get("private-token") == PERSONAL_TOKEN
+        return None if is_known else b'{"message":"401 Unauthorized"}'
 
-    def _answered(
-        self, headers: dict[str, str], body: bytes
-    ) -> tuple[int, list[tuple[str, str]], bytes]:
-        if not self.path.startswith("/api/"):
-            return self._git(headers, body)
-        kind = [("Content-Type", "application/json")]
-        is_job = headers.get("job-token") == TOKEN
-        if not is_job and headers.get("private-token") != PERSONAL_TOKEN:
-            return 401, kind, b'{"message":"401 Unauthorized"}'
-        if (
-            self.world.strange is not None
-            and self.world.strange_to in f"{self.command} {self.path}"
-        ):
-            return 200, kind, self.world.strange
-        if self.command != "GET" and self.world.failing:
-            status, document, more = self.world.failing.pop(0)
-            return status, [*kind, *more.items()], json.dumps(document).encode()
-        status, document = self.world.answer(self.command, self.path, body, is_job=is_job)
-        content = document if isinstance(document, bytes) else json.dumps(document).encode()
-        return status, kind, content
+    def is_strange(self) -> bool:
+        return self.world.strange_to in f"{self.command} {self.path}"
 
-    def _git(
-        self, headers: dict[str, str], body: bytes
-    ) -> tuple[int, list[tuple[str, str]], bytes]:
-        account = base64.b64encode(f"{USER}:{TOKEN}".encode()).decode()
-        if headers.get("authorization") != f"Basic {account}":
-            return 401, [("WWW-Authenticate", 'Basic realm="GitLab"')], b""
-        if not self.world.may_push and "receive-pack" in self.path:
-            # https://gitlab.com/gitlab-org/gitlab/-/blob/master/lib/gitlab/git_access.rb
-            return 403, [("Content-Type", "text/plain")], b"You are not allowed to upload code."
-        root = self.world.bare.parents[self.world.repository.count("/")]
-        return http_backend(root, self.command, self.path, headers, body, USER)
+    def answer_api(self, headers: dict[str, str], body: bytes) -> Answer:
+        return self.world.answer(self.command, self.path, body, is_job=_is_of_job(headers))
+
+    def refuse_push(self) -> bytes | None:
+        """https://gitlab.com/gitlab-org/gitlab/-/blob/master/lib/gitlab/git_access.rb"""
+        return None if self.world.may_push else b"You are not allowed to upload code."
+
+
+def _is_of_job(headers: dict[str, str]) -> bool:
+    return headers.get("job-token") == TOKEN
 
 
 @contextlib.contextmanager
 def serving_gitlab(directory: Path, repository: str = PROJECT) -> Iterator[GitLabDouble]:
     """An empty project, which only the tokens may read or write."""
-    bare = directory / "forge" / f"{repository}.git"
-    bare.mkdir(parents=True)
-    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", bare], check=True)
-    world = GitLabDouble(bare, repository)
+    world = GitLabDouble(make_bare(directory, repository), repository)
     with serving(_Handler, world=world) as world.origin:
         yield world
