@@ -1,5 +1,5 @@
 """A project at GitLab that includes our components, and what runs its pipelines on this machine:
-gitlab-ci-local, which has GitLab's official schema and resolves components with git.
+gitlab-ci-local, which has GitLab's official schema.
 
 https://github.com/firecow/gitlab-ci-local
 """
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SERVER: Final = "https://gitlab.example.com"
 COMPONENTS: Final = "org/releasekit-action"
+_FETCHED: Final = f".gitlab-ci-local/includes/gitlab.example.com/{COMPONENTS}/v1/templates"
 _INSTALLED: Final = {"private": True, "dependencies": {"gitlab-ci-local": "4.75.1"}}
 # Of these variables it makes up what no machine has, or says that it is not GitLab.
 _OWN: Final = ("GITLAB_CI", "CI_BUILDS_DIR", "CI_PROJECT_DIR")
@@ -52,6 +53,8 @@ class Project:
     def run(self, *arguments: str, variables: Mapping[str, str]) -> Pipeline:
         """Its pipeline, whose jobs work in `root`; `variables` are those of the project."""
         require_tool("rsync")
+        # It would fetch all components at once, and `cp` fails where another makes a file first.
+        shutil.copytree(PROJECT / "templates", self.root / _FETCHED, dirs_exist_ok=True)
         given = {"GITLAB_CI": "true", "CI_PROJECT_DIR": str(self.root), **variables}
         given |= {"CI_BUILDS_DIR": str(self.beside / "builds")}
         node = tools() / NODE / "bin/node"
