@@ -67,6 +67,8 @@ class Server:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
+    """`tree` is the checkout of ReleaseKit that is measured."""
+
     directory: Path
     root: Path
     server: Server
@@ -74,6 +76,7 @@ class Place:
     scenario: Scenario
     slots: int
     offline: bool = True
+    tree: Path = PROJECT
 
     @property
     def environment(self) -> dict[str, str]:
@@ -95,18 +98,18 @@ class Place:
     @property
     def ours(self) -> list[list[str | Path]]:
         flag, path = _REGISTRIES[self.scenario.ecosystem]
-        argv: list[str | Path] = [PROJECT / "entrypoint.sh", "publish", self.root]
+        argv: list[str | Path] = [self.tree / "entrypoint.sh", "publish", self.root]
         argv += ["--concurrency", str(self.slots), flag, f"{self.server.origin}{path}"]
         return [argv]
 
-    @property
-    def limit(self) -> list[list[str | Path]]:
-        origin, slots = self.server.origin, str(self.slots)
+    def limit(self, *, confirms: bool) -> list[list[str | Path]]:
+        origin, slots, lag_s = self.server.origin, str(self.slots), str(self.scenario.lag_s)
         if self.scenario.ecosystem == "npm":
             script = Path(__file__).parent / "limit" / "npm.mjs"
-            return [["node", script, self.peers.npm_modules, self.root, f"{origin}/", slots]]
-        arguments = [self.scenario.ecosystem, str(self.root), origin, slots]
-        arguments.append(str(self.scenario.lag_s))
+            lag = [lag_s] if confirms else []
+            return [["node", script, self.peers.npm_modules, self.root, f"{origin}/", slots, *lag]]
+        arguments = [self.scenario.ecosystem, str(self.root), origin, slots, lag_s]
+        arguments += ["--confirm"] if confirms else []
         return [[sys.executable, "-m", "bench.release.limit", *arguments]]
 
 

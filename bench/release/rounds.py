@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.release.measure import Cost, WrongResult
 from bench.release.place import Scenario
-from bench.release.ways import ACCEPTED, BOTH, BUILT, PEERS, Way, once
+from bench.release.ways import ACCEPTED, BUILT, FIVE, PEERS, SIXTEEN, Way, once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,9 +43,9 @@ def comparisons(ecosystems: Iterable[str], *, quick: bool) -> list[Comparison]:
     for ecosystem in ecosystems:
         peers = PEERS[ecosystem]
         if quick:
-            made.append(Comparison(_scenario(ecosystem, 10, 0.1), (*BOTH[:2], *peers[:1])))
+            made.append(Comparison(_scenario(ecosystem, 10, 0.1), (*SIXTEEN, *peers[:1])))
         else:
-            both = (*BOTH, BUILT) if ecosystem == "cargo" else (*BOTH, BUILT, ACCEPTED)
+            both = (*SIXTEEN, *FIVE, BUILT, *(() if ecosystem == "cargo" else (ACCEPTED,)))
             made.append(Comparison(main_scenario(ecosystem), (*both, *peers)))
             if ecosystem != "cargo":
                 fastest = peers[: 2 if ecosystem == "npm" else 1]
@@ -55,7 +55,7 @@ def comparisons(ecosystems: Iterable[str], *, quick: bool) -> list[Comparison]:
     for ecosystem in ecosystems:
         for scenario in growth(ecosystem):
             fastest = PEERS[ecosystem][:1] if scenario.packages == 10 else ()
-            made.append(Comparison(scenario, (*BOTH[:2], *fastest)))
+            made.append(Comparison(scenario, (*SIXTEEN, *fastest)))
     return made
 
 
@@ -97,7 +97,7 @@ class Measured:
 def warm(ecosystems: Iterable[str], peers: Peers) -> None:
     """Fills the caches that all share: our environment, build requirements, Maven's plugins."""
     for ecosystem in ecosystems:
-        ways = (*BOTH[:2], *(PEERS[ecosystem][:1] if ecosystem in {"pypi", "maven"} else ()))
+        ways = (*SIXTEEN[:2], *(PEERS[ecosystem][:1] if ecosystem in {"pypi", "maven"} else ()))
         for way in ways:
             with tempfile.TemporaryDirectory(prefix="bench-") as directory:
                 where = Path(directory).resolve()
@@ -113,7 +113,7 @@ def run(
     until_s = time.monotonic() + 60 * minutes
     left_out: set[tuple[Scenario, str]] = set()
     turns = [(number, each) for number in range(rounds) for each in chosen]
-    turns.sort(key=lambda turn: len(turn[1].ways) <= len(BOTH))
+    turns.sort(key=lambda turn: len(turn[1].ways) <= len(SIXTEEN) + 1)
     for number, comparison in turns:
         if number and time.monotonic() > until_s:
             continue

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from bench.release import javascript
@@ -15,13 +16,14 @@ from bench.release.shape import VERSION, shape
 from bench.release.workspaces import git, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from bench.release.peers import Peers
 
 OURS: Final = "ReleaseKit"
 LIMIT: Final = "bare limit"
+CONFIRMED: Final = f"{LIMIT} with confirmation"
 
 
 @dataclass(frozen=True)
@@ -34,17 +36,33 @@ class Way:
     slots: int = 16
 
 
+def beside(tree: Path, ways: Iterable[Way]) -> Iterator[Way]:
+    """No peers, and ours also as another checkout has it. Where the lock files are the same, both
+    run in one environment.
+    """
+    for way in ways:
+        if way.name.startswith((OURS, LIMIT)):
+            yield way
+        if way.name.startswith(OURS):
+            name = way.name.replace(OURS, f"{OURS} of {tree.name}", 1)
+            yield replace(way, name=name, commands=partial(_by, tree, way))
+
+
+def _by(tree: Path, way: Way, place: Place) -> Sequence[Sequence[str | Path]]:
+    return way.commands(replace(place, tree=tree))
+
+
 def _at(name: str, slots: int, commands: Callable[[Place], list[list[str | Path]]]) -> Way:
     return Way(f"{name}, {slots} slots", commands, slots=slots)
 
 
-BOTH: Final = tuple(
-    way
-    for slots in (16, 5)
-    for way in (
+SIXTEEN, FIVE = (
+    (
         _at(OURS, slots, lambda place: place.ours),
-        _at(LIMIT, slots, lambda place: place.limit),
+        _at(LIMIT, slots, lambda place: place.limit(confirms=False)),
+        _at(CONFIRMED, slots, lambda place: place.limit(confirms=True)),
     )
+    for slots in (16, 5)
 )
 
 # As the limit and all peers but cargo: nobody waits until the registry shows a package. crates.io

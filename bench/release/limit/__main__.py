@@ -1,10 +1,11 @@
 """The bare limit: what a release takes that keeps the order and does nothing else.
 
-    python -m bench.release.limit pypi ROOT ORIGIN SLOTS LAG
+    python -m bench.release.limit pypi ROOT ORIGIN SLOTS LAG [--confirm]
 
 Built by the ecosystem's own means, in as few processes as it can be; then plain concurrent uploads
-in dependency order. There are no lookups, no confirmation, no journal, no retries, and no digests
-but those that the protocol asks for. npm's is npm.mjs.
+in dependency order. There are no lookups, no journal, no retries, and no digests but those that the
+protocol asks for. With --confirm, the registry is asked for each package once, after its upload and
+before what needs it goes out. npm's is npm.mjs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 from bench.release.limit.client import Client, in_order
 from bench.release.servers.cargo import Cargo
@@ -23,6 +27,15 @@ from bench.release.servers.wire import Connection, Seen
 from bench.release.shape import VERSION
 
 Needs = "Mapping[str, tuple[str, ...]]"
+InOrder = partial[Coroutine[None, None, None]]
+
+# What shows that a package is there. Of a Go module the first question is the upload.
+_SHOWN: Final = {
+    "pypi": "/simple/{0}/",
+    "cargo": "/index/be/nc/{0}",
+    "maven": f"/maven2/org/example/bench/{{0}}/{VERSION}/{{0}}-{VERSION}.pom.sha1",
+    "go": f"/github.com/acme/mono/{{0}}/@v/v{VERSION}.zip",
+}
 
 
 def _needs(root: Path) -> dict[str, tuple[str, ...]]:
@@ -30,9 +43,9 @@ def _needs(root: Path) -> dict[str, tuple[str, ...]]:
     return {name: tuple(needs) for name, needs in held.items()}
 
 
-async def pypi(root: Path, origin: str, slots: int, lag_s: float) -> None:
+async def pypi(root: Path, client: Client, order: InOrder, lag_s: float) -> None:
     """One environment, and two processes that build in it."""
-    needs, client = _needs(root), Client(origin)
+    needs = _needs(root)
     place = root / "dist"
     place.mkdir()
     environment = place / "environment"
@@ -69,7 +82,7 @@ async def pypi(root: Path, origin: str, slots: int, lag_s: float) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(builds())
         group.create_task(builds())
-        group.create_task(in_order(needs, publish, slots=slots, lag_s=lag_s, ready=ready))
+        group.create_task(order(needs, publish, lag_s=lag_s, ready=ready))
 
 
 async def _post(client: Client, name: str, filename: str, data: bytes) -> None:
@@ -93,9 +106,9 @@ async def _post(client: Client, name: str, filename: str, data: bytes) -> None:
     await client.send("POST", "/legacy/", body, "multipart/form-data; boundary=bench")
 
 
-async def cargo(root: Path, origin: str, slots: int, lag_s: float) -> None:
+async def cargo(root: Path, client: Client, order: InOrder, lag_s: float) -> None:
     """One `cargo package`, whose looks at the index are answered at once, and by this process."""
-    needs, client = _needs(root), Client(origin)
+    needs = _needs(root)
     app, seen = Cargo(0.0, None), Seen()
     stand_in = await asyncio.get_running_loop().create_server(
         lambda: Connection(app, seen, 0.0, 0.0), "127.0.0.1", 0
@@ -135,12 +148,12 @@ async def cargo(root: Path, origin: str, slots: int, lag_s: float) -> None:
         sizes = len(document).to_bytes(4, "little"), len(crate).to_bytes(4, "little")
         await client.send("PUT", "/api/v1/crates/new", sizes[0] + document + sizes[1] + crate)
 
-    await in_order(needs, publish, slots=slots, lag_s=lag_s)
+    await order(needs, publish, lag_s=lag_s)
 
 
-async def maven(root: Path, origin: str, slots: int, lag_s: float) -> None:
+async def maven(root: Path, client: Client, order: InOrder, lag_s: float) -> None:
     """One `mvn package`; of each module the files that `mvn deploy` sends, checksums included."""
-    needs, client = _needs(root), Client(origin)
+    needs = _needs(root)
     await _run(["mvn", "--quiet", "--batch-mode", "-T2", "package"], root)
     parent = "bench-parent"
     whole = {parent: ()} | {name: (parent, *below) for name, below in needs.items()}
@@ -167,12 +180,12 @@ async def maven(root: Path, origin: str, slots: int, lag_s: float) -> None:
                     page = hashlib.new(algorithm, data).hexdigest().encode()
                     group.create_task(client.send("PUT", f"{path}.{algorithm}", page))
 
-    await in_order(whole, publish, slots=slots, lag_s=lag_s)
+    await order(whole, publish, lag_s=lag_s)
 
 
-async def go(root: Path, origin: str, slots: int, lag_s: float) -> None:
+async def go(root: Path, client: Client, order: InOrder, lag_s: float) -> None:
     """One push of all tags, and one question about each to the proxy, which then has it."""
-    needs, client = _needs(root), Client(origin)
+    needs = _needs(root)
     tags = [f"{name}/v{VERSION}" for name in needs]
     lines = "".join(f"create refs/tags/{tag} HEAD\n" for tag in tags)
     await _run(["git", "update-ref", "--stdin"], root, lines)
@@ -183,7 +196,7 @@ async def go(root: Path, origin: str, slots: int, lag_s: float) -> None:
 
     # A proxy's questions have no order: all tags are there, and it sees them all at once.
     await asyncio.sleep(lag_s)
-    await in_order(dict.fromkeys(needs, ()), ask, slots=slots, lag_s=0.0)
+    await order(dict.fromkeys(needs, ()), ask, lag_s=0.0)
 
 
 async def _run(argv: list[str], where: Path, text: str = "") -> None:
@@ -194,9 +207,16 @@ async def _run(argv: list[str], where: Path, text: str = "") -> None:
 
 
 def main() -> None:
-    ecosystem, root, origin, slots, lag_s = sys.argv[1:]
+    ecosystem, root, origin, slots, lag_s, *flags = sys.argv[1:]
     way = {"pypi": pypi, "cargo": cargo, "maven": maven, "go": go}[ecosystem]
-    asyncio.run(way(Path(root).resolve(), origin, int(slots), float(lag_s)))
+    client = Client(origin)
+
+    async def confirm(name: str) -> None:
+        await client.send("GET", _SHOWN[ecosystem].format(name))
+
+    asks = confirm if flags == ["--confirm"] else None
+    order = partial(in_order, slots=int(slots), confirm=asks)
+    asyncio.run(way(Path(root).resolve(), client, order, float(lag_s)))
 
 
 if __name__ == "__main__":

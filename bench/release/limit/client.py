@@ -44,6 +44,7 @@ async def in_order(
     *,
     slots: int,
     lag_s: float,
+    confirm: Callable[[str], Awaitable[object]] | None,
     ready: Mapping[str, asyncio.Event] | None = None,
 ) -> None:
     """Each name after all that it needs, `lag_s` after the last of them, and once it is `ready`."""
@@ -58,9 +59,11 @@ async def in_order(
             await ready[name].wait()
         async with limit:
             await publish(name)
-        if name in needed:
-            # Nobody asks: how far the index lags behind is told beforehand.
+        if name in needed or confirm is not None:
+            # How far the index lags behind is told beforehand: one question finds it there.
             await asyncio.sleep(lag_s)
+        if confirm is not None:
+            await confirm(name)
         shown[name].set()
 
     async with asyncio.TaskGroup() as group:
