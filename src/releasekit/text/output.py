@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+# Nothing else is imported, not even typing: each start waits for the first life, too.
 import io
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from _typeshed import ReadableBuffer
 
 
@@ -25,7 +27,7 @@ def ignore_write_errors(stream: TextIO | None) -> TextIO:
     start; it becomes the null device before another file can get its number.
     """
     if stream is None:
-        return Path(os.devnull).open("w", encoding="utf-8")
+        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123
     raw = _Unfailing(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
         io.BufferedWriter(raw),

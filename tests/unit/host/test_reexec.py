@@ -274,3 +274,15 @@ def test_standard_streams_that_are_closed_stay_out_of_it(closed: str, tmp_path: 
     )
     assert done.returncode == 0
     assert (tmp_path / "out").read_text() == SECRETS["HARMLESS"]
+
+
+def test_the_first_life_imports_little() -> None:
+    """Each start waits for it."""
+    slow = {"dataclasses", "pathlib", "re", "typing"}
+    code = f"import sys; sys.path.insert(0, {SOURCE!r}); import releasekit.start"
+    code += f"; sys.exit(str({slow!r} & sys.modules.keys() or 0))"
+    # Without `site`, whose .pth files may import anything.
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, check=False
+    )
+    assert done.stderr == b"0\n"
