@@ -286,22 +286,19 @@ def outermost(places: Sequence[Path]) -> list[Path]:
 
     A place is left out too if the way to it goes through another one, where a build can put a link.
     """
-    trails = [trail(place) for place in dict.fromkeys(places)]
-    waiting, found = trails, set[Path]()
+    ways = [
+        (steps[-1], {above for step in steps for above in step.parents})
+        for steps in map(trail, dict.fromkeys(places))
+    ]
+    waiting, found = ways, set[Path]()
     while waiting:
-        ends = {steps[-1] for steps in waiting}
-        ready = [steps for steps in waiting if not any(_goes_through(steps, end) for end in ends)]
+        ends = {end for end, _ in waiting}
+        ready = [(end, above) for end, above in waiting if ends.isdisjoint(above)]
         if not ready:
             break  # of several, each way goes through another one: builds decide about all
-        found |= {
-            steps[-1] for steps in ready if not any(_goes_through(steps, place) for place in found)
-        }
-        waiting = [steps for steps in waiting if steps not in ready]
-    return [end for end in dict.fromkeys(steps[-1] for steps in trails) if end in found]
-
-
-def _goes_through(steps: Sequence[Path], place: Path) -> bool:
-    return any(place in step.parents for step in steps)
+        found |= {end for end, above in ready if found.isdisjoint(above)}
+        waiting = [(end, above) for end, above in waiting if not ends.isdisjoint(above)]
+    return [end for end in dict.fromkeys(end for end, _ in ways) if end in found]
 
 
 def _find_exposed(root: Path, places: Sequence[Path], environment: Mapping[str, str]) -> str:
