@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -59,13 +60,17 @@ async def with_warnings(
         or (each.action is Action.PUBLISH and not (each.published and each.published.complete))
     }
     is_said = WarningName.NEW_NAME in levels.given
+    below: defaultdict[Path, list[PackageId]] = defaultdict(list)
+    for each in plan.packages:
+        for directory in each.package.directory.parents:
+            below[directory].append(each.package.id)
 
     async def warned(planned: PlannedPackage) -> PlannedPackage:
         ecosystem = planned.package.id.ecosystem
         target = targets[ecosystem]
         warnings = [
             *planned.warnings,
-            *_of_names(planned, target, plan, is_said=is_said),
+            *_of_names(planned, target, below[planned.package.directory], is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
             *await asyncio.to_thread(_of_siblings, planned, new, target),
             *_of_excluded(planned, plan.versions.get(ecosystem, {}), new, target, levels),
@@ -101,10 +106,10 @@ def refuse_warned(warned: Iterable[tuple[Package, Iterable[PackageWarning]]]) ->
 
 
 def _of_names(
-    planned: PlannedPackage, target: Target, plan: Plan, *, is_said: bool
+    planned: PlannedPackage, target: Target, below: Iterable[PackageId], *, is_said: bool
 ) -> Iterator[PackageWarning]:
     """Of one that is hardly meant, an error, unless releasekit.toml says what to make of new names:
-    a name is taken for good.
+    a name is taken for good. Those `below` lie in its directory.
     """
     if (
         planned.action in SENT
@@ -112,7 +117,7 @@ def _of_names(
         and target.is_new is not None
         and target.is_new(planned.package.id)
     ):
-        doubt = planned.package.doubt or _doubt_of_root(planned.package, target.is_new, plan)
+        doubt = planned.package.doubt or _doubt_of_root(planned.package, target.is_new, below)
         yield PackageWarning(
             name=WarningName.NEW_NAME,
             message=f"{place(target.registry.url)} has no package of this name yet"
@@ -127,19 +132,15 @@ def _of_names(
         )
 
 
-def _doubt_of_root(package: Package, is_new: Callable[[PackageId], bool], plan: Plan) -> str:
+def _doubt_of_root(
+    package: Package, is_new: Callable[[PackageId], bool], below: Iterable[PackageId]
+) -> str:
     """One that holds its siblings and needs none of them is mostly there for the tools."""
-    needed = {need.on for need in package.asked_for}
-    below = [
-        each.package
-        for each in plan.packages
-        if each.package.id.ecosystem == package.id.ecosystem
-        and package.directory in each.package.directory.parents
-    ]
-    if needed.isdisjoint(each.id for each in below):
-        for each in below:
-            if not is_new(each.id):
-                return f"is the root of a workspace whose {each.id.name} is known there"
+    siblings = [each for each in below if each.ecosystem == package.id.ecosystem]
+    if {need.on for need in package.asked_for}.isdisjoint(siblings):
+        for each in siblings:
+            if not is_new(each):
+                return f"is the root of a workspace whose {each.name} is known there"
     return ""
 
 

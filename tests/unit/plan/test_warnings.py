@@ -4,8 +4,8 @@ import asyncio
 import json
 import os
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from pathlib import Path, PosixPath
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
@@ -197,6 +197,23 @@ def test_a_new_root_of_known_packages_is_an_error(
     (warning,) = warned(tmp_path, made, target).packages[1].warnings
     assert warning.error is is_error
     assert ("the root of a workspace whose core is known" in warning.message) is is_error
+
+
+def test_no_two_directories_are_compared(tmp_path: Path) -> None:
+    """R49: what lies below a new package is found without looking at all others for each."""
+    looks = 0
+
+    class Directory(PosixPath):
+        @property
+        def parents(self) -> Sequence[Self]:
+            nonlocal looks
+            looks += 1
+            return super().parents
+
+    each = [replace(package(f"p{n}"), directory=Directory(tmp_path / f"p{n}")) for n in range(9)]
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
+    warned(tmp_path, replace(plan(*each), commit=""), target)
+    assert looks == len(each)
 
 
 @pytest.mark.parametrize(
