@@ -278,6 +278,40 @@ def test_only_what_changed_is_released_later(
     assert printed == "demo-http demo-base\n"
 
 
+def test_a_tag_on_a_commit_of_its_own_says_what_has_changed_since(
+    goproxy: GoProxy, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R49: publishing completes go.mod and go.sum there, which is no change of the module."""
+    below = workspace / "go"
+    below.mkdir()
+    git(workspace, "mv", *git(workspace, "ls-tree", "--name-only", "HEAD").split(), "go")
+    for file in below.rglob("*.*"):
+        file.write_text(file.read_text().replace(f"{HOST}/", f"{HOST}/go/"))
+    (below / "demo-lone" / "go.mod").write_text(f"module {HOST}/go/demo-lone/v2\n\ngo 1.22\n")
+    (below / "demo-lone" / "VERSION").write_text("2.1.0\n")
+    commit_and_push(workspace, goproxy.forge, "Move")
+    first = publish(program, below, goproxy)
+    assert first.code == 0, first.out + first.err
+    git(tmp_path, "clone", "--quiet", "--branch=main", str(goproxy.forge.bare), "clone")
+    clone = tmp_path / "clone" / "go"
+    git(clone, "remote", "set-url", "origin", REMOTE)
+
+    def plan() -> Run:
+        return program.run("plan", clone, "--go-proxy", goproxy.url, "--strict")
+
+    run = plan()
+    assert run.code == 0, run.out + run.err
+    assert "no tag tells" not in run.out
+    (clone / "demo-http" / "demohttp.go").write_text("package demohttp\n")
+    (clone / "demo-lone" / "demolone.go").write_text("package demolone\n")
+    git(clone, "commit", "--quiet", "--all", "--message", "Change")
+    run = plan()
+    assert run.code == 3
+    for source, tag in (("demohttp", "demo-http/v1.0.0"), ("demolone", "demo-lone/v2.1.0")):
+        said = f"{source}.go changed since v{tag[-5:]} was published (tag go/{tag})"
+        assert said in run.err
+
+
 @pytest.fixture
 def ring(tmp_path: Path, goproxy: GoProxy) -> Path:
     """Two modules that require each other, and one that requires both."""

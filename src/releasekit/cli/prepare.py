@@ -120,8 +120,7 @@ async def prepare(
             history,
             processes,
             uncommitted=checkout.uncommitted,
-            # A registry that tags may do so on a commit of its own, with other files.
-            tags={package: each.tag for package, each in named.items() if not each.own},
+            tags={package: each.tag for package, each in named.items()},
         )
         plan = await add_late_changes(plan, config, targets, services)
         plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)

@@ -46,11 +46,13 @@ class Revision:
 Since = tuple["Package", Revision]
 
 
-async def tags_of(root: Path, processes: Processes) -> frozenset[str]:
-    """All there are; none outside of git, and in a checkout without them."""
+async def tags_of(root: Path, processes: Processes, *which: str) -> frozenset[str]:
+    """All there are, or those `which` git means; none outside of git, and in a checkout without
+    them.
+    """
     try:
         listed = await processes.run(
-            ["git", "for-each-ref", "--format=%(refname:strip=2)", "refs/tags"],
+            ["git", "for-each-ref", "--format=%(refname:strip=2)", *which, "refs/tags"],
             cwd=root,
             timeout_s=60.0,
         )

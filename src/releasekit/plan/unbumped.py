@@ -74,7 +74,9 @@ async def find_changes(
     ]
     if not plan.commit or not (kept or uncommitted):
         return Changes()
-    since, unknown, clean = await _find_revisions(plan, kept, root, history, processes, tags)
+    since, unknown, clean = await _find_revisions(
+        plan, kept, root, targets, history, processes, tags
+    )
     parts = {each: targets[each.id.ecosystem].compiled_in(each) for each in since}
     everything = [each for target in targets.values() for each in target.workspace.packages]
     asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
@@ -109,6 +111,7 @@ async def _find_revisions(
     plan: Plan,
     kept: Sequence[PlannedPackage],
     root: Path,
+    targets: Mapping[str, Target],
     history: History,
     processes: Processes,
     names: Mapping[PackageId, str],
@@ -126,6 +129,14 @@ async def _find_revisions(
             name = names.get(package.id)
             if name in tags and holders[name] == 1:
                 tagged[package] = Revision.of_tag(name)
+    from_commit = [each for each in tagged if targets[each.id.ecosystem].builds_from_commit]
+    if from_commit:
+        # Publishing may complete a package in a commit of its own, on top of what it is built from.
+        aside = await tags_of(root, processes, "--no-merged=HEAD")
+        for package in from_commit:
+            tag = tagged[package]
+            if tag.id.removeprefix("refs/tags/") in aside:
+                tagged[package] = replace(tag, id=f"{tag.id}^")
     since: dict[Package, Revision] = {}
     unknown, clean = [], []
     for planned in kept:
