@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.host import durable
+from releasekit.host.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -126,11 +127,15 @@ class TagBundle:
 
 
 def write_loose(objects: Iterable[Object], directory: Path) -> None:
-    """Write them, one file each, to a directory that git is told to look for objects in."""
-    for each in objects:
-        durable.make_directory(directory / each.id[:2])
-        with durable.writing(directory / each.id[:2] / each.id[2:]) as file:
-            file.write(zlib.compress(each.raw))
+    """Write them, one file each, to a directory that git is told to look for objects in; several
+    may be the same. Not durable.
+    """
+    with Folder.reached(directory) as top:
+        for name, each in {each.id: each for each in objects}.items():
+            if not top.is_directory(name[:2]):
+                top.make(name[:2])
+            with durable.writing(directory / name[:2] / name[2:]) as file:
+                file.write(zlib.compress(each.raw))
 
 
 def _pack(objects: Sequence[Object]) -> bytes:

@@ -132,6 +132,20 @@ def test_everything_goes_out_in_one_push(place: Place) -> None:
     assert [len(push) for push in place.forge.pushes()] == [0, 3]
 
 
+def test_modules_with_the_same_go_sum_go_out_in_one_push(tmp_path: Path) -> None:
+    made = forge(tmp_path / "server")
+    modules = {"core": (), "text": ("core",), "web": ("core",)}
+    place = Place(go_workspace(tmp_path / "workspace", made, modules).resolve(), made)
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        await deploy(target, packages, await built(target, packages))
+
+    place.run(use)
+    assert [len(push) for push in made.pushes()] == [0, 3]
+    sums = [git(made.bare, "rev-parse", f"{name}/v1.0.0:{name}/go.sum") for name in ("text", "web")]
+    assert sums[0] == sums[1]
+
+
 def test_tags_tell_whether_what_is_hardly_meant_is_new(place: Place) -> None:
     git(place.forge.bare, "tag", "core/v0.9.0", "main")
 

@@ -209,8 +209,8 @@ class TagRegistry(Resource):
                 scratch = await stack.enter_async_context(
                     artifacts.scratch(self._processes.environment)
                 )
-                for bundle in bundles:
-                    await asyncio.to_thread(objects.write_loose, bundle.objects, scratch)
+                made = [each for bundle in bundles for each in bundle.objects]
+                await asyncio.to_thread(objects.write_loose, made, scratch)
             except (OSError, PathError) as error:
                 raise Rejected(
                     f"{what}: its tag cannot be made: {error}", problem=Problem.TAG_REFUSED
