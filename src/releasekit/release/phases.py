@@ -146,24 +146,25 @@ class Phases:
                     built = await self._build(workspace, packages)
                     if not any(isinstance(each, BuildFailed) for each in built.values()):
                         on_built()
-            for run in runs:
-                answer = built[run.id]
-                if isinstance(answer, BuildFailed):
-                    if not (run.postponed and answer.premature):
-                        run.error = answer
-                    continue
-                run.error = await self._trouble(run, answer) or held_against_claim(run, answer)
-                if run.error is not None:
-                    continue
-                await self._journal.built(
-                    run.planned.package,
-                    answer,
-                    fingerprint=run.planned.fingerprint,
-                    again=bool(run.planned.claimed) and run.planned.begun,
-                )
-                run.artifacts = answer
+            await gather_all(self._keep(run, built[run.id]) for run in runs)
             if len(runs) == 1 and runs[0].error is not None:
                 raise runs[0].error
+
+    async def _keep(self, run: PackageRun, answer: Built) -> None:
+        """What was built of one package goes on record, unless something is wrong with it."""
+        if isinstance(answer, BuildFailed):
+            if not (run.postponed and answer.premature):
+                run.error = answer
+            return
+        run.error = await self._trouble(run, answer) or held_against_claim(run, answer)
+        if run.error is None:
+            await self._journal.built(
+                run.planned.package,
+                answer,
+                fingerprint=run.planned.fingerprint,
+                again=bool(run.planned.claimed) and run.planned.begun,
+            )
+            run.artifacts = answer
 
     async def _trouble(self, run: PackageRun, artifacts: Sequence[Artifact]) -> PackageError | None:
         """Why what was built is not going to be sent; its warnings go along with the run."""
