@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -333,6 +334,37 @@ def test_a_profile_that_is_active_by_default_may_skip_deployment(
     found = packages(tmp_path)
     assert found.keys() == {"a"}
     assert bool(found["a"].unpublishable) is counts
+
+
+def test_a_managed_artifact_may_be_named_by_an_expression(tmp_path: Path) -> None:
+    held = "<properties><name>a</name></properties>"
+    held += f"<dependencyManagement>{needs('${name}', '0.9')}</dependencyManagement>"
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b") + held)
+    write(tmp_path / "a/pom.xml", gav("a"))
+    write(tmp_path / "b/pom.xml", child("b") + needs("a", ""))
+    assert [need.requirement for need in packages(tmp_path)["b"].elsewhere] == ["0.9"]
+
+
+def test_each_module_asks_for_what_it_needs_of_all_that_is_managed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the time to plan grows with the square of the modules."""
+    names = [f"m{number}" for number in range(40)]
+    managed = "".join(f"<dependency>{gav(name)}</dependency>" for name in names)
+    managed = f"<dependencyManagement><dependencies>{managed}</dependencies></dependencyManagement>"
+    write(tmp_path / "pom.xml", gav("top") + modules(*names) + managed)
+    for name, need in zip(names, [*names[1:], names[0]], strict=True):
+        write(tmp_path / name / "pom.xml", child(name) + needs(need, ""))
+    found = {each.name: each for each in projects(tmp_path).values()}
+    resolve, asked = discover.PomProject.resolve, Counter[str]()
+
+    def count(project: discover.PomProject, text: str) -> str:
+        asked[project.name] += 1
+        return resolve(project, text)
+
+    monkeypatch.setattr(discover.PomProject, "resolve", count)
+    discover.make_packages(found)
+    assert max(asked[f"g:{name}"] for name in names) < len(names)
 
 
 def test_a_plugin_of_a_managed_version_comes_from_a_repository(tmp_path: Path) -> None:

@@ -4,16 +4,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.maven.pom import fill_in_pom, pin_versions
+from releasekit.ecosystems.maven.document import parse_document
+from releasekit.ecosystems.maven.pom import fill_in_pom, parse_pom, pin_versions
 from releasekit.errors import PlanError
 from unit.maven.poms import child, gav, modules, needs, projects, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from releasekit.config.values import PinMode
     from releasekit.ecosystems.maven.discover import PomProject
 
 PLANNED = {"g:a": "1.0", "g:b": "1.0"}
+
+
+def pin(text: str, project: PomProject, mode: PinMode = "auto") -> str:
+    pom = parse_pom(parse_document(text.encode()), project.pom.path)
+    return pin_versions(text, pom, project, PLANNED, mode)
 
 
 @pytest.fixture
@@ -26,29 +33,29 @@ def project(tmp_path: Path) -> PomProject:
 
 def test_ranges_become_exact_on_request_only(project: PomProject) -> None:
     text = project.pom.path.read_bytes().decode()
-    assert pin_versions(text, project, PLANNED) == text
-    assert pin_versions(text, project, PLANNED, "none") == text
-    exact = pin_versions(text, project, PLANNED, "exact")
+    assert pin(text, project) == text
+    assert pin(text, project, "none") == text
+    exact = pin(text, project, "exact")
     assert exact == text.replace(" [1.0,2.0) ", "1.0")
-    assert pin_versions(exact, project, PLANNED, "exact") == exact
+    assert pin(exact, project, "exact") == exact
 
 
 def test_a_range_that_excludes_the_planned_version_stays(project: PomProject) -> None:
     """Maven takes another one from the repository."""
     text = project.pom.path.read_text().replace(" [1.0,2.0) ", "[2.0,)")
-    assert pin_versions(text, project, PLANNED, "exact") == text
+    assert pin(text, project, "exact") == text
 
 
 @pytest.mark.parametrize("version", ["[2.0", "[1.0]x"])
 def test_what_is_no_range_is_refused(project: PomProject, version: str) -> None:
     text = project.pom.path.read_text().replace(" [1.0,2.0) ", version)
     with pytest.raises(PlanError, match="g:b"):
-        pin_versions(text, project, PLANNED)
+        pin(text, project)
 
 
 def test_an_exact_range_stays(project: PomProject) -> None:
     text = project.pom.path.read_text().replace(" [1.0,2.0) ", "[1.0]")
-    assert pin_versions(text, project, PLANNED, "exact") == text
+    assert pin(text, project, "exact") == text
 
 
 def test_what_is_published_has_coordinates_that_stand_alone(tmp_path: Path) -> None:

@@ -321,12 +321,14 @@ def _find_requested_version(
     version = project.resolve(reference.version)
     if version or reference.use not in _MANAGED:
         return version
+    use = _MANAGED[reference.use]
     for holder in project.ancestry():
-        for managed in holder.pom.references:
-            if managed.use == _MANAGED[reference.use]:
-                key = project.resolve(managed.group), project.resolve(managed.artifact)
-                if key == (target.group, target.artifact):
-                    return project.resolve(managed.version)
+        # A parent may manage a thousand artifacts, for a thousand modules that ask for ten each.
+        managing = holder.pom.managing
+        for managed in (*managing.get((use, target.artifact), ()), *managing.get((use, ""), ())):
+            key = project.resolve(managed.group), project.resolve(managed.artifact)
+            if key == (target.group, target.artifact):
+                return project.resolve(managed.version)
     return ""
 
 

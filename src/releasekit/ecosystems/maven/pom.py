@@ -64,7 +64,9 @@ class Parent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pom:
-    """`spans` are the offsets of the coordinates in the file, by their path, in bytes.
+    """`spans` are the offsets of the coordinates in the file, by their path, in bytes. `managing`
+    has those of `references` that give others their version, by use and artifact; the artifact is
+    empty where it has an expression.
 
     `skip` is the value in the configuration of the deploy plugin; `skip_inherited` is whether the
     modules below inherit it.
@@ -80,6 +82,7 @@ class Pom:
     modules: tuple[str, ...]
     modules_of_profiles: tuple[str, ...]
     references: tuple[PomReference, ...]
+    managing: Mapping[tuple[Use, str], Sequence[PomReference]]
     skip: str = ""
     skip_inherited: bool = True
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -108,6 +111,12 @@ def parse_pom(root: Element, path: Path) -> Pom:
         if not value:
             raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
     skip, inherited = _find_skip(list(_find_layers(root)))
+    references = tuple(_parse_references(root))
+    managing: dict[tuple[Use, str], list[PomReference]] = {}
+    for each in references:
+        if each.use in {"managed", "managed plugin"}:
+            name = "" if "${" in each.artifact else each.artifact
+            managing.setdefault((each.use, name), []).append(each)
     return Pom(
         path=path,
         group=root.value("groupId"),
@@ -120,7 +129,8 @@ def parse_pom(root: Element, path: Path) -> Pom:
         modules_of_profiles=tuple(
             module for each in root.all("profiles", "profile") for module in _list_modules(each)
         ),
-        references=tuple(_parse_references(root)),
+        references=references,
+        managing=managing,
         skip=skip,
         skip_inherited=inherited,
         spans={
@@ -219,19 +229,22 @@ def _find_skip(layers: Sequence[Element]) -> tuple[str, bool]:
 
 
 def pin_versions(
-    manifest: str, project: PomProject, planned: Mapping[str, str], mode: PinMode = "auto"
+    manifest: str,
+    pom: Pom,
+    project: PomProject,
+    planned: Mapping[str, str],
+    mode: PinMode = "auto",
 ) -> str:
-    """The manifest of `project`, with ranges of in-repo packages made exact if `mode` says so; a
-    reference without a version gets an exact one from a parent.
+    """The manifest of `project`, which reads as `pom`, with ranges of in-repo packages made exact
+    if `mode` says so; a reference without a version gets an exact one from a parent.
 
     A range that excludes the planned version stays, for a version on the registry. Raises PlanError
     for an invalid range.
     """
     if mode == "none":
         return manifest
-    data = manifest.encode()
     edits: list[tuple[tuple[int, int], bytes]] = []
-    for reference in parse_pom(parse_document(data), project.pom.path).references:
+    for reference in pom.references:
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         wanted = project.resolve(reference.version)
         if name in planned and name != project.name and versions.is_range(wanted):
@@ -244,7 +257,7 @@ def pin_versions(
                 ) from error
             if held and mode == "exact" and wanted != f"[{planned[name]}]":
                 edits.append((reference.span, escape(planned[name]).encode()))
-    return splice(data, edits).decode()
+    return splice(manifest.encode(), edits).decode()
 
 
 def fill_in_pom(data: bytes, project: PomProject) -> bytes:

@@ -71,6 +71,7 @@ class Maven(Resource):
         return MavenWorkspace(
             packages=tuple(discover.make_packages(projects, twins)),
             projects=projects,
+            by_key={project.pom.key: project for project in projects.values()},
             root=root,
             maven=self,
         )
@@ -78,18 +79,20 @@ class Maven(Resource):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MavenWorkspace:
-    """Implements `interface.Workspace`; `projects` are all, by name, published or not."""
+    """Implements `interface.Workspace`; `projects` are all, by name, published or not, and `by_key`
+    the same by the coordinates that their POMs write.
+    """
 
     packages: tuple[Package, ...]
     projects: Mapping[str, PomProject]
+    by_key: Mapping[tuple[str, str], PomProject]
     root: Path
     maven: Maven
     running: dict[Path, RunningBuild] = field(default_factory=dict, compare=False)
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        key = parse_pom(parse_document(manifest.encode()), self.root / "pom.xml").key
-        by_key = {project.pom.key: project for project in self.projects.values()}
-        return pin_versions(manifest, by_key[key], versions, self.maven.config.pin)
+        pom = parse_pom(parse_document(manifest.encode()), self.root / "pom.xml")
+        return pin_versions(manifest, pom, self.by_key[pom.key], versions, self.maven.config.pin)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """One for each reactor."""
