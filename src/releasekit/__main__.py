@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -138,6 +139,9 @@ def _carry_out(
     if file := OutputsFile.of_config(config, actions.ci):
         file.forget()
     command = import_module(COMMANDS[config.mode].module)
+    if not gc.isenabled():  # `start` has seen to that
+        gc.freeze()
+        gc.enable()
     # Found once, before any build could put a link in its place.
     tempfile.tempdir = os.path.realpath(tempfile.gettempdir())
     session = Session(

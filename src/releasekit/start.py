@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from releasekit import __version__
@@ -15,6 +16,7 @@ def start() -> int:
         print(f"releasekit {__version__}", file=ignore_write_errors(sys.stdout))
         return 0
     reexec_without_secrets()
+    gc.disable()  # until all is imported: nothing of that is ever garbage
     # Takes 0.1 s, which would be for nothing in the first life.
     from releasekit import __main__  # noqa: PLC0415
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from types import ModuleType
@@ -117,3 +118,14 @@ def test_a_command_is_a_row_and_a_module(
     with pytest.raises(SystemExit):
         main(["--help"])
     assert re.search("^  greet +Greet[.]$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_what_was_imported_is_never_looked_at_for_garbage(tmp_path: Path) -> None:
+    gc.disable()
+    try:
+        main(["plan", str(tmp_path)])
+        assert gc.isenabled()
+        assert gc.get_freeze_count()
+    finally:
+        gc.enable()
+        gc.unfreeze()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import subprocess
@@ -145,11 +146,12 @@ def test_the_program_starts_once_the_secrets_are_gone(monkeypatch: pytest.Monkey
         return 3
 
     monkeypatch.setattr(start, "reexec_without_secrets", lambda: calls.append("without secrets"))
+    monkeypatch.setattr(gc, "disable", lambda: calls.append("without collections"))
     monkeypatch.setattr(__main__, "main", main)
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, getattr(sys, f"__{name}__"))
     assert start.start() == 3
-    assert calls == ["without secrets", "main"]
+    assert calls == ["without secrets", "without collections", "main"]
 
 
 @pytest.mark.parametrize("script", ["", "-"])
