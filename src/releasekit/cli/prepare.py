@@ -92,14 +92,17 @@ async def prepare(
     patience = WaitBudget.from_now(max_wait_s=config.max_wait, deadline_s=config.deadline)
     logs = make_logs(config.state_directory, session, run_id)
     async with _explain_delays(config, session, patience):
+        # Parses all certificates that the machine trusts, meanwhile.
+        pool_size = max(CONNECTIONS, 4 * config.concurrency)
+        client = group.start(asyncio.to_thread(http_client, pool_size=pool_size))
         processes = await start_processes(group, config, session, inherit_fds)
-        http = await group.enter(http_client(pool_size=max(CONNECTIONS, 4 * config.concurrency)))
+        dist = [place.path for place in config.dist]
+        looked_up = group.start(read_checkout(config.root, processes, beside=dist))
+        http = await group.enter(await client)
         tokens = open_tokens(session.ci, session.credentials, http)
         signs = tokens.find_obstacle(AUDIENCE) is None
         loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
         config, survey = await survey_root(config, session, processes)
-        dist = [place.path for place in config.dist]
-        looked_up = group.start(read_checkout(config.root, processes, beside=dist))
         services = Services.of(config, http, processes, session.credentials, logs, patience)
         await loaded
         discoveries = await open_ecosystems(group, config, session, services)
