@@ -121,15 +121,13 @@ async def plan_post_release(
     services: Services,
     *,
     pages: Pages,
-) -> tuple[Plan, PostRelease | None]:
-    """`plan` with the tag and the announcement of each version, and what makes them; `pages` are
-    those of the sources.
+) -> tuple[Plan, PostRelease]:
+    """For a run that tags or announces: `plan` with the tag and the announcement of each version,
+    and what makes them; `pages` are those of the sources.
 
     Raises ConfigError and PlanError for what cannot work, before anything is published, and
     PackageError where the remote or the forge does not answer.
     """
-    if not (config.tag or config.announce):
-        return plan, None
     asked = [name for name in ("tag", "announce") if getattr(config, name)]
     template = config.tagging.name
     if config.is_part and is_shared(template):

@@ -16,7 +16,6 @@ from releasekit.model import Action, PackageWarning, WarningName
 from releasekit.report.text import few
 from releasekit.text.escape import clip
 from releasekit.versioning.history import make_shallow_error, read_line
-from releasekit.versioning.messages import find_base
 from releasekit.versioning.numbering import numbering_of
 from releasekit.versioning.release_branch import read_bases
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
 
-# What is released now was merged lately.
-_MOST_COMMITS: Final = 200
 _MOST_TITLES: Final = 3
 _TITLE_CHARS: Final = 100
 
@@ -39,7 +36,7 @@ async def add_late_changes(
 ) -> Plan:
     """A package of which such a change would have raised the version is refused until the next
     release pull request has done so; another one is warned about. Only versions count whose commit
-    says which commit they were decided on.
+    says which commit they were decided on; without any, `plan.source.has_base` is False.
     """
     new = {
         each.package.id: each.package
@@ -51,9 +48,6 @@ async def add_late_changes(
         return plan
     commits = Commits(top, services.processes)
     try:
-        told = await commits.run_git("log", f"--max-count={_MOST_COMMITS}", "--format=%B")
-        if not find_base(told):
-            return plan
         versions = {each: targets[each.id.ecosystem].version_at for each in new.values()}
         line = await read_line(commits)
         wrote = await find_first_commits(versions, commits)

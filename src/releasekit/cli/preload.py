@@ -38,7 +38,8 @@ _ANY_RUN: Final = (
     "releasekit.ecosystems.directory",
     "releasekit.report.summary",
 )
-_RELEASE: Final = ("releasekit.report.live", "releasekit.report.page")
+_ANNOUNCED: Final = ("releasekit.announce.post_release",)
+_RELEASE: Final = ("releasekit.report.page",)
 _SIGNED: Final = (
     "cryptography.hazmat.backends.openssl.backend",
     "releasekit.http.github",
@@ -66,7 +67,8 @@ def load_everything(config: Config, *, signs: bool) -> None:
     """
     releases = config.mode == "publish"
     signed = _SIGNED if signs and config.attestations != "off" else ()
-    for name in (*_ANY_RUN, *(_RELEASE if releases else ()), *signed):
+    announced = _ANNOUNCED if config.tag or config.announce else ()
+    for name in (*_ANY_RUN, *(_RELEASE if releases else ()), *announced, *signed):
         import_from_top(name)
     # These read their files once, and keep what they have read.
     if releases:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from releasekit.aio import in_time
-from releasekit.announce.post_release import plan_post_release
 from releasekit.announce.tag_names import name_tags
-from releasekit.cli.late import add_late_changes
-from releasekit.cli.preload import load_everything
+from releasekit.cli.preload import import_from_top, load_everything
 from releasekit.cli.request_log import say_busy
 from releasekit.cli.session import (
     make_logs,
@@ -33,7 +31,7 @@ from releasekit.http.pool import CONNECTIONS
 from releasekit.model import Action
 from releasekit.plan.forecast import GITHUB, JobEnd, with_limits
 from releasekit.plan.make import discover, find_missing_tools, make_plan
-from releasekit.plan.source import read_checkout
+from releasekit.plan.source import has_base, read_checkout
 from releasekit.plan.warnings import with_warnings
 from releasekit.provenance.conditions import AUDIENCE
 from releasekit.release.tasks import describe_late
@@ -98,6 +96,7 @@ async def prepare(
         processes = await start_processes(group, config, session, inherit_fds)
         dist = [place.path for place in config.dist]
         looked_up = group.start(read_checkout(config.root, processes, beside=dist))
+        decided = group.start(has_base(config.root, processes))
         http = await group.enter(await client)
         tokens = open_tokens(session.ci, session.credentials, http)
         signs = tokens.find_obstacle(AUDIENCE) is None
@@ -105,6 +104,8 @@ async def prepare(
         config, survey = await survey_root(config, session, processes)
         services = Services.of(config, http, processes, session.credentials, logs, patience)
         await loaded
+        if await decided:  # most are not, and it is much to import
+            import_from_top("releasekit.cli.late")
         discoveries = await open_ecosystems(group, config, session, services)
         checkout = await looked_up  # before anybody's tools, which may write something there
         with name_bad_paths(config.root):
@@ -125,11 +126,18 @@ async def prepare(
             uncommitted=checkout.uncommitted,
             tags={package: each.tag for package, each in named.items()},
         )
-        plan = await add_late_changes(plan, config, targets, services)
+        if decided.result():
+            from releasekit.cli.late import add_late_changes  # noqa: PLC0415 (loaded above)
+
+            plan = await add_late_changes(plan, config, targets, services)
         plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
-        plan, post_release = await plan_post_release(
-            plan, config, targets, services, pages=session.ci.origin(config.root).pages
-        )
+        post_release = None
+        if config.tag or config.announce:
+            from releasekit.announce.post_release import plan_post_release  # noqa: PLC0415 (loaded)
+
+            plan, post_release = await plan_post_release(
+                plan, config, targets, services, pages=session.ci.origin(config.root).pages
+            )
         plan, signing = await plan_signing(plan, group, config, services, targets)
         if any(planned.action is Action.PUBLISH for planned in plan.packages):
             plan = replace(plan, notes=(*plan.notes, f"builds: {processes.sandbox.words}"))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from releasekit import __version__, report
 from releasekit.aio import Group, uncancellable
-from releasekit.announce.releases import Assets
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.prepare import prepare
 from releasekit.cli.request_log import is_verbose, request_logger
@@ -100,6 +99,14 @@ async def run(config: Config, session: Session) -> int:
                 session,
             )
             say(doctor.uncertain_uploads(journal.history, ecosystems), session)
+            progress = choose_progress(
+                session.out,
+                session.credentials.environment,
+                group=session.actions.group if session.ci.kind != "other" else None,
+                verbose=is_verbose(config.verbose, session.ci),
+                dry_run=config.dry_run,
+                keys=keys_are_read(),
+            )
             ready = await prepare(
                 group, config, session, journal.history, run_id=run_id, inherit_fds=held.descriptors
             )
@@ -117,7 +124,7 @@ async def run(config: Config, session: Session) -> int:
             )
             sources = Sources.in_checkout(made, config.root, ready.processes)
             ready = replace(ready, plan=session.redacted.clean(made))
-            run = Publishing(run_id, ready, session, journal, seal, book)
+            run = Publishing(run_id, ready, session, journal, seal, book, progress)
             return await run.carry_out(sources, interruption)
 
 
@@ -146,21 +153,13 @@ class Publishing:
     journal: Journal
     seal: Seal
     book: Metrics
+    progress: Progress
 
     async def carry_out(self, sources: Sources, interruption: Interruption) -> int:
         plan, config, sandbox = self.ready.plan, self.ready.config, self.ready.processes.sandbox
         began = asyncio.get_running_loop().time()
         started_at = datetime.now(UTC).isoformat(timespec="seconds")
-        environment = self.session.credentials.environment
-        redacted = self.session.redacted
-        progress = choose_progress(
-            self.session.out,
-            environment,
-            group=self.session.actions.group if self.session.ci.kind != "other" else None,
-            verbose=is_verbose(config.verbose, self.session.ci),
-            dry_run=config.dry_run,
-            keys=keys_are_read(),
-        )
+        redacted, progress = self.session.redacted, self.progress
         release = ReleaseRun(
             plan,
             self.ready.targets,
@@ -209,7 +208,7 @@ class Publishing:
             await release.run()
             interruption.ignore_keys()
             statement = await signed
-            results = await self._run_post_release(release, statement, told, progress)
+            results = await self._run_post_release(release, statement, told)
         finally:
             signed.cancel()
             await asyncio.wait((signed,))
@@ -230,13 +229,14 @@ class Publishing:
         release: ReleaseRun,
         statement: ReleaseStatement | None,
         told: Callable[[], Report],
-        progress: Progress,
     ) -> tuple[Result, ...] | None:
         """The results with what follows what is published, where anything does."""
         if self.ready.post_release is None:
             return None
+        from releasekit.announce.releases import Assets  # noqa: PLC0415 (with what runs here)
+
         if not self.ready.config.dry_run:
-            progress.close()  # nothing is in flight any more
+            self.progress.close()  # nothing is in flight any more
         return await self.ready.post_release.run(
             release.results(),
             lambda: Assets(release.published(), statement, lambda: page_of(told())),

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed
+from releasekit.git.commits import Commits
+from releasekit.host.files import repository_of
+from releasekit.versioning.messages import find_base
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +28,8 @@ LEFTOVERS = (
     ":(exclude,glob)**/dist/**",
 )
 _PATIENCE_S: Final = 60.0
+# What is released now was merged lately.
+_MOST_COMMITS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,20 @@ async def read_checkout(
             state.update(f"{name}\0{facts.st_size}\0{facts.st_mtime_ns}\0".encode())
     uncommitted = {*names, *differing.split("\0")} - {""}
     return Checkout(f"{head.strip()}+dirty.{state.hexdigest()[:12]}", tuple(sorted(uncommitted)))
+
+
+async def has_base(root: Path, processes: Processes) -> bool:
+    """Whether one of the last commits says on which commit its versions were decided; True also
+    where git does not tell.
+    """
+    top = repository_of(root)
+    if top is None:
+        return False
+    try:
+        log = Commits(top, processes).run_git("log", f"--max-count={_MOST_COMMITS}", "--format=%B")
+        return bool(find_base(await log))
+    except CommandFailed:
+        return True
 
 
 class Head:

@@ -36,6 +36,8 @@ EARLY = {
     "host.sandbox",
     "host.folder",
     "config.locations",
+    "cli.prepare",
+    "report.progress",
 }
 # Commands that build nothing.
 APART = {
@@ -55,6 +57,7 @@ from releasekit.config.package_filter import PackageFilter
 class Given:
     mode = "publish"
     attestations = "auto"
+    tag = announce = True
     package_filter = PackageFilter(known=("pypi",))
 
 preload.load_everything(Given(), signs=True)
@@ -114,6 +117,7 @@ def test_whatever_a_function_imports_is_loaded_before_the_first_build() -> None:
         "from releasekit.config.package_filter import PackageFilter\n"
         "class Given:\n"
         "    mode, attestations = 'publish', 'auto'\n"
+        "    tag = announce = True\n"
         "    package_filter = PackageFilter(known=('pypi',))\n"
         "preload.load_everything(Given(), signs=True)\n"
         "print(*sys.modules)"
@@ -127,6 +131,23 @@ def test_whatever_a_function_imports_is_loaded_before_the_first_build() -> None:
         if module not in EARLY and (missing := wanted - loaded):
             late[module] = missing
     assert late == {}
+
+
+def test_a_run_loads_nothing_that_it_has_no_use_for() -> None:
+    """Neither what draws a table, nor what tags and announces, nor what decides versions."""
+    code = (
+        "import sys\n"
+        "from releasekit.cli import preload, publish\n"
+        "from releasekit.config.package_filter import PackageFilter\n"
+        "class Given:\n"
+        "    mode, attestations, tag, announce = 'publish', 'off', False, False\n"
+        "    package_filter = PackageFilter(known=('npm',))\n"
+        "preload.load_everything(Given(), signs=False)\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    by_need = {"rich", "releasekit.announce.post_release", "releasekit.versioning.decide"}
+    assert by_need.isdisjoint(done.stdout.split())
 
 
 def test_libraries_load_nothing_of_their_own_later() -> None:

@@ -12,7 +12,7 @@ from fakes import package, plan
 from integration.tools import require_tool
 from releasekit.host.process import Processes
 from releasekit.plan import source
-from releasekit.plan.source import Head, read_checkout
+from releasekit.plan.source import Head, has_base, read_checkout
 from releasekit.release.sources import Sources
 from workspaces import git
 
@@ -213,3 +213,21 @@ def test_outside_git_only_manifests_are_looked_at(tmp_path: Path) -> None:
         assert "manifest is not" in await sources.change(made)
 
     asyncio.run(main())
+
+
+def test_a_base_is_looked_for_in_what_was_committed_last(repository: Path) -> None:
+    """Without commits git does not tell, and outside of a repository there is nothing to tell."""
+
+    async def ask(root: Path) -> bool:
+        async with Processes(environment=dict(os.environ)) as processes:
+            return await has_base(root, processes)
+
+    assert not asyncio.run(ask(repository))
+    line = f"ReleaseKit-Base: {'a' * 40}"
+    git(repository, "commit", "--quiet", "--allow-empty", "-m", "Release", "-m", line)
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", "More")
+    assert asyncio.run(ask(repository))
+    git(repository, "checkout", "--quiet", "--orphan", "empty")
+    assert asyncio.run(ask(repository))
+    (repository / ".git").rename(repository / "elsewhere")
+    assert not asyncio.run(ask(repository))
