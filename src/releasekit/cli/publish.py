@@ -25,7 +25,7 @@ from releasekit.cli.session import find_seal, refuse_elsewhere, restore_manifest
 from releasekit.config.inputs import STATE_KEY
 from releasekit.errors import INTERRUPTED, ConfigError
 from releasekit.http.traffic import collect
-from releasekit.model import SENT, Report
+from releasekit.model import SENT, Action, Report
 from releasekit.plan.file import PlanFile
 from releasekit.plan.registries import check_credentials
 from releasekit.plan.rights import refuse_unentitled
@@ -123,6 +123,8 @@ async def run(config: Config, session: Session) -> int:
                 made, ready.targets, ready.post_release, proving=not config.dry_run
             )
             sources = Sources.in_checkout(made, config.root, ready.processes)
+            if not config.dry_run and any(it.action is Action.PUBLISH for it in made.packages):
+                _ = group.start(sources.look_early())
             ready = replace(ready, plan=session.redacted.clean(made))
             run = Publishing(run_id, ready, session, journal, seal, book, progress)
             return await run.carry_out(sources, interruption)

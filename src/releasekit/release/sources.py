@@ -79,6 +79,11 @@ class Sources:
                 self._pinned.pop(path, None)
             self._built.update(dict.fromkeys((each.id for each in packages), self._begun))
 
+    async def look_early(self) -> None:
+        """What looks is started slowly: while the first package is built, it costs nothing."""
+        if self._head is not None:
+            await self._seen_after(0, self._head)
+
     async def change(self, package: Package) -> str:
         """What of a built `package` differs from the plan; empty when nothing does."""
         if self._head is not None:

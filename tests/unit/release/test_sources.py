@@ -61,6 +61,17 @@ def test_what_stays_as_planned_has_no_change(tmp_path: Path, git: bool) -> None:
     assert checkout.change(sources, "a") == checkout.change(sources, "b") == ""
 
 
+def test_an_early_look_serves_no_package_that_is_built_later(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, "a")
+    sources = checkout.sources()
+    asyncio.run(sources.look_early())
+    checkout.head = "decaf"
+    with sources.building([checkout.packages["a"]], {}):
+        pass
+    assert "the sources are at decaf" in checkout.change(sources, "a")
+    assert checkout.looks == 2
+
+
 @pytest.mark.parametrize("kind", ["nothing", "link", "sparse"])
 def test_a_manifest_that_is_none_by_then_is_refused_in_a_sentence(
     tmp_path: Path, kind: str
