@@ -97,11 +97,12 @@ async def prepare(
         dist = [place.path for place in config.dist]
         looked_up = group.start(read_checkout(config.root, processes, beside=dist))
         decided = group.start(has_base(config.root, processes))
+        surveyed = group.start(survey_root(config, session, processes))
         http = await group.enter(await client)
         tokens = open_tokens(session.ci, session.credentials, http)
         signs = tokens.find_obstacle(AUDIENCE) is None
         loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
-        config, survey = await survey_root(config, session, processes)
+        config, survey = await surveyed
         services = Services.of(config, http, processes, session.credentials, logs, patience)
         await loaded
         if await decided:  # most are not, and it is much to import

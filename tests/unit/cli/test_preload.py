@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import releasekit
+from processes import PATIENCE_S
 from releasekit.__main__ import main
 from releasekit.cli.preload import import_from_top
 from releasekit.errors import ConfigError
@@ -244,3 +245,21 @@ def test_what_signs_is_loaded_wherever_a_job_has_an_identity(
         monkeypatch.setenv(name, value)
     assert main(["plan", str(tmp_path)]) == 2
     assert seen == [signs]
+
+
+def test_the_checkout_is_read_while_certificates_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = threading.Event()
+
+    async def read_checkout(*_: object, **__: object) -> None:
+        reading.set()
+
+    def http_client(**_: object) -> None:
+        assert reading.wait(PATIENCE_S)
+        raise ConfigError("that is enough")
+
+    monkeypatch.setattr("releasekit.cli.prepare.read_checkout", read_checkout)
+    monkeypatch.setattr("releasekit.cli.prepare.http_client", http_client)
+    assert main(["plan", str(tmp_path)]) == 2
+    assert reading.is_set()
