@@ -18,12 +18,14 @@ from provenance import official, signing
 from provenance.oidc import RUNNER_TOKEN
 from releasekit.aio import GroupClosed
 from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
+from releasekit.http.traffic import record_pauses
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from provenance.sigstore_double import Answer, Fault, Request, Service, Sigstore
+    from releasekit.http.traffic import Pause
     from releasekit.provenance.bundle import Bundle
     from releasekit.provenance.signer import Signer
 
@@ -181,6 +183,20 @@ def test_trouble_that_passes_is_worth_another_attempt(
 
     (bundle,) = run(sigstore, work)
     assert official.python(sigstore, bundle) == STATEMENT
+
+
+def test_a_log_that_was_asked_too_much_is_asked_at_its_pace(sigstore: Sigstore) -> None:
+    sigstore.fail("log", 429)
+    pauses: list[Pause] = []
+
+    async def work(signer: Signer) -> list[Bundle]:
+        with record_pauses(pauses):
+            with pytest.raises(Transient, match="429"):
+                await signer.sign(STATEMENT)
+            return [await signer.sign(STATEMENT)]
+
+    run(sigstore, work)
+    assert [pause.cause for pause in pauses] == ["rate-limit"]
 
 
 @pytest.mark.parametrize("service", ["tokens", "authority", "log"])

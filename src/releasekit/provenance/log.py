@@ -23,6 +23,8 @@ from releasekit.text.json_text import parse_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from releasekit.http.circuit import Circuit
+
 _ENTRIES: Final = "/api/v1/log/entries"
 _KIND: Final = {"kind": "dsse", "version": "0.0.1"}
 _IS_THERE: Final = 409
@@ -55,16 +57,21 @@ class Entry:
 
 
 async def record(
-    http: httpx.AsyncClient, log: httpx.URL, signed: Signed, *, redact: Callable[[str], str]
+    http: httpx.AsyncClient,
+    log: httpx.URL,
+    signed: Signed,
+    *,
+    redact: Callable[[str], str],
+    circuit: Circuit | None = None,
 ) -> Entry:
     """The entry of this very signature, new or from an earlier attempt whose answer was lost. One
-    attempt; raises Transient, Denied, Rejected.
+    attempt, at the pace of the log's `circuit`; raises Transient, Denied, Rejected.
     """
     request = http.build_request("POST", _url(log), json=_proposed(signed))
-    response = await ask(http, request, redact=redact, expected=(_IS_THERE,))
+    response = await ask(http, request, redact=redact, expected=(_IS_THERE,), circuit=circuit)
     if response.status_code == _IS_THERE:
         request = http.build_request("GET", _existing(log, request, response))
-        response = await ask(http, request, redact=redact)
+        response = await ask(http, request, redact=redact, circuit=circuit)
     try:
         entry, body = _entry(response.content)
     except (ValueError, TypeError) as error:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from releasekit.errors import PackageError
+    from releasekit.http.circuit import Circuit
 
 _WITHOUT: Final = "or publish without attestations: `attestations: off`"
 _LATER: Final = (
@@ -31,12 +32,13 @@ async def ask(
     *,
     redact: Callable[[str], str],
     expected: Collection[int] = (),
+    circuit: Circuit | None = None,
 ) -> httpx.Response:
     """One attempt; the answer is a success, or has one of the `expected` statuses.
 
     Raises Transient, Denied, Rejected.
     """
-    response = await send(http, request)
+    response = await send(http, request, circuit=circuit)
     if response.status_code in expected:
         return response
     return check(response, describe_request(request), redact=redact)

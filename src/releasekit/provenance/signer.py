@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.errors import PackageError, Rejected, ReleasekitError, Transient
+from releasekit.http.circuit import Circuit
 from releasekit.problems import Problem
 from releasekit.provenance.bundle import bundled
 from releasekit.provenance.conditions import AUDIENCE
@@ -52,6 +53,7 @@ class Signer(Resource):
         self._instance = instance
         self._tokens = tokens
         self._http = http
+        self._circuit = Circuit(self.log_url)
         self._redact = credentials.redact
         self._environment = credentials.environment
         self._server = server
@@ -92,7 +94,13 @@ class Signer(Resource):
             statement=statement, signature=identity.sign(pae(statement)), certificate=identity.pem
         )
         try:
-            entry = await record(self._http, self._instance.log, signed, redact=self._redact)
+            entry = await record(
+                self._http,
+                self._instance.log,
+                signed,
+                redact=self._redact,
+                circuit=self._circuit,
+            )
             if not identity.covers(entry.integrated_s):
                 self._forget(identity)
                 raise Transient(

@@ -11,8 +11,10 @@ from releasekit.http.traffic import Counters
 from releasekit.release.timesheet import timesheet
 from releasekit.spent import RunSpent, Spent, Step, added
 
-# Beyond it, the public log answers no sooner.
-ATTEST_SLOTS: Final = 8
+# An entry of the public log takes a second, however many are under way. It publishes no limit; one
+# that answers that there were too many gets them one after the other.
+# https://github.com/sigstore/sigstore-java/issues/228
+ATTEST_SLOTS: Final = 20
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -42,7 +44,6 @@ def lanes_of(builds: int | None, uploads: int) -> dict[str, int | None]:
     return {
         "wait": None,
         "build": builds,
-        # A log of signatures takes its second for each, and a few at once without any trouble.
         "attest": ATTEST_SLOTS,
         "hold": None,
         "upload": uploads,
