@@ -7,13 +7,12 @@ import gc
 import json
 import os
 import select
-import selectors
 import signal
 import subprocess
 import sys
 import tarfile
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hatchling.builders import config, constants
@@ -25,9 +24,6 @@ from releasekit.ecosystems.pypi.worker import Request
 from releasekit.ecosystems.shared.jsonlines import Conversation, conversation
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HATCHLING = BuildSystem(requires=("hatchling",), backend="hatchling.build")
 MANIFEST = """\
@@ -317,34 +313,38 @@ def test_a_build_can_be_cancelled_and_none_outlives_the_requests(root: Path) -> 
     assert answers == [{"id": 1, "error": "its build was killed by SIGKILL"}]
 
 
-@pytest.mark.parametrize("backend", worker.BEFOREHAND)
-def test_what_is_imported_beforehand_is_there(
-    monkeypatch: pytest.MonkeyPatch, backend: str
+@pytest.mark.parametrize("in_tree", [[], ["backend"]])
+def test_a_rehearsal_imports_hatchling_and_leaves_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch, in_tree: list[str]
 ) -> None:
-    """By the worker, before it has forked the first build; never for a backend of the tree."""
-    names = worker.BEFOREHAND[backend]
+    """In the worker itself, from which builds are forked; never for a backend of the tree."""
     kept = {name: sys.modules[name] for name in sys.modules if name.startswith("hatchling")}
     for name in kept:
         monkeypatch.delitem(sys.modules, name)
-    imported: list[set[str]] = []
-
-    class Begun(worker.Build):
-        def __init__(self, *_: object, **__: object) -> None:
-            imported.append(sys.modules.keys() & names)
-            self.fd = os.open(os.devnull, os.O_RDONLY)
-
-    monkeypatch.setattr(worker, "Build", Begun)
     monkeypatch.setattr(gc, "freeze", list)
-    with selectors.SelectSelector() as selector:
-        monkeypatch.setattr(selector, "register", lambda *_: None)
-        server = worker.WorkerServer(-1, -1)
-        for in_tree in (["backend"], []):
-            server._take({"backend": backend, "backend_path": in_tree}, selector)
-            os.close(server._builds.popitem()[0])
+    monkeypatch.chdir(root / "scratch")
+    question = {"operation": "rehearse", "backend": "hatchling.build", "backend_path": in_tree}
+    assert served(root, [json.dumps({**question, "id": 1})], 1) == [{"id": 1}]
+    imported = {name for name in sys.modules if name.startswith("hatchling")}
     # Those that nobody had imported before belong to the copies that are about to be replaced.
-    for name in [each for each in sys.modules if each.startswith("hatchling") and each not in kept]:
+    for name in imported - kept.keys():
         del sys.modules[name]
-    assert imported == [set(), set(names)]
+    wanted = {"hatchling.build", "hatchling.builders.sdist", "hatchling.builders.wheel"}
+    assert imported & wanted == (set() if in_tree else wanted)
+    assert Path.cwd() == root / "scratch"
+    assert not list(Path.cwd().iterdir())
+
+
+def test_without_hatchling_a_rehearsal_does_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("hatchling")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.setattr(gc, "freeze", pytest.fail)
+    monkeypatch.chdir(root / "scratch")
+    worker.rehearse()
+    assert not list(Path.cwd().iterdir())
 
 
 def test_what_builds_import_is_imported_once(monkeypatch: pytest.MonkeyPatch) -> None:

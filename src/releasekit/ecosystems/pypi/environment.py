@@ -196,7 +196,7 @@ class Environments(Resource):
         super().__init__(together=True)
         self._installer = installer
         self._processes = processes
-        self._scratch = scratch
+        self.scratch = scratch
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._workers: dict[str, Conversation] = {}
         self._broken: dict[str, BuildFailed] = {}
@@ -208,7 +208,7 @@ class Environments(Resource):
         then fails with the same reason, at once.
         """
         try:
-            key = await asyncio.to_thread(wanted.key)
+            key = await asyncio.to_thread(wanted.key) if wanted.wheels else wanted.key()
         except OSError as error:
             raise BuildFailed(
                 describe_os_error(error), problem=Problem.BUILD_REQUIREMENTS
@@ -218,7 +218,7 @@ class Environments(Resource):
                 raise BuildFailed(
                     str(known), log=known.log, hint=known.hint, problem=Problem.BUILD_REQUIREMENTS
                 )
-            directory = self._scratch / f"environment-{key}"
+            directory = self.scratch / f"environment-{key}"
             if key not in self._workers:
                 try:
                     await self._make(directory, wanted)
@@ -241,7 +241,7 @@ class Environments(Resource):
             "its build worker ended",
             [str(_python(directory)), "-I", "-B", "-X", "utf8", worker.__file__],
             processes=self._processes,
-            cwd=self._scratch,
+            cwd=self.scratch,
             env={
                 **self._processes.passing(self._installer.pass_env),
                 # For programs that are build requirements, such as cmake and ninja.
@@ -264,7 +264,7 @@ class Environments(Resource):
         # `required-version`, does not apply. https://docs.astral.sh/uv/concepts/configuration-files/
         run = partial(
             self._processes.run,
-            cwd=self._scratch,
+            cwd=self.scratch,
             env={**dict.fromkeys(INTERFERING), **_resolve_constraints(environment)},
             timeout_s=INSTALL_TIMEOUT_S,
         )

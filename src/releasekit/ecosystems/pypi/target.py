@@ -163,6 +163,8 @@ class PyPI(Resource):
         self._options = options
         self._processes = services.processes
         self._logs = services.logs
+        self._making = asyncio.Lock()
+        self._environments: Environments | None = None
         self._preparing = asyncio.Lock()
         self._builder: Builder | None = None
 
@@ -217,11 +219,11 @@ class PyPI(Resource):
 
     def _prepare_early(self, found: Mapping[str, PyProject]) -> None:
         """Start to make the environment that most packages of this run are built in, as far as it
-        can be installed before anything is built. A failure here is silent: the first build
-        retries it and reports the error.
+        can be installed before anything is built, and its worker. A failure here is silent: the
+        first build retries it and reports the error.
         """
         wanted = Counter(
-            (project.build_system.requires, project.limits)
+            (project.build_system, project.limits)
             for project in found.values()
             if not project.unpublishable
             and self._is_chosen(project)
@@ -229,39 +231,50 @@ class PyPI(Resource):
         )
         if not wanted:
             return
-        texts, limits = max(wanted, key=wanted.__getitem__)
+        system, limits = max(wanted, key=wanted.__getitem__)
 
         async def prepare() -> None:
             with suppress(BuildFailed, GroupClosed, OSError):
-                builder = await self._get_builder()
+                environments = await self._get_environments()
                 # Opened after the directory that it writes to, it ends before that is removed.
-                _ = self.group.start(start_worker(builder))
+                _ = self.group.start(start_worker(environments))
+                _ = await self._get_builder()
 
-        async def start_worker(builder: Builder) -> None:
+        async def start_worker(environments: Environments) -> None:
             with suppress(BuildFailed, GroupClosed, OSError):
-                await builder.environments.worker(Requirements.parse(texts, {}, limits))
+                needed = Requirements.parse(system.requires, {}, limits)
+                worker = await environments.worker(needed)
+                backend = {"backend": system.backend, "backend_path": system.backend_path}
+                _ = await worker.ask({"operation": "rehearse", **backend})
 
         _ = self.group.start(prepare())
 
-    async def _get_builder(self) -> Builder:
-        async with self._preparing:
-            if self._builder is None:
-                config, options = self._config, self._options
+    async def _get_environments(self) -> Environments:
+        async with self._making:
+            if self._environments is None:
+                config = self._config
                 installer = Installer(
                     uv=config.uv_path or self._processes.which("uv") or "",
                     index_url=config.index_url,
                     find_links=config.find_links,
-                    pass_env=options.pass_env,
+                    pass_env=self._options.pass_env,
                 )
-                epoch = await self._find_source_date_epoch()
                 scratch = await self.group.enter(artifacts.scratch(self._processes.environment))
                 environments = Environments(installer, self._processes, scratch)
+                self._environments = await self.group.enter(environments)
+            return self._environments
+
+    async def _get_builder(self) -> Builder:
+        async with self._preparing:
+            if self._builder is None:
+                environments = await self._get_environments()
+                epoch = await self._find_source_date_epoch()
                 self._builder = Builder(
-                    environments=await self.group.enter(environments),
-                    config_settings=options.config_settings,
+                    environments=environments,
+                    config_settings=self._options.config_settings,
                     environment={"SOURCE_DATE_EPOCH": epoch} if epoch else {},
-                    state=config.state_directory,
-                    scratch=scratch,
+                    state=self._config.state_directory,
+                    scratch=environments.scratch,
                     logs=self._logs,
                 )
             return self._builder

@@ -3,7 +3,8 @@
 One worker serves every package that is built in its environment: a request is a line of JSON on
 stdin, its answer a line on the stdout it was started with. Each request runs in a forked child,
 so that no build changes directory, modules or state of another, and yet finds the build backend
-imported: the worker imports what the first builds import.
+imported: the worker imports what the first builds import. Asked to `rehearse`, it imports
+hatchling before them.
 """
 
 from __future__ import annotations
@@ -31,17 +32,8 @@ if TYPE_CHECKING:
 # process; it saves a third of the time. Others get a process for each hook, as in pip and build.
 REENTRANT = frozenset({"hatchling.build", "uv_build", "flit_core.buildapi"})
 
-# Modules that otherwise each of the first builds would import. Only for backends whose import is
-# known to have no side effects.
-BEFOREHAND: dict[str, tuple[str, ...]] = {
-    "hatchling.build": (
-        "hatchling.build",
-        "hatchling.builders.sdist",
-        "hatchling.builders.wheel",
-        "hatchling.metadata.core",
-        "hatchling.plugin.manager",
-    ),
-}
+# The smallest project, which needs no plugins.
+REHEARSAL = '[project]\nname = "rehearsal"\nversion = "1"\n'
 
 Request = dict[str, Any]
 Answer = dict[str, Any]
@@ -83,7 +75,7 @@ class WorkerServer:
                             self._take(json.loads(line), selector)
                     elif not self._builds[key.fd].read():
                         selector.unregister(key.fd)
-                        self._answer(self._builds.pop(key.fd))
+                        self._send(self._builds.pop(key.fd).answer())
 
     def kill(self, number: int | None = None) -> None:
         """One build, or all."""
@@ -95,14 +87,17 @@ class WorkerServer:
         if "cancel" in request:
             self.kill(request["cancel"])
             return
-        if not request["backend_path"]:
-            _warm_up(BEFOREHAND.get(request["backend"], ()))
+        if request["backend"] == "hatchling.build" and not request["backend_path"]:
+            rehearse()
+        if request["operation"] == "rehearse":
+            self._send({"id": request["id"]})
+            return
         build = Build(request, close=self._answers)
         self._builds[build.fd] = build
         selector.register(build.fd, selectors.EVENT_READ)
 
-    def _answer(self, build: Build) -> None:
-        data = json.dumps(build.answer()).encode() + b"\n"
+    def _send(self, answer: Answer) -> None:
+        data = json.dumps(answer).encode() + b"\n"
         while data:
             data = data[os.write(self._answers, data) :]
 
@@ -218,6 +213,28 @@ def _warm_up(names: Sequence[str]) -> None:
         # A collection in a child would copy every page it shares with this process.
         # https://docs.python.org/3/library/gc.html#gc.freeze
         gc.freeze()
+
+
+def rehearse() -> None:
+    """Build an empty project with hatchling, once: no build has to import it then, or compile the
+    regular expressions that it uses. It runs no other code, and importing it has no side effects.
+    """
+    if "hatchling.build" in sys.modules:
+        return
+    here = Path.cwd()
+    try:
+        backend: Any = importlib.import_module("hatchling.build")
+        with tempfile.TemporaryDirectory(dir=here) as project:
+            os.chdir(project)
+            Path("pyproject.toml").write_text(REHEARSAL)
+            Path("rehearsal.py").touch()
+            backend.build_sdist(project)
+            backend.build_wheel(project)
+    except Exception:  # noqa: BLE001 - only an optimisation: a build says what is wrong
+        return
+    finally:
+        os.chdir(here)
+    gc.freeze()
 
 
 class Hooks:
