@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import pytest
+import tomlkit
 
 from releasekit.errors import PlanError
-from releasekit.text.toml_text import Edit, Span, Where, edit_strings, find_value, parse_toml
+from releasekit.text.toml_text import (
+    Edit,
+    Span,
+    Where,
+    edit_strings,
+    find_value,
+    parse_toml,
+    put_string,
+)
 
 OLD, NEW = "old", "new"
 DOCUMENTS = {
@@ -24,6 +33,8 @@ DOCUMENTS = {
         '[[x]]\nb = "old"\n[a]\n\nb = "old" # here\n[[x]]\n# x\nb = "old"\n'
         '[c]\nb = "old"\n[[x]]\nb = "old"'
     ),
+    "only a comment looks like it": '# don\'t: "old"\n[a]\nb = "\\u006fld"\n',
+    "only another text holds it": '[c]\nd = """\n"old"\n"""\n[a]\nb = "ol\\u0064"\n',
     "not a number": "[a]\nb = 'old'\nc = [nan, -inf, 1e3, 1.0]\n",
     "an array": 'c = [ # old\n  [ "old", ], { b = "old" }\n  ,\n]\n[a]\nb = "old"\n',
 }
@@ -35,6 +46,10 @@ def written(literal: str) -> Edit:
         return span, literal
 
     return edit
+
+
+def put_first(text: str, span: Span) -> tuple[Span, str]:
+    return put_string(f"1 {text[span[0] + 1 : span[1] - 1]}", text, span)
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
@@ -49,6 +64,15 @@ def test_a_string_is_changed_where_it_stands(document: str, first: str, line_end
     before, _, behind = after.partition("'new'")
     assert text.startswith(before)
     assert text.endswith(behind)
+
+
+def test_what_stands_there_once_needs_no_second_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tomlkit, "parse", pytest.fail)
+    text = "# It's \"new\"\n[a]\nb = 'old' # isn't it?\nc = ['other', 'another']\n"
+    edits: dict[Where, Edit] = {("a", "b"): put_first, ("a", "c", 1): put_first}
+    wanted = {"a": {"b": "1 old", "c": ["other", "1 another"]}}
+    after = edit_strings(text, edits, wanted=wanted, of="pypi:a")
+    assert after == text.replace("'old'", "'1 old'").replace("'another'", "'1 another'")
 
 
 @pytest.mark.parametrize("tables", ["", "\n[[x]]\n[y]\n[[x]]\n"])
