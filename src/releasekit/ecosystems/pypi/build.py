@@ -75,7 +75,7 @@ class Builder:
         """
         log = self.logs.fresh("build", PackageId("pypi", project.name))
         async with artifacts.staged_aside(into) as partial:
-            names = await asyncio.to_thread(artifacts.placed, given, partial)
+            names = await asyncio.to_thread(artifacts.placed, given, partial) if given else []
             sdists = [name for name in names if not name.endswith(".whl")]
             built = [name for name in names if name.endswith(".whl")]
             request = self._make_request("sdist", project, into=partial)

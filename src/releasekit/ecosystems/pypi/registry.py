@@ -403,11 +403,8 @@ class PackageIndex:
         token = await self._login.get(package)
         with contextlib.ExitStack() as opened:
             files = [opened.enter_context(open_artifact(artifact)) for artifact in artifacts]
-            # Beside the loop, and to its end, as the descriptor is closed afterwards. One after
-            # the other, so that with one upload at a time every run is the same.
-            forms = [
-                await uncancellable(asyncio.to_thread(make_attested_form, file)) for file in files
-            ]
+            # Beside the loop, and to its end, as the descriptor is closed afterwards.
+            forms = await uncancellable(asyncio.to_thread(list, map(make_attested_form, files)))
             sends = [
                 partial(self._send, package, file, form, token)
                 for file, form in zip(files, forms, strict=True)
