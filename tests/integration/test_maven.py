@@ -141,7 +141,6 @@ def test_a_release_in_order_once_readable_by_itself_and_back(
     assert first.outcomes == dict.fromkeys(NAMES, "published")
     uploads = maven_server.recorder.uploads
     assert len(uploads) == len({upload.path for upload in uploads}) == 2 * 4 + 2
-    assert maven_server.recorder.peak_uploads <= 3
     assert_in_order(maven_server.recorder)
     assert {path: path.read_bytes() for path in before} == before
     assert git(workspace, "status", "--porcelain", "--ignored") == "!! .releasekit/\n"

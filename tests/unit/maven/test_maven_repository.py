@@ -206,6 +206,29 @@ def test_a_repository_that_replaces_nothing_is_not_asked_before(root: Path) -> N
     assert POM not in server.files
 
 
+@pytest.mark.parametrize(("slots", "most"), [(1, 1), (2, 10)])
+def test_files_go_out_side_by_side_unless_one_request_at_a_time_is_asked_for(
+    root: Path, slots: int, most: int
+) -> None:
+    names = ["a-1.0.pom", "a-1.0.jar", *(f"a-1.0-{number}.jar" for number in range(12))]
+    artifacts, under_way = built(root, *names), list[int]([0])
+
+    class Slow(Server):
+        async def __call__(self, request: httpx.Request) -> httpx.Response:
+            if request.method == "PUT":
+                under_way.append(under_way[-1] + 1)
+                for _ in range(50):
+                    await asyncio.sleep(0)
+                under_way.append(under_way[-1] - 1)
+            return await super().__call__(request)
+
+    async def use(target: Target, package: Package) -> None:
+        await target.registry.upload(package, artifacts)
+
+    using(Slow(), root, use, concurrency=slots)
+    assert max(under_way) == most
+
+
 def test_further_checksums_are_sent_on_request(root: Path) -> None:
     """Those that Gradle sends, with sha1 as the last of each file."""
     server, artifacts = Server(), built(root)

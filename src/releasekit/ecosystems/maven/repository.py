@@ -107,6 +107,9 @@ _EXISTING: Final = frozenset({HTTPStatus.CREATED, HTTPStatus.OK, HTTPStatus.METH
 # The answers of servers without MKCOL.
 _NO_WEBDAV: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED})
 _CHUNK: Final = 1024 * 1024
+# Of a package, as many as Maven itself sends by default: `aether.connector.basic.threads` in
+# https://maven.apache.org/resolver/configuration.html
+_FILES_AT_ONCE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +294,9 @@ class Repository:
         self.is_new = self._reader.is_new
         self._checksums = options.checksums
         self._looks_first = not options.immutable
-        # A package takes one upload slot and has many files: as many requests as slots keep the
-        # uploads under way below `concurrency`.
-        self._slots = asyncio.Semaphore(concurrency)
+        # A package takes one upload slot, and its files go out side by side; a concurrency of 1
+        # means one request at a time.
+        self._slots = asyncio.Semaphore(1 if concurrency == 1 else _FILES_AT_ONCE * concurrency)
         # Packages whose version this run has written into their maven-metadata.xml.
         self._listed: set[PackageId] = set()
 
