@@ -172,8 +172,7 @@ class RepositoryReader:
         POM decides, since clients find no version without it; the next upload finds what an earlier
         one left of such a version.
         """
-        where = built_directory(package, self._state)
-        ours = {name: where / name for name in durable.names(where)}
+        ours = self.find_built(package)
         main = layout.main_names(package)
         pom = layout.pom_name(package)
         files: dict[str, str] = {}
@@ -194,6 +193,11 @@ class RepositoryReader:
         complete = layout.is_complete(package, files)
         url = f"{self._server.at(str(layout.version_directory(package)))}/"
         return Published(files=files, complete=complete, url=url)
+
+    def find_built(self, package: Package) -> dict[str, Path]:
+        """By name, the files that this run or an earlier one built."""
+        where = built_directory(package, self._state)
+        return {name: where / name for name in durable.names(where)}
 
     async def find_held(self, package: Package, names: Iterable[str]) -> dict[str, str]:
         """The digests of the files that exist; each that does not costs one request."""
@@ -301,21 +305,33 @@ class Repository:
         self._listed: set[PackageId] = set()
 
     async def lookup(self, package: Package) -> Published | None:
-        """As the reader's, and whether the metadata lists the version: the checksums of the POM
-        prove nothing where the server makes them.
-        """
+        """As the reader's, and what the metadata lacks, which no file tells."""
         found = await self._reader.lookup(package)
         if found is None or not found.complete or package.id in self._listed:
             return found
-        page = await self._reader.get(package, layout.artifact_directory(package) / layout.METADATA)
+        return replace(found, lacks=await self._find_lacking(package))
+
+    async def _find_lacking(self, package: Package) -> str:
+        """Of what was built here, and so can be completed, also the checksum of the metadata."""
+        path = layout.artifact_directory(package) / layout.METADATA
+        page = await self._reader.get(package, path) or b""
+        known: tuple[str, ...] = ()
         with contextlib.suppress(ValueError):
-            if page and package.version in await asyncio.to_thread(layout.list_versions, page):
-                return found
-        return replace(found, lacks=f"{layout.METADATA} does not list it")
+            known = await asyncio.to_thread(layout.list_versions, page)
+        if package.version not in known:
+            return f"{path.name} does not list it"
+        if self._reader.find_built(package):
+            sums = digests(io.BytesIO(page), PROOF)[PROOF].encode()
+            told = await self._reader.get(package, path.with_name(f"{path.name}.{PROOF}")) or b""
+            if not told.lower().startswith(sums):
+                return f"{path.name} has another checksum"
+        return ""
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
-        """Send the POM as the last file, then the metadata, and the POM's checksums at the end:
-        they prove that the rest exists, wherever an upload was interrupted.
+        """Send the POM as the last file, then the metadata, and each checksum after its file.
+
+        Clients find no version without its POM, and none in the metadata before its files are
+        there. A later run finds whatever is missing, wherever an upload was interrupted.
 
         A file that exists is not sent again, because a plain file server would replace it. If one
         has other bytes, nothing is sent; for an `immutable` repository, which does the comparing,
@@ -348,8 +364,7 @@ class Repository:
 
         storing = [self._store(package, pom)] if pom in new else []
         await all_stored([*beside, *storing, read_metadata()])
-        await self._list_version(package, listed, page)
-        await self._put_checksums(package, layout.path_for(package, name), pom.digests)
+        await self._list_version(package, listed, page, pom)
 
     def _refuse_others(self, package: Package, artifact: Artifact, held: str | None) -> None:
         """`held` is the digest of the file of this name in the repository."""
@@ -372,9 +387,11 @@ class Repository:
             self._refuse_others(package, artifact, held[name])
 
     async def _list_version(
-        self, package: Package, path: PurePosixPath, known: bytes | None
+        self, package: Package, path: PurePosixPath, known: bytes | None, pom: Artifact
     ) -> None:
-        """Merge this version into the artifact's maven-metadata.xml, which was read as `known`."""
+        """Merge this version into the artifact's maven-metadata.xml, which was read as `known`, and
+        send the checksums of the POM beside it.
+        """
         try:
             # In a thread, because the page lists all versions that ever were.
             page = await asyncio.to_thread(
@@ -390,7 +407,8 @@ class Repository:
         sums = digests(io.BytesIO(page or known or b""), *self._checksums)
         # In parallel: page and checksums do not match until both are stored.
         storing = [] if page is None else [self._put(package, path, page, replace=True)]
-        await all_stored([*storing, self._put_checksums(package, path, sums)])
+        proving = self._put_checksums(package, layout.path_for(package, pom.filename), pom.digests)
+        await all_stored([*storing, self._put_checksums(package, path, sums), proving])
         self._listed.add(package.id)
 
     async def _put_checksums(
