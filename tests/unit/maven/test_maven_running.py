@@ -114,6 +114,31 @@ def test_a_package_is_there_while_the_next_is_built(tmp_path: Path) -> None:
     assert not (root / ".releasekit" / "work" / "maven").exists()
 
 
+def test_a_look_reads_nothing_of_packages_that_maven_has_not_begun_to_deploy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each look at a reactor of a thousand modules reads for a thousand of them."""
+    root, looked_at = tmp_path.resolve(), set[str]()
+    write_reactor(root, "deploy b")
+
+    def look(package: Package, staging: Path) -> bool:
+        looked_at.add(package.id.name)
+        return is_deployed(package, staging)
+
+    monkeypatch.setattr(maven_build, "is_deployed", look)
+
+    async def main() -> None:
+        async with opened(root) as workspace:
+            line = Line(root, workspace)
+            later = asyncio.ensure_future(line.build("g:b"))
+            assert not isinstance(await line.build("g:a"), BuildFailed)
+            assert looked_at == {"g:a"}
+            (root / "go").touch()
+            assert not isinstance(await later, BuildFailed)
+
+    asyncio.run(main())
+
+
 def test_why_the_rest_is_missing_is_told_when_maven_has_ended(tmp_path: Path) -> None:
     root = tmp_path.resolve()
     write_reactor(root, "echo '[ERROR] broken on project b: why'; exit 1")
@@ -309,6 +334,14 @@ def test_one_package_needs_nobody_to_wait_for(tmp_path: Path) -> None:
             assert not workspace.running
 
     asyncio.run(main())
+
+
+def test_a_link_in_the_place_of_a_group_is_no_package(tmp_path: Path) -> None:
+    """What a build leaves behind ends no look at it."""
+    package, staging = packages_of(tmp_path), tmp_path / "staged"
+    (staging / "elsewhere").mkdir(parents=True)
+    (staging / "g").symlink_to("elsewhere")
+    assert maven_build._find_deployed([package], staging) == []
 
 
 @pytest.mark.parametrize(

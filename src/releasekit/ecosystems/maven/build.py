@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import in_time, uncancellable
@@ -282,7 +282,18 @@ def _clear(work: Path) -> None:
 
 
 def _find_deployed(packages: Sequence[Package], staging: Path) -> list[Package]:
-    return [package for package in packages if is_deployed(package, staging)]
+    """Looks only into directories that are there: of a large reactor, few are."""
+    places = [layout.artifact_directory(package) for package in packages]
+    begun = set[PurePosixPath]()
+    for group in {place.parent for place in places}:
+        # A build may leave links anywhere.
+        with contextlib.suppress(OSError):
+            begun |= {group / name for name in durable.names(staging / group)}
+    return [
+        package
+        for package, place in zip(packages, places, strict=True)
+        if place in begun and is_deployed(package, staging)
+    ]
 
 
 def is_deployed(package: Package, staging: Path) -> bool:
@@ -292,7 +303,7 @@ def is_deployed(package: Package, staging: Path) -> bool:
     metadata)
     """
     pom = staging / layout.version_directory(package) / layout.pom_name(package)
-    # The metadata may be half written, and a build may leave links anywhere.
+    # The metadata may be half written, and a link may be there.
     with contextlib.suppress(OSError, ValueError):
         page = read_page(staging / layout.artifact_directory(package) / layout.METADATA)
         listed = page is not None and package.version in layout.list_versions(page)
