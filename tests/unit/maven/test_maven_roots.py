@@ -35,6 +35,12 @@ def test_modules_are_directories_or_files_anywhere(tmp_path: Path) -> None:
     assert workspace_at(root / "beside") is workspace_at(root / "other") is None
 
 
+def test_a_pom_that_lists_no_modules_is_not_parsed(tmp_path: Path) -> None:
+    """A reactor has a thousand of them, and each is looked at."""
+    (tmp_path / "pom.xml").write_text("<project> and no end")
+    assert workspace_at(tmp_path.resolve()) is None
+
+
 @pytest.mark.parametrize(("version", "publishable"), [("1.0", True), ("1.0-SNAPSHOT", False)])
 def test_what_may_leave_the_repository(tmp_path: Path, version: str, publishable: bool) -> None:
     (tmp_path / "pom.xml").write_text(pom("a", version=version))

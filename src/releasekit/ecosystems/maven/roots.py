@@ -40,7 +40,10 @@ _ATTACHED: Final = re.compile(r"(?:main|assembly)/")
 
 def workspace_at(directory: Path) -> Membership | None:
     path = directory / "pom.xml"
-    modules = read_pom(path).modules if path.is_file() else ()
+    # Few of a thousand POMs list modules, and to parse one takes longer than to read it.
+    if not path.is_file() or "modules" not in read_text(path, max_bytes=MAX_BYTES):
+        return None
+    modules = read_pom(path).modules
     if not modules:
         return None
     poms = [find_pom(directory / module) for module in modules]
