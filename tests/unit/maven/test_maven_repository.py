@@ -301,6 +301,7 @@ def test_a_jar_without_its_checksum_gets_it(root: Path) -> None:
 def test_an_upload_that_was_cut_off_is_completed(root: Path, cut_off: str) -> None:
     """R21: whichever request it was, the next look finds that something is missing."""
     server, artifacts = Server(), built(root)
+    server.files[f"{METADATA}.sha1"] = b"0" * 40  # of an earlier release
     server.answer("PUT", cut_off, httpx.ReadError("reset"))
     with pytest.raises(Transient) as caught:
         upload(server, root, artifacts)

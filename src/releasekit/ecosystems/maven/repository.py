@@ -312,7 +312,9 @@ class Repository:
         return replace(found, lacks=await self._find_lacking(package))
 
     async def _find_lacking(self, package: Package) -> str:
-        """Of what was built here, and so can be completed, also the checksum of the metadata."""
+        """Of what was built here, and so can be completed, also a checksum of the metadata that
+        is another's; several servers make that page and have none.
+        """
         path = layout.artifact_directory(package) / layout.METADATA
         page = await self._reader.get(package, path) or b""
         known: tuple[str, ...] = ()
@@ -322,8 +324,8 @@ class Repository:
             return f"{path.name} does not list it"
         if self._reader.find_built(package):
             sums = digests(io.BytesIO(page), PROOF)[PROOF].encode()
-            told = await self._reader.get(package, path.with_name(f"{path.name}.{PROOF}")) or b""
-            if not told.lower().startswith(sums):
+            told = await self._reader.get(package, path.with_name(f"{path.name}.{PROOF}"))
+            if told is not None and not told.lower().startswith(sums):
                 return f"{path.name} has another checksum"
         return ""
 
