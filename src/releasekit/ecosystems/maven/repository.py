@@ -312,8 +312,8 @@ class Repository:
         return replace(found, lacks=await self._find_lacking(package))
 
     async def _find_lacking(self, package: Package) -> str:
-        """Of what was built here, and so can be completed, also a checksum of the metadata that
-        is another's; several servers make that page and have none.
+        """What is missing beside the files; of what was built here, and so can be completed, also
+        the right checksum of the metadata. Several servers make that page and have none.
         """
         path = layout.artifact_directory(package) / layout.METADATA
         page = await self._reader.get(package, path) or b""
