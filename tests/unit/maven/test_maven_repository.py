@@ -320,6 +320,26 @@ def test_an_upload_that_was_cut_off_is_completed(root: Path, cut_off: str) -> No
     assert not published.lacks
 
 
+def test_the_next_attempt_sends_what_the_last_one_could_not(root: Path) -> None:
+    """R21: also where a server with no checksum of the list would pass for whole."""
+    server, artifacts = Server(), built(root)
+    server.answer("PUT", f"{METADATA}.sha1", httpx.Response(503))
+
+    async def use(target: Target, package: Package) -> None:
+        with pytest.raises(Transient):
+            await target.registry.upload(package, artifacts)
+        published = await target.registry.lookup(package)
+        assert published is not None
+        assert published.lacks
+        await target.registry.upload(package, artifacts)
+        published = await target.registry.lookup(package)
+        assert published is not None
+        assert not published.lacks
+
+    using(server, root, use, max_retries=0)
+    assert f"{METADATA}.sha1" in server.files
+
+
 def test_a_version_that_the_metadata_does_not_list_is_not_whole(root: Path) -> None:
     """R21: where the server makes checksums itself, that of the POM proves nothing."""
     server, artifacts = Server(), built(root)

@@ -301,13 +301,13 @@ class Repository:
         # A package takes one upload slot, and its files go out side by side; a concurrency of 1
         # means one request at a time.
         self._slots = asyncio.Semaphore(1 if concurrency == 1 else _FILES_AT_ONCE * concurrency)
-        # Packages whose version this run has written into their maven-metadata.xml.
-        self._listed: set[PackageId] = set()
+        # Of packages that this run lists in their maven-metadata.xml: whether all of it is stored.
+        self._listed: dict[PackageId, bool] = {}
 
     async def lookup(self, package: Package) -> Published | None:
         """As the reader's, and what the metadata lacks, which no file tells."""
         found = await self._reader.lookup(package)
-        if found is None or not found.complete or package.id in self._listed:
+        if found is None or not found.complete or self._listed.get(package.id):
             return found
         return replace(found, lacks=await self._find_lacking(package))
 
@@ -325,7 +325,9 @@ class Repository:
         if self._reader.find_built(package):
             sums = digests(io.BytesIO(page), PROOF)[PROOF].encode()
             told = await self._reader.get(package, path.with_name(f"{path.name}.{PROOF}"))
-            if told is not None and not told.lower().startswith(sums):
+            # Where there is none, only this run knows that it had one to send.
+            missing = b"" if package.id in self._listed else sums
+            if not (told or missing).lower().startswith(sums):
                 return f"{path.name} has another checksum"
         return ""
 
@@ -410,8 +412,9 @@ class Repository:
         # In parallel: page and checksums do not match until both are stored.
         storing = [] if page is None else [self._put(package, path, page, replace=True)]
         proving = self._put_checksums(package, layout.path_for(package, pom.filename), pom.digests)
+        self._listed[package.id] = False
         await all_stored([*storing, self._put_checksums(package, path, sums), proving])
-        self._listed.add(package.id)
+        self._listed[package.id] = True
 
     async def _put_checksums(
         self, package: Package, path: PurePosixPath, digests: Mapping[str, str]
