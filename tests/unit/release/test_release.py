@@ -19,6 +19,7 @@ from fakes import (
     package,
     package_id,
     plan,
+    released,
 )
 from releasekit.aio import uncancellable
 from releasekit.errors import CircuitOpen, Denied, Transient
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from releasekit.errors import BuildFailed
-    from releasekit.model import Artifact, PackageId
+    from releasekit.model import Artifact, PackageId, PackageWarning
 
 CORE = package("core")
 APP = package("app", "core")
@@ -193,6 +194,19 @@ def test_uploads_stay_within_their_limit(line: Line) -> None:
     line.registry.together = asyncio.Barrier(3)
     line.outcomes(*(package(f"p{n}") for n in range(9)), concurrency=3)
     assert line.registry.peak == 3
+
+
+def test_the_packages_of_a_batch_go_on_record_together(tmp_path: Path) -> None:
+    """R1: a reactor, or all modules of a repository, wait for the disk once."""
+    together = asyncio.Barrier(3)
+
+    async def examine(_package: Package, _artifacts: Sequence[Artifact]) -> list[PackageWarning]:
+        await together.wait()
+        return []
+
+    target = FakeTarget(FakeWorkspace(batch=True), FakeRegistry(), find_warnings=examine)
+    results = released(tmp_path, target, plan(CORE, APP, CLI))
+    assert {each.outcome for each in results.values()} == {Outcome.PUBLISHED}
 
 
 def test_kept_packages_are_not_touched(line: Line) -> None:
