@@ -123,6 +123,30 @@ def test_everything_goes_out_in_one_push(place: Place) -> None:
     assert sorted(place.forge.tags()) == ["core/v1.0.0", "lone/v1.0.0", "text/v1.0.0"]
 
 
+def test_the_remote_is_looked_at_before_a_push_and_behind_it_alone(place: Place) -> None:
+    """What it has by then, git itself passes over."""
+
+    async def use(target: Target, packages: list[Package]) -> None:
+        artifacts = await built(target, packages)
+        assert await look(target, packages) == [None, None, None]
+        await deploy(target, packages, artifacts)
+        assert all(await look(target, packages))
+
+    place.run(use)
+    asked = [seen for seen in place.recorder.exchanges if seen.status == 200]
+    services = [seen.path.partition("?service=")[2] for seen in asked if "/info/refs" in seen.path]
+    assert services == ["git-upload-pack", "git-receive-pack", "git-upload-pack"]
+
+
+def test_an_ambiguous_push_stays_so_where_the_remote_is_down_behind_it(place: Place) -> None:
+    """R15"""
+    down = Fault(kind="status", method="GET", path=r".*service=git-upload-pack", status=503)
+    place.recorder.faults += [Fault(kind="lost", method=PUSH[0], path=PUSH[1]), *[down] * 5]
+    with pytest.raises(Transient) as caught:
+        place.run(publish)
+    assert caught.value.ambiguous
+
+
 def test_one_look_at_the_remote_serves_all_who_ask(place: Place) -> None:
     assert place.run(look) == [None, None, None]
     asked = [seen for seen in place.recorder.exchanges if seen.status == 200]

@@ -13,6 +13,7 @@ import pytest
 
 import fakes
 from go_workspaces import Forge, built, deploy, forge, go_workspace, short
+from processes import PATIENCE_S
 from releasekit.aio import Group
 from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
@@ -20,6 +21,7 @@ from releasekit.ecosystems.folders import discovery
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import MissingCredentials, PackageError, Rejected
 from releasekit.git.objects import Object, TagBundle
+from releasekit.git.remote import Remote
 from releasekit.host.process import Processes
 from releasekit.http.client import http_client
 from releasekit.http.credentials import Credentials, snapshot
@@ -27,9 +29,10 @@ from releasekit.plan.decision import compare
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
+    from releasekit.git.remote import RemoteTag
     from releasekit.model import Package, Published
 
 T = TypeVar("T")
@@ -341,3 +344,29 @@ def test_what_was_pushed_together_is_asked_for_together(place: Place, fetched: b
         return published
 
     changed.run(use, proxy=PROXY)
+
+
+def test_the_proxy_is_asked_while_somebody_looks_behind_a_push(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1: the remote has said that the tags are there; both count."""
+    asked, list_tags = asyncio.Event(), Remote.list_tags
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.set()
+        return place.serve(request)
+
+    async def hold(remote: Remote) -> Mapping[str, RemoteTag]:
+        if place.forge.tags():
+            await asked.wait()
+        return await list_tags(remote)
+
+    async def use(target: Target, packages: list[Package]) -> Published | None:
+        await deploy(target, packages, await built(target, packages))
+        async with asyncio.timeout(PATIENCE_S):
+            return await target.registry.lookup(packages[0])
+
+    monkeypatch.setattr(Remote, "list_tags", hold)
+    found = replace(place, answers=answer).run(use, proxy=PROXY)
+    assert found is not None
+    assert found.complete

@@ -12,7 +12,7 @@ import hashlib
 import re
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import httpx
 
@@ -40,14 +40,17 @@ from releasekit.model import Published
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.interface import Services
+    from releasekit.git.remote import RemoteTag
     from releasekit.model import Artifact, Package, PackageId
     from releasekit.provenance.bundle import Bundle
 
+
+T = TypeVar("T")
 
 OFFICIAL: Final = "https://proxy.golang.org/"
 # Has the hashes of all that the official proxy serves, so that nothing is downloaded.
@@ -123,17 +126,23 @@ class TagRegistry(Resource):
 
     async def _look(self, package: Package) -> Published | None:
         name, tags = self._tag(package), await self._remote.list_tags()
-        tag = tags.get(name)
-        if tag is None:
-            # A proxy would remember that the version does not exist.
-            before = f"{name.removesuffix(package.version)}v"
-            if package.doubt and not any(each.startswith(before) for each in tags):
-                self._new.add(package.id)
-            return None
+        if name in tags:
+            return self._join(package, tags[name], await self._ask_proxy(package))
+        # A proxy would remember that the version does not exist.
+        before = f"{name.removesuffix(package.version)}v"
+        if package.doubt and not any(each.startswith(before) for each in tags):
+            self._new.add(package.id)
+        return None
+
+    async def _ask_proxy(self, package: Package) -> Mapping[str, str]:
+        return await self._proxy.read_digests(package) if self._proxy else {}
+
+    def _join(self, package: Package, tag: RemoteTag, shown: Mapping[str, str]) -> Published:
+        """What the remote has of a package, and what the proxy has `shown`."""
         names = filenames(package.version)
         if self._proxy is None:
             return Published(files=dict.fromkeys(names, f"git:{tag.object}"))
-        files = {names[0]: f"git:{tag.object}"} | await self._proxy.read_digests(package)
+        files = {names[0]: f"git:{tag.object}", **shown}
         url = self._proxy.address(package, names[1])
         if self._proxy.url == OFFICIAL:
             url = f"https://pkg.go.dev/{package.id.name}@{package.version}"
@@ -143,41 +152,50 @@ class TagRegistry(Resource):
         await self.deploy({package: artifacts})
 
     async def deploy(self, release: Mapping[Package, Sequence[Artifact]]) -> None:
-        """One atomic push of all tags that the remote lacks, or of `[tag] at-a-time`: GitHub starts
-        no workflow for more than three.
+        """One atomic push of all tags, which passes over those that are there, or of `[tag]
+        at-a-time`: GitHub starts no workflow for more than three.
         """
-        bundles = [
-            await asyncio.to_thread(self._read_bundle, package, artifact)
+        carried = [
+            (package, artifact)
             for package, artifacts in release.items()
             for artifact in artifacts
             # Without a bundle, the tag is there; the proxy fetches what it still lacks.
             if artifact.filename == filenames(package.version)[0]
         ]
-        there = await self._remote.list_tags() if bundles else {}
-        moved = [
-            bundle.name
-            for bundle in bundles
-            if bundle.name in there and there[bundle.name].object != bundle.tag
-        ]
-        if moved and len(release) > 1:
-            raise Rejected(
-                f"git remote {self._remote_name} has {moved[0]} by now, and not ours",
-                problem=Problem.TAG_REFUSED,
-            )
-        # For a single module, the caller compares.
-        missing = [bundle for bundle in bundles if bundle.name not in there]
-        if missing:
-            package = next(iter(release))
-            size = self._at_a_time or len(missing)
-            for start in range(0, len(missing), size):
-                await self._push(missing[start : start + size], what=str(package))
-            self._looks = {each.id: self.group.start(self._try_to_look(each)) for each in release}
+        bundles = await asyncio.to_thread(lambda: [self._read_bundle(*each) for each in carried])
+        if not bundles:
+            return
+        package = next(iter(release))
+        size = self._at_a_time or len(bundles)
+        try:
+            for start in range(0, len(bundles), size):
+                await self._push(bundles[start : start + size], what=str(package))
+        except PackageError:
+            there = await _attempt(self._remote.list_tags) or {}
+            moved = [
+                bundle.name
+                for bundle in bundles
+                if bundle.name in there and there[bundle.name].object != bundle.tag
+            ]
+            if not moved:
+                raise
+            if len(release) > 1:
+                raise Rejected(
+                    f"git remote {self._remote_name} has {moved[0]} by now, and not ours",
+                    problem=Problem.TAG_REFUSED,
+                ) from None
+            return  # of a single module, the caller compares
+        # The remote has taken the tags, so the proxy is asked while it is looked at once more.
+        seen = self.group.start(_attempt(self._remote.list_tags))
+        looks = {each.id: partial(self._look_beside, each, seen) for each in release}
+        self._looks = {name: self.group.start(_attempt(look)) for name, look in looks.items()}
 
-    async def _try_to_look(self, package: Package) -> Published | None:
-        """None also after a failure: `lookup` then asks again."""
-        with contextlib.suppress(PackageError):
-            return await self._look(package)
-        return None
+    async def _look_beside(
+        self, package: Package, seen: asyncio.Task[Mapping[str, RemoteTag] | None]
+    ) -> Published | None:
+        shown = await self._ask_proxy(package)
+        tag = (await seen or {}).get(self._tag(package))
+        return self._join(package, tag, shown) if tag else None
 
     def _read_bundle(self, package: Package, artifact: Artifact) -> TagBundle:
         """Blocks. Raises Rejected, also for a module that the go command would not find."""
@@ -233,6 +251,13 @@ class TagRegistry(Resource):
                 problem=Problem.TAG_REFUSED,
             )
         return path_in_repository(package.directory, self._top)
+
+
+async def _attempt(ask: Callable[[], Awaitable[T]]) -> T | None:
+    """None where it fails: somebody asks again, or has an error that tells more."""
+    with contextlib.suppress(PackageError):
+        return await ask()
+    return None
 
 
 class ModuleProxy:
