@@ -67,8 +67,6 @@ _MAX_LINE: Final = 2_000
 _MAX_PLACE: Final = 200
 # The commands that log in to the remote.
 _ASKING: Final = frozenset({"ls-remote", "push"})
-# What is read from, and what is pushed to, which may be several.
-_ALL_URLS: Final = (("--all",), ("--push", "--all"))
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
@@ -140,6 +138,7 @@ class Remote:
         self._turn = asyncio.Lock()
         self._looked_at = -1
         self._seen: dict[str, RemoteTag] | PackageError = {}
+        # As `git remote --verbose` has it: `https://host/a.git (push)`.
         self._leads_to: tuple[str, ...] = ()
 
     async def list_tags(self) -> Mapping[str, RemoteTag]:
@@ -170,12 +169,16 @@ class Remote:
         """Raises Rejected where the remote leads elsewhere than at the first look, which is taken
         before any package is built: a build can change the settings of the repository.
         """
-        asked = [await self._git("remote", "get-url", *each, self._name) for each in _ALL_URLS]
-        if (now := tuple(asked)) == (self._leads_to or now):
+        own = f"{self._name}\t"
+        listed = (await self._git("remote", "--verbose")).split("\n")
+        now = tuple(line.removeprefix(own) for line in listed if line.startswith(own))
+        if not now:
+            # Of one that there is not, git says so.
+            now = (await self._git("remote", "get-url", self._name),)
+        if now == (self._leads_to or now):
             self._leads_to = now
             return
-        new = [line for text in now for line in text.splitlines()]
-        place = next((each for each in new if each not in "".join(self._leads_to).splitlines()), "")
+        place = next((each for each in now if each not in self._leads_to), "").rpartition(" (")[0]
         where = visible(clip(strip_userinfo(place), _MAX_PLACE)) or "fewer places"
         raise Rejected(
             f"git remote {self._name} leads to {where} now, and did not when the run began",
@@ -187,12 +190,10 @@ class Remote:
     async def find_url(self) -> str:
         """Where a push goes, without the user and the password; empty without such a remote."""
         try:
-            return strip_userinfo(await self._push_url())
+            url = await self._git("remote", "get-url", "--push", self._name)
         except CommandFailed:
             return ""
-
-    async def _push_url(self) -> str:
-        return (await self._git("remote", "get-url", "--push", self._name)).removesuffix("\n")
+        return strip_userinfo(url.removesuffix("\n"))
 
     async def push(self, tags: Mapping[str, str], *, objects: Path, what: str) -> None:
         """All of these tags (tag → object) or none; none of them is ever moved.
@@ -215,7 +216,8 @@ class Remote:
         """
         what = f"git remote {self._name}"
         try:
-            await self._check_where()
+            if not self._leads_to:  # else it was looked at, and nothing is built yet
+                await self._check_where()
             # As HEAD alone, it may also mean a tag and a branch of that name.
             await self._push([f"HEAD^0:refs/tags/{tag}"], "--dry-run")
         except CommandFailed as error:
@@ -239,11 +241,9 @@ class Remote:
 
         https://git-scm.com/docs/git-push#URLS
         """
-        try:
-            url = await self._push_url()
-        except CommandFailed:
-            return
-        if ":" in url.partition("/")[0] and not url.startswith("file://"):
+        places = (each.partition(" (push)") for each in self._leads_to)
+        url = next((place for place, pushed, _ in places if pushed), "")
+        if not url or (":" in url.partition("/")[0] and not url.startswith("file://")):
             return  # a server
         place = self._top / url.removeprefix("file://")
         can_write = self._processes.sandbox.can_write

@@ -98,8 +98,9 @@ class Git:
         self.failure = failure
 
     async def run(self, argv: list[str], *, env: dict[str, str], **_: object) -> Completed:
-        if argv[:3] == ["git", "remote", "get-url"]:
-            return Completed(stdout="https://host/a.git\n", tail=(), duration_s=0.0)
+        if argv == ["git", "remote", "--verbose"]:
+            lines = [f"origin\thttps://host/a.git ({each})\n" for each in ("fetch", "push")]
+            return Completed(stdout="".join(lines), tail=(), duration_s=0.0)
         assert argv == ["git", "ls-remote", "--tags", "origin"]
         assert env["GIT_TERMINAL_PROMPT"] == "0"
         assert env["SSH_AUTH_SOCK"] == "/agent"
