@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
+from releasekit.aio import gather_all
 from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, File
 from releasekit.ecosystems.shared.archives import BAD_TAR, Tar
 from releasekit.ecosystems.shared.artifacts import scratch
@@ -20,7 +21,7 @@ from releasekit.host.files import repository_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -90,11 +91,17 @@ async def open_sources(
     git = _Git(processes, top)
     head = await _read_head(git)
     wanted = {path_in_repository(directory, top) for directory in directories}
-    trees = await _read_trees(git, head, wanted)
-    status = await git(
-        *("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"),
-        *("--", "*.go", "*go.mod", "*go.sum"),
+    levels = {level for each in wanted for level in (each, *each.parents)} - {_ROOT}
+    looking = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+    listing = ("ls-tree", "-t", "-z", "--full-tree", head.tree)
+    status, *listed = await gather_all(
+        (
+            git(*looking, "--", "*.go", "*go.mod", "*go.sum"),
+            git(*listing),
+            git(*listing, *(f"{each}/" for each in sorted(levels))),
+        )
     )
+    trees = _parse_trees("".join(listed), head, top)
     changed = [line[3:] for line in status.split("\0") if line]
     async with scratch(processes.environment) as directory:
         # Builds can write there, but cannot replace a file without a name.
@@ -172,8 +179,12 @@ class _Git:
 async def _read_head(git: _Git) -> SourceHead:
     top, form = git.directory, "--format=%H%x00%T%x00%cn%x00%ce%x00%ct"
     try:
-        shown = await git("log", "-1", "--no-show-signature", form)
-        objects = await git("rev-parse", "--git-path", "objects")
+        shown, objects = await gather_all(
+            (
+                git("log", "-1", "--no-show-signature", form),
+                git("rev-parse", "--git-path", "objects"),
+            )
+        )
     except CommandFailed as error:
         raise BuildFailed(
             f"{top}: git tells no commit to publish from: {error}",
@@ -191,15 +202,10 @@ async def _read_head(git: _Git) -> SourceHead:
     return SourceHead(commit=commit, tree=tree, by=by, objects=directory)
 
 
-async def _read_trees(
-    git: _Git, head: SourceHead, directories: Collection[PurePosixPath]
+def _parse_trees(
+    listing: str, head: SourceHead, top: Path
 ) -> dict[PurePosixPath, dict[str, TreeEntry]]:
-    """The entries of those of `directories` that HEAD has, and of all directories above them."""
-    wanted = {level for each in directories for level in (each, *each.parents)} - {_ROOT}
-    show = ("ls-tree", "-t", "-z", "--full-tree", head.tree)
-    listing = await git(*show)
-    if wanted:
-        listing += await git(*show, *(f"{each}/" for each in sorted(wanted)))
+    """The entries of each directory that git has listed."""
     trees: dict[PurePosixPath, dict[str, TreeEntry]] = {_ROOT: {}}
     for line in listing.split("\0"):
         facts, tab, name = line.partition("\t")
@@ -210,7 +216,7 @@ async def _read_trees(
         above = trees[level.parent].get(level.name)
         if make_tree(entries).id != (above.id if above else head.tree):
             raise BuildFailed(
-                f"{git.directory / level}: a file name there is not UTF-8; rename it",
+                f"{top / level}: a file name there is not UTF-8; rename it",
                 problem=Problem.NOT_A_PACKAGE,
             )
     return trees
