@@ -328,13 +328,12 @@ def find_raised_requirements(
     versions = {require.path: require.version for require in mod.requires}
     raised: dict[str, tuple[str, Sums | None]] = {}
     for other, sums in needed:
-        known = read_sums(sums)
         for path, version in ((require.path, require.version) for require in other.requires):
             if path not in versions or path in ours:
                 continue
             if parse_version(version) > parse_version(versions[path]):
                 versions[path] = version
-                raised[path] = version, known.get((path, version))
+                raised[path] = version, read_sums(sums).get((path, version))
     return raised
 
 

@@ -207,6 +207,7 @@ class ModuleBatch:
     stored: Mapping[str, str]
     verifier: Verifier | None = None
     _built: dict[str, BuiltModule] = field(default_factory=dict)
+    _parsed: dict[str, tuple[GoMod, str]] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
     _left: set[str] = field(default_factory=set)
     _needs: dict[str, list[str]] = field(default_factory=dict)
@@ -307,11 +308,8 @@ class ModuleBatch:
         needed = self._find_needed(module.path)
         known = gomod.read_sums(go_sum)
         sums = {path: await self._find_sums(path, module, known) for path in needed}
-        others = [
-            _parse_manifests(manifests, path)
-            for path in needed
-            if (manifests := await self._find_manifests(path))
-        ]
+        found = [await self._find_parsed(path) for path in needed]
+        others = [each for each in found if each is not None]
         raised = gomod.find_raised_requirements(mod, others, versions)
         for path, (version, hashes) in raised.items():
             versions[path] = version
@@ -342,12 +340,16 @@ class ModuleBatch:
             return None
         return BuildFailed(f"go:{path} needs go:{min(failed)}, which could not be built")
 
-    async def _find_manifests(self, path: str) -> Mapping[str, bytes] | None:
-        """As they are published; of a later module of a cycle, as they are committed."""
+    async def _find_parsed(self, path: str) -> tuple[GoMod, str] | None:
+        """Its go.mod and go.sum as they are published; of a later module of a cycle, as they are
+        committed.
+        """
         if path in self._left:
-            return await asyncio.to_thread(self._read_committed, self.modules[path])
-        built = self._built.get(path)
-        return built.manifests if built else None
+            committed = await asyncio.to_thread(self._read_committed, self.modules[path])
+            return _parse_manifests(committed, path)
+        if path in self._built and path not in self._parsed:
+            self._parsed[path] = _parse_manifests(self._built[path].manifests, path)
+        return self._parsed.get(path)
 
     async def _find_sums(
         self, path: str, module: Module, known: Mapping[tuple[str, str], Sums]
@@ -384,14 +386,14 @@ class ModuleBatch:
 
     def _refuse_changed(self, module: Module) -> None:
         """Raises BuildFailed if a file of the module, and of none below it, has changed."""
-        below = [
-            other.directory
-            for other in self.modules.values()
-            if other is not module and other.directory.is_relative_to(module.directory)
-        ]
         for name in self.sources.changed:
             path = self.sources.top / name
-            if path.is_relative_to(module.directory) and not any(map(path.is_relative_to, below)):
+            if path.is_relative_to(module.directory) and not any(
+                path.is_relative_to(other.directory)
+                and other.directory.is_relative_to(module.directory)
+                for other in self.modules.values()
+                if other is not module
+            ):
                 raise BuildFailed(
                     f"go:{module.path}: {name} is not committed",
                     hint="Commit or drop the change: a tag names what is committed.",
