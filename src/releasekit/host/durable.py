@@ -84,9 +84,11 @@ def replace(
         folder.sync()
 
 
-def make_directory(path: Path) -> None:
-    """Create `path` and its missing parents, each entered durably into the one above."""
-    with Folder.reached(path, make=True):
+def make_directory(path: Path, *, sync: bool = True) -> None:
+    """Create `path` and its missing parents, each entered durably into the one above if it is to
+    `sync`.
+    """
+    with Folder.reached(path, make=True, sync=sync):
         pass
 
 

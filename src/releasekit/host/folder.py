@@ -42,8 +42,9 @@ class Folder:
 
     @classmethod
     @contextlib.contextmanager
-    def reached(cls, path: Path, *, make: bool = False) -> Iterator[Self]:
-        """The directory at `path`; `make` creates it and what is missing above it, durably.
+    def reached(cls, path: Path, *, make: bool = False, sync: bool = True) -> Iterator[Self]:
+        """The directory at `path`; `make` creates it and what is missing above it, durably if it
+        is to `sync`.
 
         Raises OSError for a link on the way.
         """
@@ -57,7 +58,7 @@ class Folder:
                 except OSError:
                     # Only now does the path so far matter: errors name it.
                     folder.path = here.joinpath(*names[:depth])
-                    inner = folder._enter(name, make=make)
+                    inner = folder._enter(name, make=make, sync=sync)
                     folder.path = path
                 folder.close()
                 folder._descriptor = inner
@@ -244,7 +245,7 @@ class Folder:
         """Once."""
         os.close(self._descriptor)
 
-    def _enter(self, name: str, *, make: bool) -> int:
+    def _enter(self, name: str, *, make: bool, sync: bool) -> int:
         with self._telling(name):
             try:
                 return self._open_inner(name)
@@ -253,7 +254,8 @@ class Folder:
                     raise
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self._descriptor)
-            self.sync()
+            if sync:
+                self.sync()
             return self._open_inner(name)
 
     def _open_inner(self, name: str) -> int:

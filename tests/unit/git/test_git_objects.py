@@ -114,6 +114,6 @@ def test_an_object_may_be_longer_than_a_piece() -> None:
 
 def test_loose_objects_lie_where_git_looks(tmp_path: Path) -> None:
     blob = Object("blob", b"x")
-    objects.write_loose([blob], tmp_path)
+    objects.write_loose([blob, blob], tmp_path)
     stored = (tmp_path / blob.id[:2] / blob.id[2:]).read_bytes()
     assert zlib.decompress(stored) == b"blob 1\0x"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,15 @@ def test_what_is_staged_takes_the_place_of_what_was_there(tmp_path: Path) -> Non
             assert not (into / text).exists()
         assert [path.name for path in into.iterdir()] == [text]
     assert [path.name for path in into.parent.iterdir()] == ["1.0"]
+
+
+def test_what_is_staged_waits_for_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It becomes durable with its record, in one go with what else was built."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with staged(tmp_path / "demo" / "1.0") as partial:
+        write_new(partial / "file", b"built")
+    assert synced == []
 
 
 def test_what_fails_while_it_is_staged_leaves_what_was_there(tmp_path: Path) -> None:

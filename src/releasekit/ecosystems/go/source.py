@@ -230,7 +230,7 @@ async def _write_archive(
     """
     bare = git.directory
     for name in ("objects/info", "refs", "info"):
-        durable.make_directory(bare / name)
+        durable.make_directory(bare / name, sync=False)
     texts = {
         "HEAD": "ref: refs/heads/none\n",
         "config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",

@@ -51,7 +51,7 @@ class Verifier:
         try:
             with zipfile.ZipFile(io.BytesIO(zipped)) as archive:
                 for name in archive.namelist():
-                    durable.make_directory((self.directory / name).parent)
+                    durable.make_directory((self.directory / name).parent, sync=False)
                     write_new(self.directory / name, archive.read(name))
         except OSError as error:
             raise no_place(error) from error

@@ -88,7 +88,9 @@ def staged(into: Path) -> Iterator[Path]:
     partial = f".{into.name}.building"
     with contextlib.ExitStack() as stack:
         with _refusals():
-            folder = stack.enter_context(Folder.reached(into.parent, make=True))
+            # What is put there becomes durable with its record in the journal.
+            reached = Folder.reached(into.parent, make=True, sync=False)
+            folder = stack.enter_context(reached)
             folder.remove_tree(partial)
             folder.make(partial)
         try:
