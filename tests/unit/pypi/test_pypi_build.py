@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,13 +28,14 @@ from releasekit.ecosystems.pypi.environment import Installer, Requirements
 from releasekit.ecosystems.pypi.manifest import BuildLimits
 from releasekit.ecosystems.pypi.target import PyPI, PythonFiles
 from releasekit.ecosystems.shared import artifacts
+from releasekit.ecosystems.shared.jsonlines import Conversation
 from releasekit.errors import BuildFailed, ConfigError
 from releasekit.host.process import Processes
 from releasekit.report.view import READ_ITS_LOG
 from releasekit.state.directory import built_directory
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from releasekit.ecosystems.pypi.target import PyPIWorkspace
     from releasekit.model import Artifact
@@ -398,6 +399,51 @@ def test_what_is_made_early_has_ended_before_its_directory_is_removed(root: Path
             await asyncio.to_thread(wait_until, uv.with_name("uv.began").exists)
 
     asyncio.run(main())  # `opened` looks for what is left
+
+
+def test_a_worker_has_rehearsed_before_anything_is_built(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the plan is made: nobody asks for a build here."""
+    write(root, "a")
+    answered: list[object] = []
+
+    async def main() -> None:
+        rehearsed = asyncio.Event()
+        ask = Conversation.ask
+
+        async def recorded(
+            self: Conversation, question: Mapping[str, object], **options: bool
+        ) -> dict[str, Any]:
+            answer = await ask(self, question, **options)
+            answered.append(question["operation"])
+            rehearsed.set()
+            return answer
+
+        monkeypatch.setattr(Conversation, "ask", recorded)
+        async with asyncio.timeout(PATIENCE_S), opened(root, None):
+            await rehearsed.wait()
+
+    asyncio.run(main())
+    assert answered == ["rehearse"]
+
+
+@pytest.mark.parametrize(
+    ("place", "is_inert"), [("pyproject.toml", False), ("hatch.toml", False), ("notes.txt", True)]
+)
+def test_hooks_get_a_process_of_their_own(root: Path, place: str, *, is_inert: bool) -> None:
+    write(root, "a", backend="hatchling.build")
+    path = root / "a" / "pyproject.toml"
+    path.write_text(path.read_text().replace('backend-path = ["."]', ""))
+    with (root / "a" / place).open("a") as file:
+        file.write("\n[tool.hatch.build.hooks.custom]\n")
+
+    async def body(workspace: Workspace) -> None:
+        builder = await workspace.found.builder()
+        project = workspace.found.projects["a"]
+        assert builder._make_request("sdist", project, into=root)["inert"] is is_inert
+
+    running(root, body)
 
 
 def test_builds_install_no_wheel_of_another_machine(root: Path) -> None:

@@ -303,6 +303,27 @@ def test_build_systems_and_their_defaults(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("hatch", "is_inert"),
+    [
+        ("", True),
+        ("version.path = 'a.py'\nbuild.targets.wheel.packages = ['src/a']", True),
+        ("build.hooks.custom = {}", False),
+        ("build.targets.wheel.hooks.vcs.version-file = 'a.py'", False),
+        ("metadata.hooks.custom = {}", False),
+        ("version = { source = 'code', path = 'a.py' }", False),
+    ],
+)
+def test_a_project_with_hooks_or_a_computed_version_runs_code(
+    tmp_path: Path, hatch: str, *, is_inert: bool
+) -> None:
+    text = HATCHLING + f"[project]\nname = 'a'\nversion = '1'\n[tool.hatch]\n{hatch}\n"
+    assert read(text, tmp_path).is_inert == is_inert
+    in_tree = text.replace("[build-system]", "[build-system]\nbackend-path = ['.']")
+    assert not read(in_tree, tmp_path).is_inert
+    assert not read(text.replace("hatchling.build", "other.build"), tmp_path).is_inert
+
+
 BAD = [
     ("[project", "is not valid TOML"),
     ("x = '\udcff'", "line 1 is not UTF-8"),

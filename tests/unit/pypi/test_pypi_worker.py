@@ -78,6 +78,7 @@ def request(
     *,
     installed: tuple[str, ...] = (),
     hidden: Sequence[str] = (),
+    inert: bool = False,
     **changes: object,
 ) -> Request:
     values = {
@@ -96,6 +97,7 @@ def request(
         "environment": {"SOURCE_DATE_EPOCH": "1700000000"},
         "installed": installed,
         "hidden": hidden,
+        "inert": inert,
     }
 
 
@@ -345,6 +347,59 @@ def test_without_hatchling_a_rehearsal_does_nothing(
     monkeypatch.chdir(root / "scratch")
     worker.rehearse()
     assert not list(Path.cwd().iterdir())
+
+
+def test_inert_builds_share_a_process_until_one_fails(root: Path) -> None:
+    """Neither the variables nor the leftovers of one are there in the next."""
+    seen = root / "seen"
+    backend = in_tree(
+        root,
+        f"""
+build = build_sdist
+def build_sdist(directory, settings=None):
+    with open({str(seen)!r}, "a") as file:
+        print(os.getpid(), os.environ.get("FOR", ""), file=file)
+    print("built", flush=True)
+    return build(directory, settings) if os.environ.get("FOR") != "failing" else {{}}["failing"]
+""",
+    )
+    inert = {**request(root, backend, inert=True), "environment": {}}
+
+    async def body(child: Conversation) -> None:
+        for asked in ({**inert, "environment": {"FOR": "first"}}, inert):
+            assert (await child.ask(asked))["sdist"]
+        with pytest.raises(BuildFailed, match="failed with exit code 1"):
+            await child.ask({**inert, "environment": {"FOR": "failing"}})
+        for asked in (inert, {**inert, "inert": False}, inert):
+            assert (await child.ask(asked))["sdist"]
+
+    talk(root, body)
+    rows = [row.split(" ") for row in seen.read_text().splitlines()]
+    order = [*dict.fromkeys(pid for pid, _ in rows)]
+    assert [(order.index(pid), wanted) for pid, wanted in rows] == [
+        (0, "first"), (0, ""), (0, "failing"), (1, ""), (2, ""), (1, ""),
+    ]  # fmt: skip
+    assert (root / "log").read_text().count("built\n") == 6
+
+
+def test_an_inert_build_that_is_cancelled_ends_its_process(root: Path) -> None:
+    """R29"""
+    os.mkfifo(root / "fifo")
+    more = f"\ndef build_wheel(*_): raise SystemExit(open({str(root / 'fifo')!r}).read())"
+    inert = request(root, in_tree(root, more), inert=True)
+
+    async def body(child: Conversation) -> None:
+        assert (await child.ask(inert))["sdist"]
+        asked = child.ask({**inert, "operation": "metadata"}, cancellable=True)
+        waiting = asyncio.ensure_future(asked)
+        fifo = await asyncio.to_thread((root / "fifo").open, "w")  # as soon as it is read from
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert (await child.ask(inert))["sdist"]
+        fifo.close()
+
+    talk(root, body)
 
 
 def test_what_builds_import_is_imported_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,7 @@ class Builder:
             "config_settings": dict(self.config_settings),
             "environment": dict(self.environment),
             "hidden": sorted(hidden),
+            "inert": project.is_inert and not durable.is_file(source / "hatch.toml"),
         }
 
     async def _ask(

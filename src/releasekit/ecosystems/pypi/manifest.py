@@ -103,7 +103,8 @@ class PyProject:
     `dynamic` are the fields a build hook fills in. `elsewhere` are requirements that exclude the
     version of this workspace. A project `between_tags` has the version of a commit that is not
     released. `home` is the root of its workspace, `sources` is where uv takes dependencies from,
-    and `limits` apply to its build requirements.
+    and `limits` apply to its build requirements. Of a project that `is_inert`, a build runs no
+    code, unless a hatch.toml says so.
     """
 
     name: str
@@ -118,6 +119,7 @@ class PyProject:
     home: Path | None = None
     sources: Sources = field(default_factory=dict)
     limits: BuildLimits = UNLIMITED
+    is_inert: bool = False
 
     @property
     def is_draft(self) -> bool:
@@ -195,11 +197,16 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
             f"{path}: project.version is {'missing' if version is None else repr(version)}",
             hint='Write version = "1.2.3", or list it in project.dynamic.',
         )
+    system = read_build_system(document, path)
+    # What could run is a hook, or what tells the version: https://hatch.pypa.io/latest/plugins/about/
+    settings = str(checked_table(document, "tool", "hatch", path=path))
+    is_data = not ("'hooks'" in settings or "'source'" in settings)
     return PyProject(
         name=name,
         version=version or "",
         manifest=path,
-        build_system=read_build_system(document, path),
+        build_system=system,
+        is_inert=is_data and (system.backend, system.backend_path) == ("hatchling.build", ()),
         requirements=_read_requirements(document, path, lenient=bool(unpublishable)),
         dynamic=dynamic,
         unpublishable=unpublishable,

@@ -4,11 +4,13 @@ One worker serves every package that is built in its environment: a request is a
 stdin, its answer a line on the stdout it was started with. Each request runs in a forked child,
 so that no build changes directory, modules or state of another, and yet finds the build backend
 imported: the worker imports what the first builds import. Asked to `rehearse`, it imports
-hatchling before them.
+hatchling before them. `inert` requests run no code of their source tree, and share a child: most
+of what such a build takes otherwise are the pages that a new process copies.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -46,6 +48,7 @@ class WorkerServer:
         self._requests = requests
         self._answers = answers
         self._builds: dict[int, Build] = {}
+        self._idle: list[Build] = []
 
     def serve(self) -> None:
         """Serve until the requests end, or the reader of the answers is gone. Builds end then: they
@@ -57,7 +60,7 @@ class WorkerServer:
             pass
         finally:
             self.kill()
-            for build in self._builds.values():
+            for build in (*self._builds.values(), *self._idle):
                 build.end()
 
     def _converse(self) -> None:
@@ -75,12 +78,16 @@ class WorkerServer:
                             self._take(json.loads(line), selector)
                     elif not self._builds[key.fd].read():
                         selector.unregister(key.fd)
-                        self._send(self._builds.pop(key.fd).answer())
+                        build = self._builds.pop(key.fd)
+                        self._send(build.answer())
+                        if build.serves_on:
+                            self._idle.append(build)
 
     def kill(self, number: int | None = None) -> None:
         """One build, or all."""
-        for build in self._builds.values():
+        for build in (*self._builds.values(), *(self._idle if number is None else ())):
             if number in {None, build.id}:
+                build.serves_on = False
                 os.kill(build.pid, signal.SIGKILL)
 
     def _take(self, request: Request, selector: selectors.BaseSelector) -> None:
@@ -92,7 +99,12 @@ class WorkerServer:
         if request["operation"] == "rehearse":
             self._send({"id": request["id"]})
             return
-        build = Build(request, close=self._answers)
+        if request["inert"] and self._idle:
+            build = self._idle.pop()
+        else:
+            others = (*self._builds.values(), *self._idle)
+            build = Build(close=[self._answers, *(each.requests for each in others)])
+        build.take(request)
         self._builds[build.fd] = build
         selector.register(build.fd, selectors.EVENT_READ)
 
@@ -103,19 +115,31 @@ class WorkerServer:
 
 
 class Build:
-    """One request in its own process, which closes the worker's own descriptor."""
+    """A process that serves one request, or one inert request after the other. It closes the
+    worker's own descriptors, so that it ends with the worker.
+    """
 
-    def __init__(self, request: Request, *, close: int) -> None:
+    def __init__(self, *, close: Iterable[int]) -> None:
+        self.fd, answers = os.pipe()
+        requests, self.requests = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:  # pragma: no cover - ends before coverage is saved
+            for fd in (*close, self.requests, self.fd):
+                os.close(fd)
+            _child(requests, answers)
+        os.close(answers)
+        os.close(requests)
+
+    def take(self, request: Request) -> None:
         self.id = request["id"]
+        self.serves_on = bool(request["inert"])
         self._source = Path(request["source"])
         self._before = frozenset(_litter(self._source))
         self._received = b""
-        self.fd, write_end = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:  # pragma: no cover - ends before coverage is saved
-            os.close(close)
-            _child(request, write_end)
-        os.close(write_end)
+        data = json.dumps(request).encode() + b"\n"
+        with contextlib.suppress(BrokenPipeError):  # its end tells how it ended
+            while data:
+                data = data[os.write(self.requests, data) :]
 
     def read(self) -> bool:
         """False at the end of the child's answer, which is a line: a process that the build left
@@ -127,15 +151,24 @@ class Build:
 
     def end(self) -> int:
         """Its wait status, once it has ended; remove what it has left in the tree."""
+        self.serves_on = False
         os.close(self.fd)
+        os.close(self.requests)
         _, status = os.waitpid(self.pid, 0)
+        self._tidy()
+        return status
+
+    def _tidy(self) -> None:
         for path in _litter(self._source):
             if path not in self._before:
                 shutil.rmtree(path, ignore_errors=True)
-        return status
 
     def answer(self) -> Answer:
-        status = self.end()
+        if self.serves_on and self._received.endswith(b"\n"):
+            self._tidy()
+            status = 0
+        else:
+            status = self.end()
         if self._received and status == 0:
             said = json.loads(self._received)
             _warm_up(said.pop("modules"))
@@ -154,23 +187,32 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as above
+def _child(requests: int, answers: int) -> None:  # pragma: no cover - as above
     status = 1
     try:
-        null = os.open(os.devnull, os.O_RDONLY)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        # To open a pipe without a reader would block, with the locks of a dead run.
-        log = os.open(request["log"], flags | os.O_NONBLOCK, 0o644)
-        os.set_blocking(log, True)
-        for fd, copy in ((null, 0), (log, 1), (log, 2)):
-            os.dup2(fd, copy)
-        os.environ.update(request["environment"])
-        before = set(sys.modules)
-        answer = OPERATIONS[request["operation"]](request)
-        answer["modules"] = _reusable(set(sys.modules) - before)
-        sys.stdout.flush()
-        with os.fdopen(write_end, "wb") as pipe:
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        environment = dict(os.environ)
+        pipe = os.fdopen(answers, "wb")
+        for line in os.fdopen(requests, encoding="utf-8"):
+            request = json.loads(line)
+            _print_to(request["log"])
+            os.environ.update(request["environment"])
+            before = set(sys.modules)
+            answer = OPERATIONS[request["operation"]](request)
+            answer["modules"] = _reusable(set(sys.modules) - before)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            if request["inert"]:
+                os.environ.clear()
+                os.environ.update(environment)
+                # Whoever reads the log waits for its end.
+                os.dup2(null, 1)
+                os.dup2(null, 2)
             pipe.write(json.dumps(answer).encode() + b"\n")
+            pipe.flush()
+            if not request["inert"]:
+                break
         status = 0
     except BaseException as error:  # noqa: BLE001 - the end of this process; setup.py may exit
         _show(error)
@@ -178,6 +220,16 @@ def _child(request: Request, write_end: int) -> None:  # pragma: no cover - as a
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def _print_to(place: str) -> None:  # pragma: no cover - as above
+    # To open a pipe without a reader would block, with the locks of a dead run.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    log = os.open(place, flags, 0o644)
+    os.set_blocking(log, True)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
 
 
 def _show(error: BaseException) -> None:  # pragma: no cover - as above
