@@ -169,9 +169,10 @@ def read_page(path: Path) -> bytes | None:
 def page_there(path: Path) -> bytes:
     """Raises OSError for a link, on the way or in its place, and for a page that is not ours."""
     with durable.reading(path) as file:
-        if os.fstat(file.fileno()).st_size > MAX_PAGE_BYTES:
+        size = os.fstat(file.fileno()).st_size
+        if size > MAX_PAGE_BYTES:
             raise OSError(errno.EFBIG, f"larger than {MAX_PAGE_BYTES} bytes", str(path))
-        return file.read(MAX_PAGE_BYTES)
+        return file.read(size)
 
 
 def _write(path: Path, page: bytes) -> None:

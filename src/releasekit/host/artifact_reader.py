@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact
 
 _CHUNK: Final = 1024 * 1024
+_IN_MEMORY_BYTES: Final = 1024 * 1024
 
 
 class ArtifactReader(io.RawIOBase):
@@ -85,14 +86,18 @@ class ArtifactReader(io.RawIOBase):
 
     @contextlib.contextmanager
     def raw(self) -> Iterator[IO[bytes]]:
-        """A copy without a name, for readers of archives, which jump back and forth; afterwards
-        this file is rewound. What a build changes in the file meanwhile does not change the copy.
+        """A copy, for readers of archives, which jump back and forth; afterwards this file is
+        rewound. What a build changes in the file meanwhile does not change the copy, which is in
+        memory where it is small, and otherwise a file without a name.
         """
         self.seek(0)
-        with durable.unnamed(Path(tempfile.gettempdir())) as copy:
-            shutil.copyfileobj(self, copy, _CHUNK)
-            copy.seek(0)
-            yield copy
+        if self.artifact.size <= _IN_MEMORY_BYTES:
+            yield io.BytesIO(self.read())
+        else:
+            with durable.unnamed(Path(tempfile.gettempdir())) as copy:
+                shutil.copyfileobj(self, copy, _CHUNK)
+                copy.seek(0)
+                yield copy
         self.seek(0)
 
     def _verify(self) -> None:

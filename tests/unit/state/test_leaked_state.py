@@ -166,6 +166,7 @@ def test_a_disk_that_is_full_fails_the_package(
     def refuse(directory: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(directory))
 
+    monkeypatch.setattr("releasekit.host.artifact_reader._IN_MEMORY_BYTES", 0)
     monkeypatch.setattr("releasekit.host.durable.unnamed", refuse)
     (result,) = Line(tmp_path).run(fakes.plan(fakes.package("a"))).values()
     assert result.outcome is Outcome.FAILED
