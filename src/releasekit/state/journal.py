@@ -213,7 +213,7 @@ class LogFile:
 
     def _in_place(self) -> bool:
         try:
-            there = self._path.lstat()
+            there = os.lstat(self._path)
         except FileNotFoundError:
             return True  # removed by hand: what is written goes with it
         ours = os.fstat(self._descriptor)
@@ -237,7 +237,8 @@ class LogFile:
     def _end_of_last_line(self) -> int:
         """The size of the file, without the half line of a process that died writing it."""
         size = os.lseek(self._descriptor, 0, os.SEEK_END)
-        if size and self._read(size - 1) != b"\n":
+        # Our own last line is whole, and only whole lines are never cut off.
+        if size not in {0, self._end} and self._read(size - 1) != b"\n":
             size = self._read(0).rfind(b"\n") + 1
             os.ftruncate(self._descriptor, size)
         return size
