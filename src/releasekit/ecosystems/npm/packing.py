@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 _PROGRAM: Final = Path(__file__).with_name("packer.cjs")
+# Of V8's young generation, which else grows by 48 MB over some hundred packages.
+# https://nodejs.org/api/cli.html#--max-semi-space-sizesize-in-mib
+_SMALL: Final = "--max-semi-space-size=1"
 # Since npm 9 a list of files comes from a tree:
 # https://github.com/npm/npm-packlist/releases/tag/v6.0.0
 _OLDEST: Final = 9
@@ -127,7 +130,7 @@ class Packer:
                     )
                 packer = conversation(
                     "its packer ended",
-                    [node, str(_PROGRAM), npm],
+                    [node, _SMALL, str(_PROGRAM), npm],
                     processes=self._processes,
                     cwd=self._root,
                     env=self._env,
