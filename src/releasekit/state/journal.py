@@ -237,8 +237,7 @@ class LogFile:
     def _end_of_last_line(self) -> int:
         """The size of the file, without the half line of a process that died writing it."""
         size = os.lseek(self._descriptor, 0, os.SEEK_END)
-        # Our own last line is whole, and only whole lines are never cut off.
-        if size not in {0, self._end} and self._read(size - 1) != b"\n":
+        if size and self._read(size - 1) != b"\n":
             size = self._read(0).rfind(b"\n") + 1
             os.ftruncate(self._descriptor, size)
         return size
