@@ -1,8 +1,7 @@
 """Directories that are reached by their names alone, without following a symbolic link.
 
-A directory is opened by its whole path, and taken if the kernel says that it lies there and not
-where a link led to. Else each component is opened in the one before it (openat(2) with O_NOFOLLOW).
-Either way, changing a directory on the way cannot lead us elsewhere, whenever it happens.
+Each component of a path is opened in the one before it (openat(2) with O_NOFOLLOW), so that
+changing a directory on the way cannot lead us elsewhere, whenever it happens.
 """
 
 from __future__ import annotations
@@ -49,10 +48,9 @@ class Folder:
 
         Raises OSError for a link on the way.
         """
-        whole = _open_in_place(path)
         here = Path(path.anchor or ".")
-        names = path.relative_to(here).parts if whole is None else ()
-        folder = cls(path, os.open(here, _STEP) if whole is None else whole)
+        names = path.relative_to(here).parts
+        folder = cls(path, os.open(here, _STEP))
         try:
             for depth, name in enumerate(names):
                 try:
@@ -289,25 +287,6 @@ class Folder:
             if error.errno == errno.ELOOP:
                 error.strerror = LINK
             raise
-
-
-def _open_in_place(path: Path) -> int | None:
-    """The directory at `path`; None where a link may have led there, and for every error. This
-    takes two calls, whatever the depth.
-
-    proc_pid_fd(5) tells where an open directory is now, without links: at `path`, however it was
-    reached. https://man7.org/linux/man-pages/man5/proc_pid_fd.5.html
-    """
-    name = os.fspath(path)
-    try:
-        descriptor = os.open(name, _STEP)
-    except (OSError, ValueError):
-        return None
-    with contextlib.suppress(OSError):
-        if os.readlink(f"/proc/self/fd/{descriptor}") == name:  # noqa: PTH115 (text as it is)
-            return descriptor
-    os.close(descriptor)
-    return None
 
 
 def _require_regular(status: os.stat_result) -> None:

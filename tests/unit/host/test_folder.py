@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 
@@ -54,41 +53,6 @@ def test_a_file_on_the_way_is_no_link(tmp_path: Path) -> None:
         pytest.raises(NotADirectoryError, match=f"'{tmp_path}/file'"),
         Folder.reached(tmp_path / "file" / "below"),
     ):
-        pass
-
-
-def test_a_deep_directory_is_opened_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deep = tmp_path.joinpath(*"abcdefgh")
-    deep.mkdir(parents=True)
-    opened: list[object] = []
-    open_ = os.open
-
-    def count(path: str, flags: int, **more: int) -> int:
-        opened.append(path)
-        return open_(path, flags, **more)
-
-    monkeypatch.setattr(os, "open", count)
-    with Folder.reached(deep) as folder:
-        assert folder.path == deep
-    assert opened == [str(deep)]
-
-
-def test_where_the_kernel_does_not_tell_names_are_followed_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """R52: without /proc, and for what was moved or removed meanwhile."""
-    (tmp_path / "real" / "below").mkdir(parents=True)
-    (tmp_path / "link").symlink_to("real")
-
-    def refuse(path: str) -> str:
-        raise FileNotFoundError(errno.ENOENT, "no /proc", path)
-
-    monkeypatch.setattr(os, "readlink", refuse)
-    with Folder.reached(tmp_path / "real") as folder:
-        assert folder.names() == ["below"]
-    with pytest.raises(OSError, match="is a symbolic link"), Folder.reached(tmp_path / "link"):
         pass
 
 
