@@ -294,14 +294,14 @@ def test_nothing_follows_or_loads_what_builds_may_have_changed(place: Place) -> 
     place.write("1.1.0")
     started: list[subprocess.Popen[bytes]] = []
 
-    def kill_at_the_first_upload(moment: str, what: str) -> None:
-        if started and moment == "after" and what.startswith("upload "):
+    def kill_at_the_second_package(moment: str, what: str) -> None:
+        if started and moment == "after" and what.startswith("upload acme_cli"):
             strace = started.pop().pid
             (pid,) = Path(f"/proc/{strace}/task/{strace}/children").read_text().split()
             os.kill(int(pid), signal.SIGKILL)
             raise HangUp
 
-    place.job.around = kill_at_the_first_upload
+    place.job.around = kill_at_the_second_package
     killed = place.start("killed")
     started.append(killed)
     findings += [place.finish("killed", killed, -signal.SIGKILL)]
