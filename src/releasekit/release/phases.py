@@ -134,15 +134,13 @@ class Phases:
             return
         config = self._config
         with self._events.span("build", *runs):
-            pin: contextlib.AbstractAsyncContextManager[object] = contextlib.nullcontext()
-            if pins:
-                pin = EphemeralPin(
-                    config.state_directory,
-                    pins,
-                    ecosystem=name,
-                    root=config.root,
-                    seal=self._journal.seal,
-                )
+            pin = EphemeralPin(
+                config.state_directory,
+                pins,
+                ecosystem=name,
+                root=config.root,
+                seal=self._journal.seal,
+            )
             with self._sources.building(packages, pins):
                 async with pin:
                     built = await self._build(workspace, packages)

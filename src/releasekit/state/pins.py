@@ -101,7 +101,8 @@ class EphemeralPin:
 
     async def __aenter__(self) -> Self:
         """As `__enter__`."""
-        await uncancellable(asyncio.to_thread(self._examine))
+        if self._manifests:
+            await uncancellable(asyncio.to_thread(self._examine))
         if self._take_turn():
             await uncancellable(asyncio.to_thread(self._change))
         return self
@@ -153,7 +154,8 @@ class EphemeralPin:
         self.close()
 
     async def __aexit__(self, *_: object) -> None:
-        await uncancellable(asyncio.to_thread(self.close))
+        if self._originals:
+            await uncancellable(asyncio.to_thread(self.close))
 
 
 @state_errors(_HINT)

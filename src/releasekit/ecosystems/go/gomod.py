@@ -328,12 +328,14 @@ def find_raised_requirements(
     versions = {require.path: require.version for require in mod.requires}
     raised: dict[str, tuple[str, Sums | None]] = {}
     for other, sums in needed:
+        known: Mapping[tuple[str, str], Sums] | None = None
         for path, version in ((require.path, require.version) for require in other.requires):
             if path not in versions or path in ours:
                 continue
             if parse_version(version) > parse_version(versions[path]):
                 versions[path] = version
-                raised[path] = version, read_sums(sums).get((path, version))
+                known = read_sums(sums) if known is None else known
+                raised[path] = version, known.get((path, version))
     return raised
 
 

@@ -94,13 +94,10 @@ async def open_sources(
     levels = {level for each in wanted for level in (each, *each.parents)} - {_ROOT}
     looking = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     listing = ("ls-tree", "-t", "-z", "--full-tree", head.tree)
-    status, *listed = await gather_all(
-        (
-            git(*looking, "--", "*.go", "*go.mod", "*go.sum"),
-            git(*listing),
-            git(*listing, *(f"{each}/" for each in sorted(levels))),
-        )
-    )
+    asked = [git(*looking, "--", "*.go", "*go.mod", "*go.sum"), git(*listing)]
+    if levels:
+        asked.append(git(*listing, *(f"{each}/" for each in sorted(levels))))
+    status, *listed = await gather_all(asked)
     trees = _parse_trees("".join(listed), head, top)
     changed = [line[3:] for line in status.split("\0") if line]
     async with scratch(processes.environment) as directory:

@@ -335,7 +335,8 @@ class Repository:
         """Send the POM as the last file, then the metadata, and each checksum after its file.
 
         Clients find no version without its POM, and none in the metadata before its files are
-        there. A later run finds whatever is missing, wherever an upload was interrupted.
+        there. Wherever an upload was interrupted, a later run finds what is missing, except for the
+        checksum of a first page of metadata: of servers without any, that says nothing.
 
         A file that exists is not sent again, because a plain file server would replace it. If one
         has other bytes, nothing is sent; for an `immutable` repository, which does the comparing,
