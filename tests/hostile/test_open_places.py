@@ -29,7 +29,7 @@ from hostile.traced import STRACE, fold, judge, read_calls
 from integration import reactor
 from integration.test_cargo_publish import toolchain
 from integration.tools import require_landlock, require_tool
-from processes import PATIENCE_S
+from processes import PATIENCE_S, wait_until
 from provenance import world
 from workspaces import Program, git
 
@@ -296,6 +296,8 @@ def test_nothing_follows_or_loads_what_builds_may_have_changed(place: Place) -> 
 
     def kill_at_the_second_package(moment: str, what: str) -> None:
         if started and moment == "after" and what.startswith("upload acme_cli"):
+            # While it runs, cargo changes a lock file that is behind.
+            wait_until(lambda: any((place.directory / "crates").rglob("*1.1.0*")))
             strace = started.pop().pid
             (pid,) = Path(f"/proc/{strace}/task/{strace}/children").read_text().split()
             os.kill(int(pid), signal.SIGKILL)
