@@ -263,6 +263,31 @@ def test_a_killed_run_is_finished_by_the_next(
     assert sorted((workspace / ".releasekit" / "logs").rglob("*.log")) == logs
 
 
+def test_a_first_list_of_versions_gets_its_checksum_from_the_run_after_a_killed_one(
+    maven_server: MavenServer, small: Path, program: Program
+) -> None:
+    """R14, R21: the checksum was the only request that had not arrived."""
+    page = maven_server.files / "com/example/acme/acme-core/maven-metadata.xml"
+    checksum = page.with_name(f"{page.name}.sha1")
+    proof = page.parent / VERSION / f"acme-core-{VERSION}.pom.sha1"
+    maven_server.recorder.faults.append(
+        Fault(kind="late", method="PUT", path=rf".*/acme-core/{checksum.name}")
+    )
+
+    def is_all_that_is_missing() -> bool:
+        return maven_server.recorder.holding == 1 and page.exists() and proof.exists()
+
+    known = Program(program.home, {**program.environment, **maven_server.environment})
+    known.kill_once(is_all_that_is_missing, small, "--maven-registry", maven_server.url)
+    assert not checksum.exists()
+    maven_server.recorder.forget()
+    run = publish(program, small, maven_server)
+    assert run.code == 0, run.out + run.err
+    assert run.outcomes[f"{GROUP}:acme-core"] == "published"
+    assert checksum.read_text() == hashlib.sha1(page.read_bytes()).hexdigest()
+    assert "acme-core" not in {artifact_of(it) for it in maven_server.recorder.uploads}
+
+
 def test_a_build_that_dies_with_pinned_poms_gives_them_back(
     maven_server: MavenServer, program: Program, tmp_path: Path
 ) -> None:

@@ -297,11 +297,16 @@ def test_a_jar_without_its_checksum_gets_it(root: Path) -> None:
     assert server.puts.count(JAR) == 1
 
 
+@pytest.mark.parametrize("earlier", [{}, {f"{METADATA}.sha1": b"0" * 40}])
 @pytest.mark.parametrize("cut_off", [POM, METADATA, f"{METADATA}.sha1", f"{POM}.sha1"])
-def test_an_upload_that_was_cut_off_is_completed(root: Path, cut_off: str) -> None:
-    """R21: whichever request it was, the next look finds that something is missing."""
+def test_an_upload_that_was_cut_off_is_completed(
+    root: Path, cut_off: str, earlier: dict[str, bytes]
+) -> None:
+    """R21: whichever request it was, the next look finds that something is missing. `earlier` is
+    what an earlier release has left.
+    """
     server, artifacts = Server(), built(root)
-    server.files[f"{METADATA}.sha1"] = b"0" * 40  # of an earlier release
+    server.files = {**earlier}
     server.answer("PUT", cut_off, httpx.ReadError("reset"))
     with pytest.raises(Transient) as caught:
         upload(server, root, artifacts)
@@ -338,6 +343,28 @@ def test_the_next_attempt_sends_what_the_last_one_could_not(root: Path) -> None:
 
     using(server, root, use, max_retries=0)
     assert f"{METADATA}.sha1" in server.files
+
+
+def test_a_server_may_make_the_metadata_itself_and_no_checksum_of_it(root: Path) -> None:
+    """Else each later run would send them again."""
+    server = Server()
+    upload(server, root, built(root))
+    server.files[METADATA] = server.files[METADATA].replace(b"  <", b"<")
+    del server.files[f"{METADATA}.sha1"]
+    published = lookup(server, root)
+    assert published is not None
+    assert not published.lacks
+
+
+def test_another_checksum_of_the_metadata_is_told_of_without_built_files_too(root: Path) -> None:
+    server, artifacts = Server(), built(root)
+    upload(server, root, artifacts)
+    server.files[f"{METADATA}.sha1"] = b"0" * 40
+    for artifact in artifacts:
+        artifact.path.unlink()
+    published = lookup(server, root)
+    assert published is not None
+    assert published.lacks == "maven-metadata.xml has another checksum"
 
 
 def test_a_version_that_the_metadata_does_not_list_is_not_whole(root: Path) -> None:

@@ -8,13 +8,14 @@ https://maven.apache.org/repositories/metadata.html
 from __future__ import annotations
 
 import contextlib
+import io
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
 from releasekit.ecosystems.directory import misnamed, read_page
-from releasekit.ecosystems.maven import CHECKSUMS, versions
+from releasekit.ecosystems.maven import CHECKSUMS, PROOF, versions
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import known_digest
@@ -169,6 +170,25 @@ def make_metadata(package: Package, found: Collection[str], *, now: datetime) ->
         versions="\n".join(f"      <version>{escape(each)}</version>" for each in ordered),
         updated=f"{now:%Y%m%d%H%M%S}",
     ).encode()
+
+
+def find_fault(page: bytes, checksum: bytes | None, package: Package) -> str:
+    """What is wrong with maven-metadata.xml and its sha1, in words; empty for nothing.
+
+    Several servers make that page themselves, and no checksum of it. One that begins as in
+    `make_metadata` is that of an upload which was interrupted.
+    """
+    known: tuple[str, ...] = ()
+    with contextlib.suppress(ValueError):
+        known = list_versions(page)
+    if package.version not in known:
+        return "does not list it"
+    if checksum is None:
+        ours = make_metadata(package, {package.version}, now=datetime.now(UTC))
+        head, _, _ = ours.partition(b"<latest>")
+        return "has no checksum" if page.startswith(head) else ""
+    own = digests(io.BytesIO(page), PROOF)[PROOF].encode()
+    return "" if checksum.lower().startswith(own) else "has another checksum"
 
 
 class MavenDirectory:

@@ -7,7 +7,6 @@ https://maven.apache.org/repository/layout.html
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import io
 from dataclasses import dataclass, replace
@@ -301,42 +300,29 @@ class Repository:
         # A package takes one upload slot, and its files go out side by side; a concurrency of 1
         # means one request at a time.
         self._slots = asyncio.Semaphore(1 if concurrency == 1 else _FILES_AT_ONCE * concurrency)
-        # Of packages that this run lists in their maven-metadata.xml: whether all of it is stored.
-        self._listed: dict[PackageId, bool] = {}
+        # Packages that this run has listed in their maven-metadata.xml.
+        self._listed: set[PackageId] = set()
 
     async def lookup(self, package: Package) -> Published | None:
         """As the reader's, and what the metadata lacks, which no file tells."""
         found = await self._reader.lookup(package)
-        if found is None or not found.complete or self._listed.get(package.id):
+        if found is None or not found.complete or package.id in self._listed:
             return found
         return replace(found, lacks=await self._find_lacking(package))
 
     async def _find_lacking(self, package: Package) -> str:
-        """What is missing beside the files; of what was built here, and so can be completed, also
-        the right checksum of the metadata. Several servers make that page and have none.
-        """
+        """What the metadata lacks: this version, or its own checksum."""
         path = layout.artifact_directory(package) / layout.METADATA
-        page = await self._reader.get(package, path) or b""
-        known: tuple[str, ...] = ()
-        with contextlib.suppress(ValueError):
-            known = await asyncio.to_thread(layout.list_versions, page)
-        if package.version not in known:
-            return f"{path.name} does not list it"
-        if self._reader.find_built(package):
-            sums = digests(io.BytesIO(page), PROOF)[PROOF].encode()
-            told = await self._reader.get(package, path.with_name(f"{path.name}.{PROOF}"))
-            # Where there is none, only this run knows that it had one to send.
-            missing = b"" if package.id in self._listed else sums
-            if not (told or missing).lower().startswith(sums):
-                return f"{path.name} has another checksum"
-        return ""
+        checksum = path.with_name(f"{path.name}.{PROOF}")
+        page, told = await gather_all(self._reader.get(package, each) for each in (path, checksum))
+        fault = await asyncio.to_thread(layout.find_fault, page or b"", told, package)
+        return f"{path.name} {fault}" if fault else ""
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         """Send the POM as the last file, then the metadata, and each checksum after its file.
 
         Clients find no version without its POM, and none in the metadata before its files are
-        there. Wherever an upload was interrupted, a later run finds what is missing, except for the
-        checksum of a first page of metadata: of servers without any, that says nothing.
+        there. Wherever an upload was interrupted, a later run finds what is missing.
 
         A file that exists is not sent again, because a plain file server would replace it. If one
         has other bytes, nothing is sent; for an `immutable` repository, which does the comparing,
@@ -413,9 +399,8 @@ class Repository:
         # In parallel: page and checksums do not match until both are stored.
         storing = [] if page is None else [self._put(package, path, page, replace=True)]
         proving = self._put_checksums(package, layout.path_for(package, pom.filename), pom.digests)
-        self._listed[package.id] = False
         await all_stored([*storing, self._put_checksums(package, path, sums), proving])
-        self._listed[package.id] = True
+        self._listed.add(package.id)
 
     async def _put_checksums(
         self, package: Package, path: PurePosixPath, digests: Mapping[str, str]
