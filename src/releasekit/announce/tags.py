@@ -21,7 +21,7 @@ from releasekit.announced import Status, Tag
 from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError, Rejected
 from releasekit.git.commits import Commits
-from releasekit.git.objects import make_tag, write_loose
+from releasekit.git.objects import make_tag, write_pack
 from releasekit.git.remote import Remote
 from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.host.ci import JOB_BEARER
@@ -395,7 +395,7 @@ async def _push_missing(
     async with contextlib.AsyncExitStack() as stack:
         try:
             directory = await stack.enter_async_context(scratch(processes.environment))
-            await asyncio.to_thread(write_loose, objects.values(), directory)
+            await asyncio.to_thread(write_pack, objects.values(), directory)
         except (OSError, PathError) as error:
             return refuse(error)
         for start in range(0, len(missing), size):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from bisect import bisect
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.host import durable
-from releasekit.host.folder import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 Kind = Literal["commit", "tree", "blob", "tag"]
@@ -104,7 +105,7 @@ class TagBundle:
     def to_bytes(self) -> bytes:
         """A file for `git fetch` and `git bundle unbundle`."""
         head = f"-{self.prerequisite} \n{self.tag} refs/tags/{self.name}\n\n"
-        return _SIGNATURE + head.encode() + _pack(self.objects)
+        return _SIGNATURE + head.encode() + _pack([_pack_object(each) for each in self.objects])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> TagBundle:
@@ -126,31 +127,43 @@ class TagBundle:
         return bundle
 
 
-def write_loose(objects: Iterable[Object], directory: Path) -> None:
-    """Write them, one file each, to a directory that git is told to look for objects in; several
-    may be the same. Not durable.
+def write_pack(objects: Iterable[Object], directory: Path) -> None:
+    """Write them, as one pack, to a directory that git is told to look for objects in; several may
+    be the same. Not durable.
     """
-    with Folder.reached(directory) as top:
-        for name, each in {each.id: each for each in objects}.items():
-            if not top.is_directory(name[:2]):
-                top.make(name[:2])
-            with durable.writing(directory / name[:2] / name[2:]) as file:
-                file.write(zlib.compress(each.raw))
+    packed = {each.id: _pack_object(each) for each in objects}
+    names, pack = sorted(packed), _pack(packed.values())
+    starts = dict(zip(packed, accumulate(map(len, packed.values()), initial=12), strict=False))
+    numbers = [
+        *(bisect(names, f"{first:02x}~") for first in range(256)),  # "~" is behind all digits
+        *(zlib.crc32(packed[name]) for name in names),
+        *(starts[name] for name in names),
+    ]
+    fields = [number.to_bytes(4, "big") for number in numbers]
+    ids = map(bytes.fromhex, names)
+    index = b"".join([b"\xfftOc\0\0\0\2", *fields[:256], *ids, *fields[256:], pack[-20:]])
+    index += hashlib.sha1(index, usedforsecurity=False).digest()
+    durable.make_directory(directory / "pack", sync=False)
+    for ending, data in (("pack", pack), ("idx", index)):
+        with durable.writing(directory / "pack" / f"pack-{pack[-20:].hex()}.{ending}") as file:
+            file.write(data)
 
 
-def _pack(objects: Sequence[Object]) -> bytes:
-    parts = [b"PACK" + (2).to_bytes(4, "big") + len(objects).to_bytes(4, "big")]
-    for each in objects:
-        size = len(each.content)
-        byte = _CODES[each.kind] << 4 | size & 0x0F
-        size >>= 4
-        head = bytearray()
-        while size:
-            head.append(byte | 0x80)
-            byte, size = size & 0x7F, size >> 7
-        head.append(byte)
-        parts += [bytes(head), zlib.compress(each.content)]
-    body = b"".join(parts)
+def _pack_object(each: Object) -> bytes:
+    size = len(each.content)
+    byte = _CODES[each.kind] << 4 | size & 0x0F
+    size >>= 4
+    head = bytearray()
+    while size:
+        head.append(byte | 0x80)
+        byte, size = size & 0x7F, size >> 7
+    head.append(byte)
+    return bytes(head) + zlib.compress(each.content)
+
+
+def _pack(packed: Collection[bytes]) -> bytes:
+    head = b"PACK" + (2).to_bytes(4, "big") + len(packed).to_bytes(4, "big")
+    body = b"".join([head, *packed])
     return body + hashlib.sha1(body, usedforsecurity=False).digest()
 
 

@@ -112,8 +112,13 @@ def test_an_object_may_be_longer_than_a_piece() -> None:
     assert TagBundle.from_bytes(bundle.to_bytes()) == bundle
 
 
-def test_loose_objects_lie_where_git_looks(tmp_path: Path) -> None:
-    blob = Object("blob", b"x")
-    objects.write_loose([blob, blob], tmp_path)
-    stored = (tmp_path / blob.id[:2] / blob.id[2:]).read_bytes()
-    assert zlib.decompress(stored) == b"blob 1\0x"
+def test_git_finds_the_objects_of_a_pack(tmp_path: Path) -> None:
+    """Also one that is there twice, and as many as two files hold in any order of their names."""
+    blobs = [Object("blob", f"{number}\n".encode() * number) for number in range(300)]
+    git(tmp_path, "init", "--quiet", "--bare")
+    objects.write_pack([*blobs, blobs[7]], tmp_path / "objects")
+    git(tmp_path, "fsck", "--strict")
+    assert git(tmp_path, "cat-file", "blob", blobs[211].id) == "211\n" * 211
+    listed = git(tmp_path, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    assert listed.split() == sorted(blob.id for blob in blobs)
+    assert len(list((tmp_path / "objects" / "pack").iterdir())) == 2

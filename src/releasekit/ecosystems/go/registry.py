@@ -228,7 +228,7 @@ class TagRegistry(Resource):
                     artifacts.scratch(self._processes.environment)
                 )
                 made = [each for bundle in bundles for each in bundle.objects]
-                await asyncio.to_thread(objects.write_loose, made, scratch)
+                await asyncio.to_thread(objects.write_pack, made, scratch)
             except (OSError, PathError) as error:
                 raise Rejected(
                     f"{what}: its tag cannot be made: {error}", problem=Problem.TAG_REFUSED
