@@ -13,7 +13,6 @@ import pytest
 
 import fakes
 from go_workspaces import Forge, built, deploy, forge, go_workspace, short
-from processes import PATIENCE_S
 from releasekit.aio import Group
 from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
@@ -346,27 +345,23 @@ def test_what_was_pushed_together_is_asked_for_together(place: Place, fetched: b
     changed.run(use, proxy=PROXY)
 
 
-def test_the_proxy_is_asked_while_somebody_looks_behind_a_push(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("proxy", [PROXY, ""])
+def test_behind_a_push_the_remote_is_looked_at_only_without_a_proxy(
+    place: Place, monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
-    """R1: the remote has said that the tags are there; both count."""
-    asked, list_tags = asyncio.Event(), Remote.list_tags
+    """R1: the remote has answered for each tag, and what the proxy has fetched is compared."""
+    looks, list_tags = [], Remote.list_tags
 
-    def answer(request: httpx.Request) -> httpx.Response:
-        asked.set()
-        return place.serve(request)
-
-    async def hold(remote: Remote) -> Mapping[str, RemoteTag]:
-        if place.forge.tags():
-            await asked.wait()
+    async def look(remote: Remote) -> Mapping[str, RemoteTag]:
+        looks.append(remote)
         return await list_tags(remote)
 
-    async def use(target: Target, packages: list[Package]) -> Published | None:
-        await deploy(target, packages, await built(target, packages))
-        async with asyncio.timeout(PATIENCE_S):
-            return await target.registry.lookup(packages[0])
+    async def use(target: Target, packages: list[Package]) -> None:
+        artifacts = await built(target, packages)
+        await deploy(target, packages, artifacts)
+        found = await target.registry.lookup(packages[0])
+        assert compare(artifacts["core"], found) == compare((), None)
 
-    monkeypatch.setattr(Remote, "list_tags", hold)
-    found = replace(place, answers=answer).run(use, proxy=PROXY)
-    assert found is not None
-    assert found.complete
+    monkeypatch.setattr(Remote, "list_tags", look)
+    place.run(use, proxy=proxy)
+    assert bool(looks) is not bool(proxy)

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.interface import Services
-    from releasekit.git.remote import RemoteTag
     from releasekit.model import Artifact, Package, PackageId
     from releasekit.provenance.bundle import Bundle
 
@@ -127,22 +126,19 @@ class TagRegistry(Resource):
     async def _look(self, package: Package) -> Published | None:
         name, tags = self._tag(package), await self._remote.list_tags()
         if name in tags:
-            return self._join(package, tags[name], await self._ask_proxy(package))
+            return await self._ask_proxy(package, tag=tags[name].object)
         # A proxy would remember that the version does not exist.
         before = f"{name.removesuffix(package.version)}v"
         if package.doubt and not any(each.startswith(before) for each in tags):
             self._new.add(package.id)
         return None
 
-    async def _ask_proxy(self, package: Package) -> Mapping[str, str]:
-        return await self._proxy.read_digests(package) if self._proxy else {}
-
-    def _join(self, package: Package, tag: RemoteTag, shown: Mapping[str, str]) -> Published:
-        """What the remote has of a package, and what the proxy has `shown`."""
+    async def _ask_proxy(self, package: Package, *, tag: str) -> Published:
+        """What the proxy shows of a package, whose tag on the remote is the object `tag`."""
         names = filenames(package.version)
         if self._proxy is None:
-            return Published(files=dict.fromkeys(names, f"git:{tag.object}"))
-        files = {names[0]: f"git:{tag.object}", **shown}
+            return Published(files=dict.fromkeys(names, f"git:{tag}"))
+        files = {names[0]: f"git:{tag}", **await self._proxy.read_digests(package)}
         url = self._proxy.address(package, names[1])
         if self._proxy.url == OFFICIAL:
             url = f"https://pkg.go.dev/{package.id.name}@{package.version}"
@@ -185,17 +181,14 @@ class TagRegistry(Resource):
                     problem=Problem.TAG_REFUSED,
                 ) from None
             return  # of a single module, the caller compares
-        # The remote has taken the tags, so the proxy is asked while it is looked at once more.
-        seen = self.group.start(_attempt(self._remote.list_tags))
-        looks = {each.id: partial(self._look_beside, each, seen) for each in release}
-        self._looks = {name: self.group.start(_attempt(look)) for name, look in looks.items()}
-
-    async def _look_beside(
-        self, package: Package, seen: asyncio.Task[Mapping[str, RemoteTag] | None]
-    ) -> Published | None:
-        shown = await self._ask_proxy(package)
-        tag = (await seen or {}).get(self._tag(package))
-        return self._join(package, tag, shown) if tag else None
+        if self._proxy is None:
+            return  # the remote alone shows what is there
+        # The remote has answered for each of these tags, so only the proxy is asked.
+        looks = {each: partial(self._look, each) for each in release} | {
+            each: partial(self._ask_proxy, each, tag=made.tag)
+            for (each, _), made in zip(carried, bundles, strict=True)
+        }
+        self._looks = {each.id: self.group.start(_attempt(look)) for each, look in looks.items()}
 
     def _read_bundle(self, package: Package, artifact: Artifact) -> TagBundle:
         """Blocks. Raises Rejected, also for a module that the go command would not find."""
