@@ -91,14 +91,16 @@ async def open_sources(
     git = _Git(processes, top)
     head = await _read_head(git)
     wanted = {path_in_repository(directory, top) for directory in directories}
-    levels = {level for each in wanted for level in (each, *each.parents)} - {_ROOT}
+    levels = {level for each in wanted for level in (each, *each.parents)}
     looking = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     listing = ("ls-tree", "-t", "-z", "--full-tree", head.tree)
-    asked = [git(*looking, "--", "*.go", "*go.mod", "*go.sum"), git(*listing)]
-    if levels:
-        asked.append(git(*listing, *(f"{each}/" for each in sorted(levels))))
-    status, *listed = await gather_all(asked)
-    trees = _parse_trees("".join(listed), head, top)
+    status, listed = await gather_all(
+        (
+            git(*looking, "--", "*.go", "*go.mod", "*go.sum"),
+            git(*listing, *(f"{each}/" for each in sorted(levels))),
+        )
+    )
+    trees = _parse_trees(listed, head, top)
     changed = [line[3:] for line in status.split("\0") if line]
     async with scratch(processes.environment) as directory:
         # Builds can write there, but cannot replace a file without a name.
