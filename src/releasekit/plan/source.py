@@ -28,6 +28,11 @@ LEFTOVERS = (
     ":(exclude,glob)**/dist/**",
 )
 _PATIENCE_S: Final = 60.0
+# https://git-scm.com/docs/git-status#_porcelain_format_version_2
+_STATUS: Final = (
+    *("--no-optional-locks", "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z"),
+    *("--untracked-files=normal", "--", "."),
+)
 # What is released now was merged lately.
 _MOST_COMMITS: Final = 200
 
@@ -47,6 +52,11 @@ async def read_checkout(
     root: Path, processes: Processes, *, beside: Iterable[Path] = ()
 ) -> Checkout:
     """Files in the directories `beside` are not sources."""
+    with contextlib.suppress(CommandFailed):
+        # Mostly nothing differs, which one process tells.
+        first, *rest = (await _git(processes, root, *_STATUS)).split("\0")
+        if not any(line and not line.startswith("# ") for line in rest):
+            return Checkout(first.removeprefix("# branch.oid ").replace("(initial)", ""))
     others_than = [
         f":(exclude,literal){path.relative_to(root).as_posix()}"
         for path in beside

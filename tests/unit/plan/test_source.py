@@ -46,6 +46,33 @@ def test_a_clean_tree_is_its_commit(repository: Path) -> None:
     assert commit(repository) == git(repository, "rev-parse", "HEAD").strip()
 
 
+def test_one_git_tells_of_a_clean_tree_and_writes_nothing(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R20: its index has other times than the file, as after a job has restored it."""
+    git(repository, "config", "status.showUntrackedFiles", "no")
+    os.utime(repository / "file", (1_000_000_000, 1_000_000_000))
+    index, asked, number = (repository / ".git" / "index").read_bytes(), source._git, []
+
+    async def listed(processes: Processes, root: Path, *arguments: str) -> str:
+        number.append(arguments)
+        return await asked(processes, root, *arguments)
+
+    monkeypatch.setattr(source, "_git", listed)
+    assert commit(repository) == git(repository, "rev-parse", "HEAD").strip()
+    assert len(number) == 1
+    assert (repository / ".git" / "index").read_bytes() == index
+    (repository / "another").write_text("two\n")
+    assert "+dirty." in commit(repository)
+
+
+def test_before_the_first_commit_there_is_none(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    assert commit(tmp_path) == ""
+    (tmp_path / "file").write_text("one\n")
+    assert commit(tmp_path) == ""
+
+
 @pytest.mark.parametrize("name", ["file", "another"])
 def test_changes_show(repository: Path, name: str) -> None:
     """R20"""
@@ -77,6 +104,7 @@ def test_a_path_that_is_too_long_for_a_name_is_no_error(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R53: a build can make one, a directory at a time."""
+    (repository / "another").write_text("two\n")
     asked = source._git
 
     async def listed(processes: Processes, root: Path, *arguments: str) -> str:
