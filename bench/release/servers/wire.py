@@ -131,8 +131,10 @@ class Connection(asyncio.Protocol):
         package = self._app.package_of(request)
         own_s = self._app.index_latency_s(request)
         self._seen.requests[f"{request.method} upload" if package else request.method] += 1
+        # A fetch of git posts what it asks for. https://git-scm.com/docs/gitprotocol-http
+        reads = request.method in {"GET", "HEAD"} or request.path.endswith("/git-upload-pack")
+        usual_s = self._read_latency_s if reads else self._latency_s
         # First: what is uploaded is there when its answer is, and no earlier.
-        usual_s = self._read_latency_s if request.method in {"GET", "HEAD"} else self._latency_s
         await asyncio.sleep(usual_s if own_s is None else own_s)
         answer = await self._app.answer(request)
         if package:
