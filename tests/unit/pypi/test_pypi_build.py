@@ -765,13 +765,13 @@ def build_sdist(directory, settings=None):
     running(root, body)
 
 
-def test_a_manifest_that_broke_since_discovery_is_a_config_error(root: Path) -> None:
+def test_a_build_does_not_parse_its_manifest_again(root: Path) -> None:
+    """`release/sources.py` refuses to upload what was built from another one than planned."""
     write(root, "a")
 
     async def body(workspace: Workspace) -> None:
         (root / "a" / "pyproject.toml").write_text("[")
-        with pytest.raises(ConfigError, match="is not valid TOML"):
-            await workspace.build("a")
+        assert len(await workspace.build("a")) == 2
 
     running(root, body)
 

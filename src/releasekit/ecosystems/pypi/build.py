@@ -258,9 +258,13 @@ class InRepoWheels:
 
 def is_installable(wheel: str) -> bool:
     """Whether a wheel of this name fits this Python on this machine, where builds run too."""
-    interpreters, abis, platforms = (
-        part.split(".") for part in wheel.removesuffix(".whl").split("-")[-3:]
-    )
+    return _has_fitting(*wheel.removesuffix(".whl").split("-")[-3:])
+
+
+@cache
+def _has_fitting(*parts: str) -> bool:
+    """Nearly all wheels of a workspace end alike, and there are a thousand tags to look through."""
+    interpreters, abis, platforms = (part.split(".") for part in parts)
     return any(
         interpreter in interpreters and abi in abis and platform in platforms
         for interpreter, abi, platform in list_tags()

@@ -342,16 +342,8 @@ class PyPIWorkspace:
         return {package.id: await self._build(package, into) for package in packages}
 
     async def _build(self, package: Package, into: Into) -> Built:
-        # Read again: discovery saw it before it was pinned.
-        document = manifest.read_pyproject(package.manifest)
-        found = self.projects[package.id.name]
-        pinned = replace(
-            manifest.parse_project(document, package.manifest),
-            version=package.version,
-            sources=found.sources,
-            limits=found.limits,
-        )
-        project = discover.with_elsewhere(pinned, self.projects)
+        # Pinning changes nothing of it: in a build environment, wheels replace what is pinned.
+        project = self.projects[package.id.name]
         by_name = {each.id.name: each for each in self.packages}
         try:
             builder = await self.builder()
