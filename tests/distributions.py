@@ -10,10 +10,14 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from releasekit.model import Artifact, Package, PackageId
+from releasekit.ecosystems.pypi.build import DIGESTS
+from releasekit.ecosystems.shared.artifacts import digested
+from releasekit.model import Package, PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from releasekit.model import Artifact
 
 _BACKEND = b"""\
 [build-system]
@@ -33,8 +37,7 @@ def package(name: str = "acme-core", version: str = "1.0.0") -> Package:
 
 
 def artifact(path: Path) -> Artifact:
-    data = path.read_bytes()
-    return Artifact(path=path, size=len(data), digests={"sha256": hashlib.sha256(data).hexdigest()})
+    return digested(path, *DIGESTS)
 
 
 def metadata(package: Package, *more: str) -> bytes:

@@ -73,17 +73,6 @@ class ArtifactReader(io.RawIOBase):
             self._verify()
         return chunk
 
-    def digest(self, algorithm: str) -> str:
-        """Hex digest of the whole file, the sha256 checked on the way; blocks."""
-        wanted = (
-            hashlib.blake2b(digest_size=32) if algorithm == "blake2_256" else hashlib.new(algorithm)
-        )
-        self.seek(0)
-        while chunk := self.read(_CHUNK):
-            wanted.update(chunk)
-        self.seek(0)
-        return wanted.hexdigest()
-
     @contextlib.contextmanager
     def raw(self) -> Iterator[IO[bytes]]:
         """A copy, for readers of archives, which jump back and forth; afterwards this file is

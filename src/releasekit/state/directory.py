@@ -60,11 +60,11 @@ def first_leaked(names: Iterable[str], package: Package, state_directory: Path) 
     paths = [
         path for name in names if len(name) <= _MAX_PATH and (path := PurePosixPath(name)).name
     ]
-    journals = {path.parent for path in paths if path.name == JOURNAL}
-    locked = {path.parent for path in paths if path.name.startswith("lock.")}
+    held = {path.parent for path in paths if path.name == JOURNAL}
+    held &= {path.parent for path in paths if path.name.startswith("lock.")}
     own = state_directory if within(state_directory, package.directory) else None
     for path in paths:
-        if NAME in path.parts[:-1] or journals.intersection(locked, path.parents):
+        if NAME in path.parts[:-1] or (held and held.intersection(path.parents)):
             return str(path)
         if own is not None and _is_in(path, own):
             return str(path)

@@ -12,6 +12,7 @@ import pytest
 import distributions
 from releasekit.config.values import Dist
 from releasekit.ecosystems.pypi import distribution
+from releasekit.ecosystems.pypi.registry import make_attested_form
 from releasekit.errors import PackageError
 from releasekit.host.artifact_reader import open_artifact
 
@@ -56,7 +57,7 @@ Description-Content-Type: text/markdown
 
 def form_of(artifact: Artifact) -> Form:
     with open_artifact(artifact) as file:
-        form = distribution.make_form(file)
+        form = make_attested_form(file, None)
         assert file.read() == artifact.path.read_bytes()
     return form
 
@@ -158,7 +159,7 @@ UNUSUAL = [
 @pytest.mark.parametrize(
     ("filename", "data", "message"),
     [
-        ("acme_core-1.0.0.rpm", b"x", "neither a wheel nor a source"),
+        ("acme_core-1.0.0.rpm", tarred("a/PKG-INFO", FULL), "neither a wheel nor a source"),
         (WHEEL, b"no zip", "not a readable archive"),
         (WHEEL, zipped(é=b"").replace("é".encode(), b"\xff\xfe"), "not a readable archive"),
         (WHEEL, zipped(a__METADATA=FULL, METADATA=FULL), "without core metadata"),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.metadata import parse_email
 
 import distributions
 from releasekit.ecosystems.pypi import distribution
@@ -154,7 +155,7 @@ DESCRIBED = "Description-Content-Type: text/markdown\n"
 )
 def test_metadata_as_twine_checks_it(text: str, expected: list[tuple[str, str]]) -> None:
     """R49"""
-    warnings = list(check_metadata(text.encode()))
+    warnings = list(check_metadata(*parse_email(text)))
     assert [each.name.value for each in warnings] == [name for name, _ in expected]
     for warning, (_, message) in zip(warnings, expected, strict=True):
         assert warning.message.startswith(message)

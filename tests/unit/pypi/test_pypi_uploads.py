@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from packaging.metadata import RawMetadata
 
 import distributions
 import registries
-from releasekit.ecosystems.pypi.registry import BatchedStream
+from releasekit.ecosystems.pypi.registry import BatchedStream, PackageIndex
 from releasekit.errors import Denied, Rejected, Transient
 
 if TYPE_CHECKING:
@@ -140,6 +141,28 @@ def test_nothing_else_is_sent_twice(
     with pytest.raises(error):
         uploading(tmp_path, PRIVATE, refusing, concurrency=2)
     assert len(indexes[0].sent) == 2
+
+
+def test_a_file_that_was_read_after_its_build_is_not_read_for_its_form(tmp_path: Path) -> None:
+    bodies: list[bytes] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        return httpx.Response(200)
+
+    async def main() -> None:
+        (file, _) = distributions.both(tmp_path, PACKAGE)
+        transport = httpx.MockTransport(server)
+        async with registries.opened(PRIVATE, LOGIN, {}, transport=transport) as registry:
+            known = RawMetadata(metadata_version="2.4", name="acme", version="1", summary="Kept")
+            assert isinstance(registry, PackageIndex)
+            registry.keep_metadata(file, known)
+            await registry.upload(PACKAGE, [file])
+            await registry.upload(PACKAGE, [file])
+
+    asyncio.run(main())
+    # One by one: a second attempt reads it again.
+    assert [b"Kept" in body for body in bodies] == [True, False]
 
 
 def test_a_form_goes_out_in_few_pieces() -> None:

@@ -28,6 +28,7 @@ from releasekit.ecosystems.shared.archives import (
     BAD_ZIP,
     MAX_UNPACKED_BYTES,
     BadArchive,
+    member_names,
     opened_archive,
     opened_entry,
     opened_zip,
@@ -41,11 +42,10 @@ from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from releasekit.config.values import Dist
-    from releasekit.host.artifact_reader import ArtifactReader
     from releasekit.model import Artifact, Package
 
 MAX_METADATA_BYTES: Final = 8 * 1024 * 1024
@@ -78,20 +78,16 @@ _FORM_NAMES: Final = {
 }
 
 
-def make_form(contents: ArtifactReader) -> Form:
-    """Every field of the upload form but the file itself; blocks while it reads and hashes.
+def make_form(artifact: Artifact, raw: RawMetadata) -> Form:
+    """Every field of the upload form but the file itself.
 
-    Raises PackageError for a file that is neither wheel nor sdist, or not what was built.
+    Raises PackageError for a file that is neither wheel nor sdist.
     """
-    filename = contents.artifact.filename
+    filename = artifact.filename
     release = parse_filename(filename)
     if release is None:
         raise not_a_package(f"{filename}: neither a wheel nor a source distribution (.tar.gz)")
     filetype = release[2]
-    blake2 = contents.digest("blake2_256")
-    with contents.raw() as file:
-        text = read_metadata(file, filename)
-    raw, _ = parse_email(text)
     if not (raw.get("metadata_version") and raw.get("name") and raw.get("version")):
         raise not_a_package(f"{filename}: its metadata has no Metadata-Version, Name or Version")
     return {
@@ -101,8 +97,8 @@ def make_form(contents: ArtifactReader) -> Form:
         "filetype": filetype,
         # Of a wheel, the first part of the compatibility tag in its name: "py2.py3", "cp312".
         "pyversion": filename.split("-")[-3] if filetype == "bdist_wheel" else "source",
-        "sha256_digest": contents.artifact.sha256,
-        "blake2_256_digest": blake2,
+        "sha256_digest": artifact.sha256,
+        "blake2_256_digest": artifact.digests["blake2b_256"],
     }
 
 
@@ -255,19 +251,27 @@ _NO_MODULES: Final = re.compile(
 
 
 def find_warnings(
-    package: Package, artifacts: Sequence[Artifact], *, on_pypi: bool
+    package: Package,
+    artifacts: Sequence[Artifact],
+    *,
+    on_pypi: bool,
+    keep: Callable[[Artifact, RawMetadata], None] = lambda *_: None,
 ) -> Iterator[PackageWarning]:
     """Check what `twine check` does without a renderer, the core metadata, and the index's rules
     for platform tags; blocks. https://twine.readthedocs.io/en/stable/#twine-check
 
-    `on_pypi` says that the files go to pypi.org or test.pypi.org. Raises PackageError for a file
-    that cannot be read, or belongs to another package.
+    `on_pypi` says that the files go to pypi.org or test.pypi.org; `keep` gets the metadata of each.
+    Raises PackageError for a file that cannot be read, or belongs to another package.
     """
     if on_pypi:
         yield from find_too_large(artifacts, MAX_UPLOAD_BYTES, _LARGER)
+    texts = []
     for artifact in artifacts:
-        if not artifact.filename.endswith(".whl"):
-            continue
+        with open_artifact(artifact) as opened, opened.raw() as file:
+            texts.append(read_metadata(file, artifact.filename))
+            if not artifact.filename.endswith(".whl"):
+                continue
+            names = member_names(file)
         tags = artifact.filename.removesuffix(".whl").split("-")[-1].split(".")
         plain = next(filter(_PLAIN_LINUX.fullmatch, tags), None)
         if plain is not None:
@@ -281,24 +285,19 @@ def find_warnings(
                 error=on_pypi,
             )
         # A wheel without modules is intended where its sources have none either.
-        with open_artifact(artifact) as opened, opened.raw() as file:
-            try:
-                with opened_zip(file) as archive:
-                    names = archive.namelist()
-            except _UNREADABLE as error:
-                raise _unreadable(artifact.filename, error) from error
         if all(".dist-info/" in name for name in names) and _has_modules(package):
             yield PackageWarning(
                 name=WarningName.EMPTY_PACKAGE,
                 message=f"{artifact.filename} holds no modules, and {package.directory.name}/ "
                 "does: tell the build backend which packages to include",
             )
-    texts = [_open_metadata(artifact) for artifact in artifacts]
-    for artifact, text in zip(artifacts, texts, strict=True):
-        _check_name(package, artifact, text)
+    parsed = list(map(parse_email, texts))
+    for artifact, (raw, _) in zip(artifacts, parsed, strict=True):
+        _check_name(package, artifact, raw)
+        keep(artifact, raw)
     # The metadata of all files is the same.
-    for text in texts[:1]:
-        yield from check_metadata(text)
+    for raw, unparsed in parsed[:1]:
+        yield from check_metadata(raw, unparsed)
 
 
 def find_pinned_apart(artifacts: Sequence[Artifact], versions: Mapping[str, str]) -> list[str]:
@@ -324,9 +323,8 @@ def _open_metadata(artifact: Artifact) -> bytes:
         return read_metadata(file, artifact.filename)
 
 
-def _check_name(package: Package, artifact: Artifact, text: bytes) -> None:
+def _check_name(package: Package, artifact: Artifact, raw: RawMetadata) -> None:
     """An index goes by the metadata of a file, not by its name."""
-    raw, _ = parse_email(text)
     name, version = raw.get("name", ""), raw.get("version", "")
     try:
         same = (canonicalize_name(name), Version(version)) == (
@@ -356,10 +354,12 @@ def _has_modules(package: Package) -> bool:
     return False
 
 
-def check_metadata(text: bytes) -> Iterator[PackageWarning]:
+def check_metadata(
+    raw: RawMetadata, unparsed: Mapping[str, Sequence[str]]
+) -> Iterator[PackageWarning]:
     """What is wrong with the metadata of a distribution."""
-    raw, unparsed = parse_email(text)
     if _is_older_than_2_4(raw.get("metadata_version", "")):
+        raw = raw.copy()
         raw.pop("license_files", None)  # it is not sent with the file either
     for name in sorted(unparsed):
         yield _invalid(f"its metadata has {name} twice, or not as text")

@@ -17,13 +17,14 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Final, cast
 
 import httpx
+from packaging.metadata import parse_email
 from packaging.utils import canonicalize_name
 
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.interface import RightsFound, TrustState
 from releasekit.ecosystems.pypi import Inputs, login, macaroon, simple_index
-from releasekit.ecosystems.pypi.distribution import make_form
+from releasekit.ecosystems.pypi.distribution import make_form, read_metadata
 from releasekit.ecosystems.shared.answers import (
     ResponseRules,
     all_stored,
@@ -48,6 +49,8 @@ from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+
+    from packaging.metadata import RawMetadata
 
     from releasekit.config.values import TrustedPublishing, Url
     from releasekit.ecosystems.interface import Publisher, Services
@@ -75,7 +78,9 @@ CLOSED_AFTER: Final = timedelta(days=14)
 # https://github.com/pypi/warehouse/blob/main/warehouse/config.py (August 2026:
 # PROJECT_CREATE_USER_RATELIMIT_STRING)
 NEW_PROJECTS_AN_HOUR: Final = 20
-# The pieces of a body that are sent at once.
+# Uploads follow builds closely; where they do not, metadata with a long readme would fill memory.
+_KEPT: Final = 128
+# The pieces of a body that are sent at once; the body of a smaller file is one.
 _PIECE_BYTES: Final = 64 * 1024
 _PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
 
@@ -236,6 +241,7 @@ class PackageIndex:
         self._one_by_one = concurrency == 1
         self._slots = asyncio.Semaphore(1 if self._one_by_one else FILES_AT_ONCE * concurrency)
         self._unknown: set[str] = set()
+        self._metadata: dict[str, RawMetadata] = {}
 
     def check_credentials(self) -> str:
         """With what a token says of itself."""
@@ -399,12 +405,22 @@ class PackageIndex:
         what = f"{package}: {response.request.url}"
         return await self._index.parse(response, what, read, form="a page of a simple index")
 
+    def keep_metadata(self, artifact: Artifact, metadata: RawMetadata) -> None:
+        """For the upload of a file that was read after its build; of a few, as it may be long."""
+        if len(self._metadata) < _KEPT:
+            self._metadata[artifact.sha256] = metadata
+
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         token = await self._login.get(package)
         with contextlib.ExitStack() as opened:
             files = [opened.enter_context(open_artifact(artifact)) for artifact in artifacts]
-            # Beside the loop, and to its end, as the descriptor is closed afterwards.
-            forms = await uncancellable(asyncio.to_thread(list, map(make_attested_form, files)))
+            known = [self._metadata.pop(each.sha256, None) for each in artifacts]
+            making = map(make_attested_form, files, known)
+            if None in known or any(each.attestation for each in artifacts):
+                # Beside the loop, and to its end, as the descriptor is closed afterwards.
+                forms = await uncancellable(asyncio.to_thread(list, making))
+            else:
+                forms = list(making)
             sends = [
                 partial(self._send, package, file, form, token)
                 for file, form in zip(files, forms, strict=True)
@@ -432,7 +448,12 @@ class PackageIndex:
             headers={"Authorization": self._make_basic(token)},
             timeout=UPLOAD_TIMEOUT,
         )
-        request.stream = BatchedStream(request.stream)
+        if file.artifact.size <= _PIECE_BYTES:
+            request.stream = httpx.ByteStream(
+                b"".join(cast("httpx.SyncByteStream", request.stream))
+            )
+        else:
+            request.stream = BatchedStream(request.stream)
         async with self._slots:
             return await self._server.send(request)
 
@@ -504,9 +525,14 @@ def is_token_stale(response: httpx.Response) -> bool:
     return "Invalid or non-existent authentication" in words or "token is expired" in words
 
 
-def make_attested_form(contents: ArtifactReader) -> Form:
-    """`make_form`, with the attestation of the file if there is one."""
-    form = make_form(contents)
+def make_attested_form(contents: ArtifactReader, metadata: RawMetadata | None) -> Form:
+    """`make_form`, with the attestation of the file if there is one; blocks for one, and where the
+    `metadata` has to be read.
+    """
+    if metadata is None:
+        with contents.raw() as file:
+            metadata, _ = parse_email(read_metadata(file, contents.artifact.filename))
+    form = make_form(contents.artifact, metadata)
     if bundle := read_attestation(contents.artifact):
         form["attestations"] = json.dumps([bundle.pep740()])
     return form

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
@@ -150,7 +150,10 @@ class PyPITarget(Target):
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
-        find = partial(find_warnings, on_pypi=bool(self._index and self._index.is_pypi))
+        find = partial(find_warnings, on_pypi=False)
+        if self._index:
+            index = self._index
+            find = partial(find_warnings, on_pypi=index.is_pypi, keep=index.keep_metadata)
         return await list_warnings(find, package, artifacts)
 
 
