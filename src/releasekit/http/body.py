@@ -37,8 +37,7 @@ async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
     Raises Rejected for more, and for an encoding that was not asked for; Transient for one that is
     broken.
     """
-    what = describe_request(response.request)
-    unpacker = _Gunzip(what) if _is_packed(response, what) else None
+    unpacker = _Gunzip(response.request) if _is_packed(response) else None
     body = bytearray()
     arrived = pieces = 0
     # Not aiter_bytes: it unpacks all of a piece at once, and a piece of 64 KiB may hold 64 MiB.
@@ -49,7 +48,8 @@ async def read_body(response: httpx.Response, max_bytes: int) -> bytes:
             body += part
             if max(arrived, len(body)) > max_bytes:
                 raise Rejected(
-                    f"{what}: the answer is over {max_bytes} bytes", problem=Problem.STRANGE_ANSWER
+                    f"{describe_request(response.request)}: the answer is over {max_bytes} bytes",
+                    problem=Problem.STRANGE_ANSWER,
                 )
             pieces += 1
             if len(part) >= _STEP_BYTES or pieces % _STEP_PIECES == 0:
@@ -77,7 +77,7 @@ def with_body(response: httpx.Response, body: bytes) -> httpx.Response:
     return whole
 
 
-def _is_packed(response: httpx.Response, what: str) -> bool:
+def _is_packed(response: httpx.Response) -> bool:
     said = response.headers.get("Content-Encoding", "")
     encodings = [word for each in said.lower().split(",") if (word := each.strip())]
     if encodings in ([], ["identity"]):
@@ -85,8 +85,8 @@ def _is_packed(response: httpx.Response, what: str) -> bool:
     if len(encodings) == 1 and encodings[0] in _GZIP:
         return True
     raise Rejected(
-        f"{what}: the answer is encoded as {clip(visible(said), 60)!r}, and only gzip was asked "
-        "for",
+        f"{describe_request(response.request)}: the answer is encoded as "
+        f"{clip(visible(said), 60)!r}, and only gzip was asked for",
         problem=Problem.STRANGE_ANSWER,
     )
 
@@ -94,8 +94,8 @@ def _is_packed(response: httpx.Response, what: str) -> bool:
 class _Gunzip:
     """Of one stream of gzip; what follows its end is dropped, as browsers do."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, request: httpx.Request) -> None:
+        self._request = request
         self._zlib = zlib.decompressobj(_GZIP_FORMAT)
 
     def parts_of(self, piece: bytes) -> Iterator[bytes]:
@@ -116,7 +116,7 @@ class _Gunzip:
 
     def _unreadable(self, reason: str) -> Transient:
         return Transient(
-            f"{self._what}: unreadable answer ({reason})",
+            f"{describe_request(self._request)}: unreadable answer ({reason})",
             ambiguous=True,
             problem=Problem.STRANGE_ANSWER,
         )
