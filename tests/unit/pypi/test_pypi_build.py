@@ -783,6 +783,8 @@ def test_pins_follow_the_mode_of_the_run(root: Path) -> None:
     async def body(workspace: Workspace) -> None:
         pinned = workspace.found.pin(manifest, {"b": "1.0"})
         assert pinned == manifest.replace('"b"', '"b==1.0"')
+        assert workspace.found.pin(manifest, {"b": "1.0"}) is pinned, "not parsed again"
+        assert workspace.found.pin(manifest, {"b": "2.0"}) == pinned.replace("1.0", "2.0")
 
     running(root, body)
 

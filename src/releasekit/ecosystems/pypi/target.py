@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
@@ -299,7 +299,8 @@ class PyPI(Resource):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PyPIWorkspace:
     """Implements `interface.Workspace`; `projects` are all of the workspace, by name, versions
-    known. `wheels` are those that builds of other packages need, made on demand.
+    known. `wheels` are those that builds of other packages need, made on demand. `pinned` is what
+    was answered about a manifest while planning: its build asks again.
     """
 
     packages: tuple[Package, ...]
@@ -307,9 +308,14 @@ class PyPIWorkspace:
     pins: PinMode
     builder: Callable[[], Awaitable[Builder]]
     wheels: InRepoWheels
+    pinned: dict[str, tuple[Mapping[str, str], str]] = field(default_factory=dict)
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        return pin(manifest, versions, self.pins)
+        known = self.pinned.get(manifest)
+        if known is None or known[0] != versions:
+            known = versions, pin(manifest, versions, self.pins)
+            self.pinned[manifest] = known
+        return known[1]
 
     def describe_pins(self, planned: Sequence[PlannedPackage]) -> str:
         """What `auto` adds to requirements without a version, which the user did not ask for."""
