@@ -10,7 +10,7 @@ from packaging.metadata import RawMetadata
 import distributions
 import registries
 from releasekit.ecosystems.pypi.registry import BatchedStream, PackageIndex
-from releasekit.errors import Denied, Rejected, Transient
+from releasekit.errors import Denied, PackageError, Rejected, Transient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -163,6 +163,33 @@ def test_a_file_that_was_read_after_its_build_is_not_read_for_its_form(tmp_path:
     asyncio.run(main())
     # One by one: a second attempt reads it again.
     assert [b"Kept" in body for body in bodies] == [True, False]
+
+
+class Counting(httpx.AsyncBaseTransport):
+    requests = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.requests += 1
+        await request.aread()
+        return httpx.Response(200)
+
+
+def test_nothing_of_a_small_file_that_has_changed_is_sent(tmp_path: Path) -> None:
+    """R18"""
+    transport = Counting()
+
+    async def main() -> None:
+        (file, _) = distributions.both(tmp_path, PACKAGE)
+        async with registries.opened(PRIVATE, LOGIN, {}, transport=transport) as registry:
+            assert isinstance(registry, PackageIndex)
+            known = RawMetadata(metadata_version="2.4", name="acme", version="1")
+            registry.keep_metadata(file, known)
+            file.path.write_bytes(b"!" * file.size)
+            await registry.upload(PACKAGE, [file])
+
+    with pytest.raises(PackageError, match="is not what was built"):
+        asyncio.run(main())
+    assert transport.requests == 0
 
 
 def test_a_form_goes_out_in_few_pieces() -> None:
