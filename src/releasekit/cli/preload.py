@@ -70,8 +70,5 @@ def load_everything(config: Config, *, signs: bool) -> None:
     announced = _ANNOUNCED if config.tag or config.announce else ()
     for name in (*_ANY_RUN, *(_RELEASE if releases else ()), *announced, *signed):
         import_from_top(name)
-    # These read their files once, and keep what they have read.
-    if releases:
+    if releases:  # it reads its files once, and keeps what it has read
         import_module("releasekit.report.page.assets").policy()
-    if "pypi" in config.package_filter.ecosystems:
-        import_module("releasekit.ecosystems.pypi.build").list_tags()

@@ -26,7 +26,12 @@ from releasekit.http.pool import CONNECTIONS
 from releasekit.plan.enclosing_workspace import refuse_member
 from releasekit.plan.make import Survey, discover
 from releasekit.plan.source import is_tracked
-from releasekit.plan.unlisted_packages import find_nested, include_workspaces
+from releasekit.plan.unlisted_packages import (
+    find_absent,
+    find_nested,
+    include_workspaces,
+    list_manifests,
+)
 from releasekit.report.redacted import Redacted
 from releasekit.state import locks, pins, run_logs
 from releasekit.state.directory import refuse_links
@@ -226,13 +231,18 @@ async def start_processes(
 async def survey_root(
     config: Config, session: Session, processes: Processes
 ) -> tuple[Config, Survey]:
-    """What lies below the root, and the config with what of it is planned all the same."""
+    """What lies below the root, and the config with what of it is planned all the same, and which
+    ecosystems need not be discovered.
+    """
     root, tables, ecosystems = config.root, config.ecosystem_tables, session.ecosystems
-    names = config.ecosystems_to_discover
+    names, chosen = config.ecosystems_to_discover, config.package_filter.ecosystems
     wanted = {name: each for name, each in ecosystems.items() if name in names}
-    found = await find_nested(root, tables, wanted, processes)
+    listed = await list_manifests(root, wanted.values(), processes)
+    found = await find_nested(root, tables, wanted, listed)
     tables, note = include_workspaces(root, tables, ecosystems, found)
-    return replace(config, ecosystem_tables=tables), Survey(ecosystems, found, note)
+    config = replace(config, ecosystem_tables=tables)
+    absent = find_absent(config, [ecosystems[name] for name in chosen], listed)
+    return replace(config, absent=absent), Survey(ecosystems, found, note)
 
 
 async def open_ecosystems(

@@ -49,7 +49,8 @@ class Config(Inputs):
     that are found, `known_ecosystems` are all there are. It `is_part` where this run, and not
     releasekit.toml, leaves a part of the workspace to others. `ecosystem_inputs` are the inputs
     that each of them declares, `ecosystem_tables` its `[pypi]`… table as written, for its own
-    `Options`; `extra_edges` are those of the `[dependencies]` table.
+    `Options`; `extra_edges` are those of the `[dependencies]` table. `absent` are chosen ecosystems
+    without a package here.
     """
 
     root: Path
@@ -66,6 +67,7 @@ class Config(Inputs):
     ecosystem_tables: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     extra_edges: tuple[Edge, ...] = ()
     not_to_publish: frozenset[PackageId] = frozenset()
+    absent: frozenset[str] = frozenset()
 
     def own(self, kind: type[Own]) -> Own:
         """The inputs of one ecosystem, by the class that declares them; defaults if there are none
@@ -84,9 +86,10 @@ class Config(Inputs):
 
     @property
     def ecosystems_to_discover(self) -> tuple[str, ...]:
-        """The chosen ecosystems, and those to be consulted."""
+        """The chosen ecosystems that have packages here, and those to be consulted."""
         about = self.package_filter
-        return (*about.ecosystems, *about.find_consulted(self.extra_edges))
+        present = (name for name in about.ecosystems if name not in self.absent)
+        return (*present, *about.find_consulted(self.extra_edges))
 
     @property
     def is_uploading(self) -> bool:

@@ -249,8 +249,10 @@ class Manifests:
 class EcosystemDeclaration:
     """`folder` is the package that declares it. Its module `target` has `layout`, how its `dir:`
     registries lie in files, and `target`, which does the work (`ecosystems.folders`). With
-    `manifests`, its module `roots` tells workspaces and packages from one another. Where a registry
-    of it `approves` what waits, its module `approval` has `approval`, which makes that happen.
+    `manifests`, its module `roots` tells workspaces and packages from one another; where none of
+    them is found and nothing is configured, it has no packages and goes to `default_registry`.
+    Where a registry of it `approves` what waits, its module `approval` has `approval`, which makes
+    that happen.
 
     The annotated fields of `inputs` are its inputs, named behind its name. `options` is the
     dataclass that its table of releasekit.toml becomes; an underscore is a hyphen there. `suffixes`
@@ -262,6 +264,7 @@ class EcosystemDeclaration:
     folder: str
     title: str
     registry: Declaration
+    default_registry: str = ""
     secrets: tuple[Declaration, ...] = ()
     inputs: type[DataclassInstance] = NoInputs
     options: type[OptionTable]

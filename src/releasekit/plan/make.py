@@ -108,7 +108,7 @@ async def make_plan(
     about = config.package_filter
     unlisted = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
     found = collect_packages(targets, config.root, about, unlisted)
-    joined = with_extra(found, config.extra_edges, targets)
+    joined = with_extra(found, config.extra_edges, {*targets, *config.absent})
     everything = {package.id: package for package in joined}
     everything = {name: with_doubt(each, config.root) for name, each in everything.items()}
     public, order_notes = without_soft_cycles(
@@ -132,6 +132,7 @@ async def make_plan(
     urls = {
         name: target.registry.url for name, target in targets.items() if about.has_ecosystem(name)
     }
+    urls |= {name: survey.ecosystems[name].default_registry for name in config.absent}
     decided = [
         plan_package(
             package,
@@ -281,7 +282,7 @@ def collect_packages(
         )
     if not packages:
         raise ConfigError(
-            f"{root}: there is no package here ({', '.join(sorted(targets))})",
+            f"{root}: there is no package here ({', '.join(sorted(about.ecosystems))})",
             hint="Name the repository's root: by `working-directory`, or as ROOT where the command "
             "has that.",
             problem=Problem.NO_PACKAGES,

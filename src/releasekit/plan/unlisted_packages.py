@@ -22,6 +22,7 @@ from releasekit.report.text import few, packages
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration, Manifests
     from releasekit.ecosystems.interface import Membership, Roots, Target
     from releasekit.host.process import Processes
@@ -64,19 +65,38 @@ class NestedPackages:
 
 
 async def find_nested(
-    root: Path, tables: Tables, ecosystems: Mapping[str, EcosystemDeclaration], processes: Processes
+    root: Path,
+    tables: Tables,
+    ecosystems: Mapping[str, EcosystemDeclaration],
+    listed: Sequence[Path],
 ) -> list[NestedPackages]:
-    """Those of `ecosystems`; files that git ignores do not count."""
+    """Those of `ecosystems`, by their manifests as `list_manifests` tells them."""
     wanted = {
         name: each.manifests
         for name, each in ecosystems.items()
         if each.manifests is not None and each.manifests.workspaces
     }
-    names = {name for manifests in wanted.values() for name in manifests.names}
-    if not names:
-        return []
-    listed = await _list_manifests(root, names, processes)
     return await asyncio.to_thread(_classify, root, tables, ecosystems, wanted, listed)
+
+
+def find_absent(
+    config: Config, ecosystems: Iterable[EcosystemDeclaration], listed: Sequence[Path]
+) -> frozenset[str]:
+    """The names of those that discovery would find nothing of: nothing is configured for them, and
+    no manifest is where one would count without that.
+    """
+    tables, below = config.ecosystem_tables, {path.name for path in listed}
+    return frozenset(
+        each.name
+        for each in ecosystems
+        if each.manifests is not None
+        and (each.manifests.workspaces or below.isdisjoint(each.manifests.names))
+        and _is_unconfigured(config.root, tables, each)
+        and not tables.get(each.name)
+        and each.name not in config.registries
+        and config.own(each.inputs) == each.inputs()
+        and not config.dist
+    )
 
 
 def include_workspaces(
@@ -229,8 +249,15 @@ def _with_globs(directories: Sequence[str]) -> list[str]:
     return named
 
 
-async def _list_manifests(root: Path, names: Collection[str], processes: Processes) -> list[Path]:
-    """The manifests below the root, relative to it."""
+async def list_manifests(
+    root: Path, ecosystems: Iterable[EcosystemDeclaration], processes: Processes
+) -> list[Path]:
+    """The manifests of these at or below the root, relative to it, apart from those that git
+    ignores.
+    """
+    names = {name for each in ecosystems if each.manifests for name in each.manifests.names}
+    if not names:
+        return []
     if files.repository_of(root) is not None:
         specs = [f":(glob)**/{name}" for name in sorted(names)]
         argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *specs]
@@ -273,8 +300,10 @@ def _classify(
             and files.is_file(root / path)
         )
         directories = set(islice(meant, MAX_MANIFESTS))
-        own = folders.roots(ecosystems[name])
-        unclaimed = _Unclaimed(root, own, manifests, directories - {root})
+        below = directories - {root}
+        if not below:
+            continue  # what its roots import takes long
+        unclaimed = _Unclaimed(root, folders.roots(ecosystems[name]), manifests, below)
         unclaimed.claim(root)
         for where, of_it, is_workspace in unclaimed.groups():
             relative = where.relative_to(root).as_posix()

@@ -53,13 +53,11 @@ LATER = """
 import sys
 from releasekit.cli import plan, preload, publish, session
 from releasekit.config.config import Config
-from releasekit.config.package_filter import PackageFilter
 
 class Given:
     mode = "publish"
     attestations = "auto"
     tag = announce = True
-    package_filter = PackageFilter(known=("pypi",))
 
 preload.load_everything(Given(), signs=True)
 before = set(sys.modules)
@@ -115,11 +113,9 @@ def test_whatever_a_function_imports_is_loaded_before_the_first_build() -> None:
     code = (
         "import sys\n"
         "from releasekit.cli import plan, preload, publish\n"
-        "from releasekit.config.package_filter import PackageFilter\n"
         "class Given:\n"
         "    mode, attestations = 'publish', 'auto'\n"
         "    tag = announce = True\n"
-        "    package_filter = PackageFilter(known=('pypi',))\n"
         "preload.load_everything(Given(), signs=True)\n"
         "print(*sys.modules)"
     )
@@ -139,10 +135,8 @@ def test_a_run_loads_nothing_that_it_has_no_use_for() -> None:
     code = (
         "import sys\n"
         "from releasekit.cli import preload, publish\n"
-        "from releasekit.config.package_filter import PackageFilter\n"
         "class Given:\n"
         "    mode, attestations, tag, announce = 'publish', 'off', False, False\n"
-        "    package_filter = PackageFilter(known=('npm',))\n"
         "preload.load_everything(Given(), signs=False)\n"
         "print(*sys.modules)"
     )

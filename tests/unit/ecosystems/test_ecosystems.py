@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from dataclasses import fields
@@ -9,12 +10,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import fakes
 from fakes import DECLARED
+from releasekit.aio import Group
 from releasekit.config.declaration import declared_by
-from releasekit.ecosystems import ECOSYSTEMS, FOLDERS
+from releasekit.ecosystems import ECOSYSTEMS, FOLDERS, folders
+from releasekit.ecosystems.interface import Services
+from releasekit.host.process import Processes
+from releasekit.http.client import http_client
+from releasekit.http.credentials import Credentials, snapshot
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from releasekit.config.declaration import EcosystemDeclaration
+    from releasekit.ecosystems.interface import Registry, Target
 
 
 @pytest.mark.parametrize("ecosystem", ECOSYSTEMS.values(), ids=ECOSYSTEMS)
@@ -50,3 +60,40 @@ def test_declarations_are_quick_to_import() -> None:
     assert "releasekit.config.tables" in loaded
     assert not loaded & {"asyncio", "cryptography", "httpx", "tomlkit", "packaging", "rich", "yaml"}
     assert not {name for name in loaded if name.endswith((".target", ".registry"))}
+
+
+@pytest.mark.parametrize("ecosystem", ECOSYSTEMS.values(), ids=ECOSYSTEMS)
+def test_one_that_is_not_discovered_is_what_its_discovery_would_find(
+    tmp_path: Path, ecosystem: EcosystemDeclaration
+) -> None:
+    """Without a manifest and settings: no packages, and the registry that it declares."""
+
+    async def main() -> tuple[Target, Registry]:
+        config, environment = fakes.config(tmp_path), {"HOME": str(tmp_path)}
+        credentials = Credentials(snapshot(environment), mask=lambda _: None)
+        async with (
+            Processes(environment=environment, variables=ecosystem.variables) as processes,
+            http_client() as http,
+            Group() as group,
+        ):
+            logs = fakes.logs(config.state_directory)
+            services = Services.of(config, http, processes, credentials, logs)
+            discovery = await folders.discovery(ecosystem, config, services).opened_in(group)
+            return await discovery.discover(tmp_path), discovery.registry
+
+    target, registry = asyncio.run(main())
+    assert not target.workspace.packages
+    assert registry.url == ecosystem.default_registry
+
+
+def test_a_run_loads_the_ecosystems_that_it_finds(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"name": "a", "version": "1.0.0"}')
+    code = (
+        "import sys; from releasekit.__main__ import main; "
+        "code = main(sys.argv[1:]); print(*sys.modules); sys.exit(code)"
+    )
+    argv = [sys.executable, "-c", code, "plan", str(tmp_path), "--npm-registry", "dir:there"]
+    done = subprocess.run(argv, capture_output=True, check=True, text=True, cwd=tmp_path)
+    loaded = done.stdout.split()
+    assert {name for name in FOLDERS if f"{name}.target" in loaded} == {"releasekit.ecosystems.npm"}
+    assert {"packaging", "tomlkit"}.isdisjoint(loaded)

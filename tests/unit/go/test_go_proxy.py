@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 import fakes
-from releasekit.ecosystems.go import module_zip, release
-from releasekit.ecosystems.go.registry import OFFICIAL, ModuleProxy, ProxyDirectory
+from releasekit.ecosystems.go import OFFICIAL, module_zip, release
+from releasekit.ecosystems.go.registry import ModuleProxy, ProxyDirectory
 from releasekit.ecosystems.interface import Services
 from releasekit.errors import ConfigError, Denied, PackageError, Rejected, Transient
 from releasekit.http.client import http_client

@@ -15,7 +15,7 @@ import pytest
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.approval import Waiting
 from releasekit.ecosystems.folders import approval
-from releasekit.ecosystems.maven.portal import CENTRAL
+from releasekit.ecosystems.maven import CENTRAL
 from releasekit.errors import (
     CodeWanted,
     Denied,

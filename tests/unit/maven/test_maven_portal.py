@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from releasekit.ecosystems.interface import RightsFound
-from releasekit.ecosystems.maven import Options, portal
+from releasekit.ecosystems.maven import CENTRAL, Options, portal
 from releasekit.ecosystems.maven.portal import Portal
 from releasekit.errors import PackageError, Rejected, Transient
 from releasekit.model import Action, Artifact, Package, PackageId, PlannedPackage
@@ -51,7 +51,7 @@ def package_at(root: Path) -> Package:
 
 
 def deploy(there: Server, root: Path, artifacts: tuple[Artifact, ...], **table: object) -> None:
-    config = settings(root, place=portal.CENTRAL, max_retries=0)
+    config = settings(root, place=CENTRAL, max_retries=0)
     package = package_at(root)
 
     async def main() -> None:
@@ -102,8 +102,8 @@ def test_a_bundle_holds_what_the_portal_asks_for_and_nothing_else(root: Path) ->
 @pytest.mark.parametrize(
     ("place", "packaging", "said"),
     [
-        (portal.CENTRAL, "jar", "one release, with 48 or more files. How much is"),
-        (portal.CENTRAL, "pom", "one release, with 12 or more files. How much is"),
+        (CENTRAL, "jar", "one release, with 48 or more files. How much is"),
+        (CENTRAL, "pom", "one release, with 12 or more files. How much is"),
         (URL, "jar", ""),
     ],
 )
@@ -140,7 +140,7 @@ def find_excess(root: Path, *steps: PlannedPackage, place: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("poms", "place", "named"),
-    [(750, portal.CENTRAL, False), (751, portal.CENTRAL, True), (751, URL, False)],
+    [(750, CENTRAL, False), (751, CENTRAL, True), (751, URL, False)],
 )
 def test_a_release_is_named_that_central_takes_in_no_three_months(
     root: Path, poms: int, place: str, named: bool
@@ -172,7 +172,7 @@ def test_a_plan_names_what_central_refuses_to_go_without(
         return target.plan_notes([step])
 
     tables = {"maven": table}
-    found = using(server(), root, use, place=portal.CENTRAL, ecosystem_tables=tables)
+    found = using(server(), root, use, place=CENTRAL, ecosystem_tables=tables)
     assert ("It refuses packages" in found) is bool(unset)
     assert f"does not set {unset}: plugins" in found or not unset
 
@@ -186,7 +186,7 @@ def test_a_user_token_that_the_portal_does_not_know_is_told_before_anything_is_s
     def ask(status: int) -> tuple[RightsFound, list[httpx.Request]]:
         there = Server()
         there.answer("GET", f"{API}/published", httpx.Response(status, json={"published": False}))
-        config = settings(root, place=portal.CENTRAL, max_retries=0)
+        config = settings(root, place=CENTRAL, max_retries=0)
 
         async def main() -> RightsFound:
             async with services(there, config) as given:
@@ -332,7 +332,7 @@ def test_what_is_being_published_with_more_is_not_sent_again(
         packages={"maven:g:a": portal.digest_release({alone: artifacts}), "maven:g:b": "1" * 64},
     )
     (root / ".releasekit").mkdir(exist_ok=True)
-    portal.DeploymentRecord(root / ".releasekit", portal.CENTRAL).add(around)
+    portal.DeploymentRecord(root / ".releasekit", CENTRAL).add(around)
     there = server(state, "PUBLISHED")
     deploy(there, root, artifacts)
     assert paths(there).count("POST /upload") == uploads
@@ -418,6 +418,6 @@ def test_what_is_published_is_looked_for_in_the_repository(root: Path) -> None:
         assert published.complete
         assert target.registry.url == "https://central.sonatype.com"
 
-    using(there, root, use, place=portal.CENTRAL)
+    using(there, root, use, place=CENTRAL)
     assert {request.url.host for request in there.requests} == {"repo1.maven.org"}
     assert all("Authorization" not in request.headers for request in there.requests)

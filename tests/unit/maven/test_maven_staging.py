@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from releasekit.ecosystems.maven import portal
-from releasekit.ecosystems.maven.portal import CENTRAL
+from releasekit.ecosystems.maven import CENTRAL, portal
 from releasekit.errors import ConfigError, Denied, Rejected, Transient
 from releasekit.model import Staged
 from unit.maven.releases import Server, built, using, workspace

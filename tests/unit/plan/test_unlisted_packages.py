@@ -14,16 +14,21 @@ import pytest
 
 import fakes
 from fakes import FakeRegistry, FakeWorkspace, package, target
-from releasekit.ecosystems import ECOSYSTEMS
-from releasekit.errors import ConfigError
+from releasekit.config.values import Dist
+from releasekit.decided import Edge
+from releasekit.ecosystems import ECOSYSTEMS, maven
+from releasekit.errors import ConfigError, UnknownDependency
 from releasekit.host.process import Processes
+from releasekit.model import PackageId
 from releasekit.plan.make import Survey, make_plan
 from releasekit.plan.unlisted_packages import (
     NestedPackages,
     describe_unlisted,
+    find_absent,
     find_nested,
     find_unlisted,
     include_workspaces,
+    list_manifests,
 )
 from releasekit.state.journal import History
 
@@ -65,7 +70,8 @@ def found(root: Path, **changes: object) -> list[NestedPackages]:
             settings = fakes.config(root, **changes)
             names = settings.ecosystems_to_discover
             wanted = {name: each for name, each in ECOSYSTEMS.items() if name in names}
-            return await find_nested(root, settings.ecosystem_tables, wanted, processes)
+            listed = await list_manifests(root, wanted.values(), processes)
+            return await find_nested(root, settings.ecosystem_tables, wanted, listed)
 
     return asyncio.run(main())
 
@@ -248,7 +254,7 @@ def test_the_option_that_takes_it_in_can_be_copied(tmp_path: Path) -> None:
     assert lines[1].startswith("npm packages in no workspace here: js (2 packages), tool; ")
 
 
-def planned(root: Path, survey: Survey, unpublishable: str = "") -> Plan:
+def planned(root: Path, survey: Survey, unpublishable: str = "", **given: object) -> Plan:
     one = replace(
         package("core", unpublishable=unpublishable),
         manifest=root / "core",
@@ -256,7 +262,8 @@ def planned(root: Path, survey: Survey, unpublishable: str = "") -> Plan:
     )
     one.manifest.touch()
     targets = target(FakeWorkspace(packages=[one]), FakeRegistry())
-    return asyncio.run(make_plan(fakes.config(root), targets, History(), commit="", survey=survey))
+    config = fakes.config(root, **given)
+    return asyncio.run(make_plan(config, targets, History(), commit="", survey=survey))
 
 
 def test_a_plan_names_what_it_misses_and_what_it_takes_in(tmp_path: Path) -> None:
@@ -335,3 +342,44 @@ def test_a_directory_of_another_ecosystem_s_package_is_named(tmp_path: Path) -> 
         for each in ("fake", "pypi")
     ]
     assert find_unlisted(below, targets) == below[1:]
+
+
+ALONE = {"package.json": js("a")}
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "absent"),
+    [
+        (ALONE, {}, {"pypi", "cargo", "go", "maven"}),
+        ({"a/pom.xml": POM.format("a", "")}, {}, {"pypi", "npm", "cargo", "go", "maven"}),
+        ({**ALONE, "pom.xml": POM.format("a", "")}, {}, {"pypi", "cargo", "go"}),
+        ({**ALONE, "a/b/go.mod": "module x.org/a"}, {}, {"pypi", "cargo", "maven"}),
+        (ALONE, {"ecosystem": ("npm", "go")}, {"go"}),
+        (ALONE, {"ecosystem_tables": {"pypi": {"exclude": ["x"]}}}, {"cargo", "go", "maven"}),
+        (ALONE, {"registries": fakes.registries(go="dir:x")}, {"pypi", "cargo", "maven"}),
+        (
+            ALONE,
+            {"ecosystem_inputs": (maven.Inputs(username="me"),)},
+            {"pypi", "cargo", "go"},
+        ),
+        (ALONE, {"dist": (Dist(Path("dist")),)}, set()),
+    ],
+)
+def test_an_ecosystem_is_absent_where_neither_files_nor_settings_tell_of_it(
+    tmp_path: Path, files: Mapping[str, str], given: Mapping[str, object], absent: set[str]
+) -> None:
+    config = fakes.config(write(tmp_path, files), **given)
+    chosen = [ECOSYSTEMS[name] for name in config.package_filter.ecosystems]
+    assert find_absent(config, chosen, [Path(name) for name in files]) == absent
+    assert {*config.ecosystems_to_discover} == {each.name for each in chosen}
+    assert absent.isdisjoint(replace(config, absent=frozenset(absent)).ecosystems_to_discover)
+
+
+def test_an_absent_ecosystem_keeps_its_registry_and_its_name(tmp_path: Path) -> None:
+    """In what is reported; and the edges of releasekit.toml still refuse a package of it."""
+    survey, absent = Survey(ECOSYSTEMS), frozenset({"go"})
+    made = planned(tmp_path, survey, absent=absent)
+    assert made.registries["go"] == "https://proxy.golang.org/"
+    edge = Edge(dependent=PackageId("go", "x.org/a"), on=PackageId("pypi", "a"))
+    with pytest.raises(UnknownDependency, match="names 'go:x"):
+        planned(tmp_path, survey, absent=absent, extra_edges=(edge,))

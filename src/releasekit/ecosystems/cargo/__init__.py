@@ -8,6 +8,8 @@ from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
+CRATES_IO_INDEX: Final = "https://index.crates.io/"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(OptionTable):
@@ -46,6 +48,7 @@ DECLARATION: Final = EcosystemDeclaration(
         "`.cargo/config.toml`, else crates.io.",
         named=True,
     ),
+    default_registry=CRATES_IO_INDEX,
     secrets=(
         Declaration.secret(
             "cargo-token", "The API token for `cargo-registry`; not needed with trusted publishing."

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import httpx
 
 from releasekit.config.values import Directory, Url
+from releasekit.ecosystems.cargo import CRATES_IO_INDEX
 from releasekit.ecosystems.cargo.roots import read_toml
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, did_you_mean
@@ -36,7 +37,6 @@ CRATES_IO: Final = "https://github.com/rust-lang/crates.io-index"
 SPARSE: Final = "sparse+"
 _INDEX: Final = re.compile("CARGO_REGISTRIES_.+_INDEX")
 _MAX_HOPS: Final = 16
-CRATES_IO_INDEX: Final = "https://index.crates.io/"
 # Index to API, which people also write as the address, where config.json need not be read.
 _KNOWN: Final = {
     CRATES_IO_INDEX: "https://crates.io",

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
+from releasekit.ecosystems.cargo import CRATES_IO_INDEX
 from releasekit.ecosystems.cargo.destination import (
-    CRATES_IO_INDEX,
     CRATES_IO_NAME,
     SPARSE,
     cargo_home,

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
-from releasekit.ecosystems.cargo import discover, edit, requirements, roots
+from releasekit.ecosystems.cargo import CRATES_IO_INDEX, discover, edit, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import (
-    CRATES_IO_INDEX,
     CRATES_IO_NAME,
     SPARSE,
     CargoConfig,

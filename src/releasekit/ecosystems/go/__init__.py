@@ -9,6 +9,8 @@ from releasekit.config.tables import Option, OptionTable, remote_name, string
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
+OFFICIAL: Final = "https://proxy.golang.org/"
+
 
 def _parse_file_name(key: str, value: object) -> str:
     name = string(key, value)
@@ -68,6 +70,7 @@ DECLARATION: Final = EcosystemDeclaration(
         "The module proxy to ask for Go modules after their tags are pushed, or `dir:PATH` for "
         "a static directory instead of tags. Default: proxy.golang.org.",
     ),
+    default_registry=OFFICIAL,
     options=Options,
     variables=ToolVariables(seen=("GO[A-Z0-9]+", r"CGO_\w+")),
     caches=(

@@ -18,7 +18,7 @@ import httpx
 
 from releasekit.aio import Resource, gather_all
 from releasekit.ecosystems.directory import read_page
-from releasekit.ecosystems.go import gomod, module_zip, paths
+from releasekit.ecosystems.go import OFFICIAL, gomod, module_zip, paths
 from releasekit.ecosystems.go.paths import parse_version
 from releasekit.ecosystems.go.release import filenames, read_version_in, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OFFICIAL: Final = "https://proxy.golang.org/"
 # Has the hashes of all that the official proxy serves, so that nothing is downloaded.
 # https://go.dev/ref/mod#checksum-database
 SUM_DB: Final = "https://sum.golang.org/"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import Group, Resource
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
-from releasekit.ecosystems.go import discover, gomod, release
+from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
 from releasekit.ecosystems.go.edit import edit_versions
 from releasekit.ecosystems.go.major import find_moved, move_modules
 from releasekit.ecosystems.go.module_zip import packs
-from releasekit.ecosystems.go.registry import OFFICIAL, ProxyDirectory, TagRegistry
+from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.go.verify import Verifier

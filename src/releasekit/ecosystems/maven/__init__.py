@@ -11,6 +11,8 @@ from releasekit.config.tables import Option, OptionTable, mapping, strings
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
+CENTRAL: Final = "https://central.sonatype.com"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
@@ -131,6 +133,7 @@ DECLARATION: Final = EcosystemDeclaration(
         "Where Maven packages go: a repository's URL, or `dir:PATH` for a static directory. "
         "Default: Maven Central, by its portal.",
     ),
+    default_registry=CENTRAL,
     secrets=(
         Declaration.secret(
             "maven-password", "The password for `maven-registry`, or the second half of a token."

@@ -21,7 +21,7 @@ import httpx
 
 from releasekit.aio import growing_pauses, uncancellable
 from releasekit.ecosystems.interface import RightsFound
-from releasekit.ecosystems.maven import Inputs, layout
+from releasekit.ecosystems.maven import CENTRAL, Inputs, layout
 from releasekit.ecosystems.maven.repository import ANSWERS, RepositoryReader, make_login
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.server import RegistryClient
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
 
 
-CENTRAL: Final = "https://central.sonatype.com"
 REPOSITORY: Final = "https://repo1.maven.org/maven2/"
 _LONGEST_PAUSE_S: Final = 10.0
 # The portal wants these of each file, and none of a signature. Each counts as one of the files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from releasekit.aio import Resource, gather_all
 from releasekit.config.locations import FILENAME
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
-from releasekit.ecosystems.maven import Inputs, discover, mvn
+from releasekit.ecosystems.maven import CENTRAL, Inputs, discover, mvn
 from releasekit.ecosystems.maven.build import (
     PLUGINS,
     ReactorBuilder,
@@ -28,7 +28,7 @@ from releasekit.ecosystems.maven.layout import (
     usual_names,
 )
 from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
-from releasekit.ecosystems.maven.portal import CENTRAL, Portal, PortalStaging, open_portal
+from releasekit.ecosystems.maven.portal import Portal, PortalStaging, open_portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.roots import packs, version_at

@@ -8,6 +8,9 @@ from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
+NPMJS_HOST: Final = "registry.npmjs.org"
+NPMJS: Final = f"https://{NPMJS_HOST}/"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
@@ -61,6 +64,7 @@ DECLARATION: Final = EcosystemDeclaration(
         "Where npm packages go: a registry's URL, or `dir:PATH` for a static directory. "
         "Default: registry.npmjs.org.",
     ),
+    default_registry=NPMJS,
     secrets=(
         Declaration.secret(
             "npm-token",

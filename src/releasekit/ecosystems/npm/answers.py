@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+from releasekit.ecosystems.npm import NPMJS_HOST
 from releasekit.ecosystems.shared.answers import ResponseRules
 from releasekit.errors import Transient
 from releasekit.text.commands import spell
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     import httpx
 
-NPMJS_HOST: Final = "registry.npmjs.org"
 
 _EXISTS: Final = (
     # https://docs.npmjs.com/cli/commands/npm-publish

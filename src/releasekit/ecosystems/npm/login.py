@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from releasekit.ecosystems.npm.answers import NPMJS_HOST
+from releasekit.ecosystems.npm import NPMJS_HOST
 from releasekit.ecosystems.shared import login
 from releasekit.errors import Denied, MissingCredentials
 from releasekit.host.files import is_in_checkout, read_text

@@ -15,10 +15,9 @@ from urllib.parse import quote
 from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.interface import Publisher, RightsFound, TrustState
-from releasekit.ecosystems.npm import Inputs, document
+from releasekit.ecosystems.npm import NPMJS_HOST, Inputs, document
 from releasekit.ecosystems.npm.answers import (
     ANSWERS,
-    NPMJS_HOST,
     STAGES_ONLY,
     WAITS,
     is_for_stage_only_token,
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from releasekit.model import Artifact, Package, PackageId, PlannedPackage
     from releasekit.provenance.job import Job
 
-NPMJS: Final = f"https://{NPMJS_HOST}/"
 # A document cached on the way would hide a version that is there.
 _FRESH: Final = {"Cache-Control": "no-cache", "Accept": "application/json"}
 # Versions, tags and digests, and nothing else; servers that know no such form send everything.

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial, list_warnings
-from releasekit.ecosystems.npm import Inputs, discover, document, edit, pin, tarball
-from releasekit.ecosystems.npm.answers import NPMJS_HOST
+from releasekit.ecosystems.npm import (
+    NPMJS,
+    NPMJS_HOST,
+    Inputs,
+    discover,
+    document,
+    edit,
+    pin,
+    tarball,
+)
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.entry_points import find_warnings
 from releasekit.ecosystems.npm.history import (
@@ -26,7 +34,7 @@ from releasekit.ecosystems.npm.history import (
 )
 from releasekit.ecosystems.npm.login import make_login
 from releasekit.ecosystems.npm.packing import Packer, find_missing_tool
-from releasekit.ecosystems.npm.registry import NPMJS, NpmAttesting, NpmRegistry
+from releasekit.ecosystems.npm.registry import NpmAttesting, NpmRegistry
 from releasekit.ecosystems.npm.roots import list_licenses
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename

@@ -10,6 +10,8 @@ from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
 
+PYPI: Final = "https://upload.pypi.org/legacy/"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
@@ -60,6 +62,7 @@ DECLARATION: Final = EcosystemDeclaration(
         "Where Python packages go: an upload URL, or `dir:PATH` for a static directory. "
         "Default: pypi.org.",
     ),
+    default_registry=PYPI,
     secrets=(
         Declaration.secret(
             "pypi-token",

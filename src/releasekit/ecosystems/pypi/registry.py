@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     # Sends one file; whether that stored it, as `Answers.accept` says.
     Send = Callable[[], Awaitable[bool]]
 
-PYPI: Final = "https://upload.pypi.org/legacy/"
 _INDEXES: Final = {
     "https://upload.pypi.org/legacy/": "https://pypi.org/simple/",
     "https://test.pypi.org/legacy/": "https://test.pypi.org/simple/",

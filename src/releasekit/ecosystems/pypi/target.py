@@ -26,8 +26,8 @@ from releasekit.ecosystems.interface import (
     Trial,
     list_warnings,
 )
-from releasekit.ecosystems.pypi import Inputs, discover, manifest
-from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels
+from releasekit.ecosystems.pypi import PYPI, Inputs, discover, manifest
+from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, list_tags
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
     find_pinned_apart,
@@ -44,7 +44,7 @@ from releasekit.ecosystems.pypi.environment import (
 )
 from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
-from releasekit.ecosystems.pypi.registry import PYPI, IndexAttesting, PackageIndex
+from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
@@ -214,6 +214,7 @@ class PyPI(Resource):
 
     def _read(self, root: Path) -> tuple[Mapping[str, PyProject], Sequence[PyProject]]:
         """What the manifests say, before any build hook is asked."""
+        list_tags()  # reads files of Python once, which no build can have changed yet
         read, twins = discover.read_projects(root, self._options)
         discover.check_sources(read, root, self._options)
         found = {name: discover.with_elsewhere(each, read) for name, each in read.items()}
