@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar
 from typing import TYPE_CHECKING, TypeVar, cast
+from urllib.request import getproxies
 
 import httpx
 
@@ -89,6 +90,8 @@ def http_client(
             options={
                 "transport": transport,
                 "verify": httpx.create_ssl_context() if transport is None else False,
+                # Else each connection looks for proxies in all variables.
+                "trust_env": bool(getproxies()),
             },
             shared={
                 "headers": {

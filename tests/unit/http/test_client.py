@@ -490,6 +490,23 @@ def test_a_proxy_that_cannot_be_reached_is_named(
             get(Script([error]), RetryPolicy(0), url=url)
 
 
+@pytest.mark.parametrize(("proxies", "looks"), [({}, 0), ({"https": "http://127.0.0.1:9"}, 1)])
+def test_no_connection_looks_for_proxies_where_there_are_none(
+    monkeypatch: pytest.MonkeyPatch, proxies: dict[str, str], looks: int
+) -> None:
+    """httpx looks through the whole environment; the first connection is made with the client."""
+    looked: list[dict[str, str]] = []
+
+    def look() -> dict[str, str]:
+        looked.append(proxies)
+        return proxies
+
+    monkeypatch.setattr("httpx._utils.getproxies", look)
+    monkeypatch.setattr("releasekit.http.client.getproxies", lambda: proxies)
+    http_client()
+    assert len(looked) == looks
+
+
 def test_a_proxy_that_is_none_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "gopher://127.0.0.1:9")
     with pytest.raises(ConfigError, match=r"HTTPS_PROXY or ALL_PROXY cannot be used: .*gopher"):
