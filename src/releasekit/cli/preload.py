@@ -34,7 +34,6 @@ _ANY_RUN: Final = (
     "encodings.utf_8_sig",
     "gzip",
     "lzma",
-    "yaml",
     "releasekit.ecosystems.directory",
     "releasekit.report.summary",
 )

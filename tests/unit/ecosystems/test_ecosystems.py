@@ -86,14 +86,24 @@ def test_one_that_is_not_discovered_is_what_its_discovery_would_find(
     assert registry.url == ecosystem.default_registry
 
 
-def test_a_run_loads_the_ecosystems_that_it_finds(tmp_path: Path) -> None:
-    (tmp_path / "package.json").write_text('{"name": "a", "version": "1.0.0"}')
+@pytest.mark.parametrize(
+    ("name", "manifest", "text", "others"),
+    [
+        ("npm", "package.json", '{"name": "a", "version": "1.0.0"}', {"packaging", "tomlkit"}),
+        ("pypi", "pyproject.toml", '[project]\nname = "a"\nversion = "1"', {"yaml"}),
+    ],
+)
+def test_a_run_loads_the_ecosystems_that_it_finds(
+    tmp_path: Path, name: str, manifest: str, text: str, others: set[str]
+) -> None:
+    """And of libraries, those that they need."""
+    (tmp_path / manifest).write_text(text)
     code = (
         "import sys; from releasekit.__main__ import main; "
         "code = main(sys.argv[1:]); print(*sys.modules); sys.exit(code)"
     )
-    argv = [sys.executable, "-c", code, "plan", str(tmp_path), "--npm-registry", "dir:there"]
+    argv = [sys.executable, "-c", code, "plan", str(tmp_path), f"--{name}-registry", "dir:there"]
     done = subprocess.run(argv, capture_output=True, check=True, text=True, cwd=tmp_path)
     loaded = done.stdout.split()
-    assert {name for name in FOLDERS if f"{name}.target" in loaded} == {"releasekit.ecosystems.npm"}
-    assert {"packaging", "tomlkit"}.isdisjoint(loaded)
+    assert [each for each in FOLDERS if f"{each}.target" in loaded] == [ECOSYSTEMS[name].folder]
+    assert others.isdisjoint(loaded)
