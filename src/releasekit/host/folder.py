@@ -1,7 +1,8 @@
 """Directories that are reached by their names alone, without following a symbolic link.
 
-Each component of a path is opened in the one before it (openat(2) with O_NOFOLLOW), so that
-changing a directory on the way cannot lead us elsewhere, whenever it happens.
+Each component of a path is opened in the one before it, and no link is followed: by Linux in one
+call of openat2(2), or by us with openat(2) and O_NOFOLLOW. So changing a directory on the way
+cannot lead us elsewhere, whenever it happens.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import errno
 import os
 import secrets
 import stat
+import struct
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -25,6 +28,17 @@ _NO_TMPFILE: Final = frozenset(
 )
 # O_PATH needs no permission to list the directory; only Linux has it.
 _STEP: Final[int] = _PLAIN | os.O_DIRECTORY | getattr(os, "O_PATH", 0)
+# The same number on all of Linux: https://man7.org/linux/man-pages/man2/openat2.2.html
+_OPENAT2: Final = 437
+_AT_FDCWD: Final = -100
+_RESOLVE_NO_SYMLINKS: Final = 4
+_HOW: Final = struct.pack("=QQQ", _STEP, 0, _RESOLVE_NO_SYMLINKS)
+try:
+    import ctypes
+
+    _syscall = ctypes.CDLL(None).syscall if sys.platform == "linux" else None
+except (ImportError, OSError, AttributeError):  # no Python has to have it
+    _syscall = None
 # Names in one directory: that of all packages of a registry may have so many, and a build may leave
 # any number.
 MAX_NAMES: Final = 200_000
@@ -49,8 +63,9 @@ class Folder:
         Raises OSError for a link on the way.
         """
         here = Path(path.anchor or ".")
-        names = path.relative_to(here).parts
-        folder = cls(path, os.open(here, _STEP))
+        reached = _step_through(path)
+        names = path.relative_to(here).parts if reached is None else ()
+        folder = cls(path, os.open(here, _STEP) if reached is None else reached)
         try:
             for depth, name in enumerate(names):
                 try:
@@ -287,6 +302,18 @@ class Folder:
             if error.errno == errno.ELOOP:
                 error.strerror = LINK
             raise
+
+
+def _step_through(path: Path) -> int | None:
+    """A descriptor of the directory, by one call of a kernel that opens each component as `_STEP`
+    does; None where it has no such call, forbids it or fails, for whatever reason.
+    """
+    name = os.fsencode(path)
+    # C would end the path at a NUL.
+    if _syscall is None or b"\0" in name:
+        return None
+    descriptor: int = _syscall(_OPENAT2, _AT_FDCWD, name, _HOW, len(_HOW))
+    return descriptor if descriptor >= 0 else None
 
 
 def _require_regular(status: os.stat_result) -> None:

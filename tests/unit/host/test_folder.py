@@ -9,6 +9,14 @@ from releasekit.host import folder as folders
 from releasekit.host.folder import Folder
 
 
+@pytest.fixture(params=["the kernel steps", "we step"])
+def _stepping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the kernel knows openat2(2) and lets us use it, and as elsewhere."""
+    if request.param == "we step":
+        monkeypatch.setattr(folders, "_syscall", None)
+
+
+@pytest.mark.usefixtures("_stepping")
 @pytest.mark.parametrize("way", ["link", "link/below", "real/../link/below", "real/last"])
 def test_a_link_to_what_is_there_is_not_followed(tmp_path: Path, way: str) -> None:
     """R52"""
@@ -20,6 +28,7 @@ def test_a_link_to_what_is_there_is_not_followed(tmp_path: Path, way: str) -> No
         pass
 
 
+@pytest.mark.usefixtures("_stepping")
 def test_a_path_is_all_of_its_characters(tmp_path: Path) -> None:
     """R52: C would take a NUL for its end."""
     with pytest.raises(ValueError, match="null"), Folder.reached(tmp_path / "a\0b"):
@@ -29,6 +38,19 @@ def test_a_path_is_all_of_its_characters(tmp_path: Path) -> None:
         assert folder.names() == []
 
 
+def test_a_path_of_many_directories_takes_as_many_calls_as_a_short_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if folders._step_through(tmp_path) is None:
+        pytest.skip("this kernel does not know openat2, or a filter forbids it")
+    deep = tmp_path.joinpath(*"abcdefgh")
+    deep.mkdir(parents=True)
+    monkeypatch.setattr(os, "open", None)
+    with Folder.reached(deep) as folder:
+        assert folder.is_directory(".")
+
+
+@pytest.mark.usefixtures("_stepping")
 @pytest.mark.parametrize("way", ["link", "link/below", "real/link/below"])
 def test_a_link_on_the_way_is_named_and_not_followed(tmp_path: Path, way: str) -> None:
     """R52"""
@@ -47,6 +69,7 @@ def test_a_link_on_the_way_is_named_and_not_followed(tmp_path: Path, way: str) -
     assert [path.name for path in elsewhere.iterdir()] == ["below"]
 
 
+@pytest.mark.usefixtures("_stepping")
 def test_a_file_on_the_way_is_no_link(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
