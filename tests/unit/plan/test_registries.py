@@ -19,7 +19,14 @@ from releasekit.errors import (
     told_of,
 )
 from releasekit.model import PackageId, Published
-from releasekit.plan.registries import check_credentials, find_unnamed, look_up_all, refuse_unnamed
+from releasekit.plan.registries import (
+    AT_ONCE,
+    ask_all,
+    check_credentials,
+    find_unnamed,
+    look_up_all,
+    refuse_unnamed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +44,22 @@ class Guarded(FakeRegistry):
     async def lookup(self, package: Package) -> Published | None:
         if self.error is not None:
             raise self.error
+        return await super().lookup(package)
+
+
+class Busy(FakeRegistry):
+    """It answers the first one once `expected` are asked for; `most` were under way at a time."""
+
+    def __init__(self, expected: int) -> None:
+        super().__init__()
+        self.under_way = self.most = 0
+        self._full = asyncio.Barrier(expected)
+
+    async def lookup(self, package: Package) -> Published | None:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await self._full.wait()
+        self.under_way -= 1
         return await super().lookup(package)
 
 
@@ -66,6 +89,19 @@ def test_every_registry_that_refuses_to_be_read_is_named() -> None:
         ("cargo: HTTP 401", "Check CARGO."),
         ("pypi: HTTP 403", "Check PYPI."),
     ]
+
+
+def test_of_many_packages_some_are_asked_about_at_a_time() -> None:
+    """Each one that waits for a connection takes memory."""
+    many = [package(f"p{number}") for number in range(3 * AT_ONCE)]
+
+    async def ask() -> int:
+        registry = Busy(AT_ONCE)
+        asked = {many[0].id.ecosystem: Target(FakeWorkspace(), registry)}
+        assert len(await ask_all(many, asked)) == len(many)
+        return registry.most
+
+    assert asyncio.run(ask()) == AT_ONCE
 
 
 def test_what_else_will_be_missing_is_named_with_it() -> None:
