@@ -76,7 +76,13 @@ class Workbench:
         built: Built = {}
         for batch in self.workspace.batches(packages):
             pins = phases.pinned(self.workspace, batch, versions)
-            with EphemeralPin(state, pins, ecosystem=self.name, root=self.config.root):
+            with EphemeralPin(
+                state,
+                pins,
+                rewritten=self.target.list_rewritten(batch),
+                ecosystem=self.name,
+                root=self.config.root,
+            ):
                 built.update(await self.workspace.build(batch, into))
         return built
 

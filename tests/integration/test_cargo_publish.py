@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +16,11 @@ from integration import crates
 from integration.recorder import Fault
 from integration.servers import static_server
 from integration.tools import require_tool
+from processes import wait_until
 from releasekit.ecosystems.cargo.discover import read_metadata
 from releasekit.errors import ConfigError
 from releasekit.host.process import Processes
-from workspaces import TWELVE, Program, git
+from workspaces import TWELVE, Program, git, kill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -190,6 +192,47 @@ def test_twelve_crates_in_order_once_and_back(
     crate_server.cargo_config(tmp_path / "fresh" / "cargo")
     found = build_dependent(tmp_path / "dependent", tmp_path / "fresh", "demo-docs", "demo-lone")
     assert found == counted("demo-docs") + counted("demo-lone")
+
+
+def test_a_lock_file_that_is_behind_comes_back_after_a_killed_run(
+    crate_server: CrateServer, workspace: Path, program: Program, tmp_path: Path
+) -> None:
+    """R18, R25: killed once cargo has updated it."""
+    environment = {**os.environ, **toolchain(program.home)}
+    where = ["--offline", "--manifest-path", str(workspace / "Cargo.toml")]
+    cargo("generate-lockfile", *where, environment=environment)
+    lock, let_go = workspace / "Cargo.lock", tmp_path / "let go"
+    lock.write_text(lock.read_text().replace('"1.0.0"', '"0.9.0"'))
+    lock.chmod(0o640)
+    git(workspace, "add", "--all")
+    git(workspace, "commit", "--quiet", "--message", "Bump the versions")
+    behind, modified_ns = lock.read_bytes(), lock.stat().st_mtime_ns
+    wrapper = tmp_path / "bin" / "cargo"
+    wrapper.parent.mkdir()
+    wrapper.write_text(
+        f'#!/bin/sh\n{require_tool("cargo")} "$@" || exit\n'
+        'case "$*" in package*)\n'
+        f"  for _ in $(seq 600); do [ -e '{let_go}' ] && break; sleep 0.1; done;;\nesac\n"
+    )
+    wrapper.chmod(0o755)
+    search = f"{wrapper.parent}:{os.environ['PATH']}"
+    slow = Program(program.home, {**program.environment, "PATH": search})
+    process = slow.start("publish", workspace, "--cargo-registry", crate_server.index_url)
+    wait_until(lambda: lock.read_bytes() not in {b"", behind}, process, slow.log.read_text)
+    os.killpg(process.pid, signal.SIGKILL)
+    let_go.touch()
+    kill(process, workspace)
+    assert lock.read_bytes() != behind
+
+    run = publish(program, workspace, crate_server)
+    assert run.code == 0, run.out + run.err
+    assert f"restored {lock}, which a killed run had left changed" in run.out
+    assert run.outcomes == dict.fromkeys(FOUR, "published")
+    assert run.results["commit"] == git(workspace, "rev-parse", "HEAD").strip()
+    status = lock.stat()
+    assert lock.read_bytes() == behind
+    assert (status.st_mode & 0o7777, status.st_mtime_ns) == (0o640, modified_ns)
+    assert git(workspace, "status", "--porcelain") == ""
 
 
 def test_a_killed_run_is_finished_with_the_bytes_it_had_built(

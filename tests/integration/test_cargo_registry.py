@@ -217,20 +217,6 @@ def _comparable(document: Mapping[str, object]) -> dict[str, object]:
     return {**document, "deps": ordered}
 
 
-def test_a_stale_lock_file_stays_as_it_is(workspace: Path, tmp_path: Path) -> None:
-    """R25"""
-    environment = {**os.environ, **toolchain(tmp_path)}
-    where = ["--offline", "--manifest-path", str(workspace / "Cargo.toml")]
-    cargo("generate-lockfile", *where, environment=environment)
-    lock = workspace / "Cargo.lock"
-    before = lock.read_text()
-    lock.write_text(before.replace('"1.2.3"', '"1.2.2"'))
-    stale = lock.read_text()
-    result = built(workspace, tmp_path).artifacts
-    assert not any(isinstance(it, BuildFailed) for it in result.values())
-    assert lock.read_text() == stale != before
-
-
 def test_a_private_registry_with_a_name_of_its_own(
     tmp_path: Path, alternate_crate_server: CrateServer
 ) -> None:

@@ -376,6 +376,12 @@ class Target:
         """
         return self.workspace.batches(packages)
 
+    def list_rewritten(self, _packages: Sequence[Package], /) -> Collection[Path]:
+        """The files beside manifests that its tool may rewrite, in place, while it builds these;
+        they are given back.
+        """
+        return ()
+
     def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:
         """Why none of these could be built on this machine, with the version wanted and what to
         do; starts nothing.

@@ -121,7 +121,8 @@ class Phases:
     ) -> None:
         packages = [run.planned.package for run in runs]
         name = packages[0].id.ecosystem
-        workspace = self._targets[name].workspace
+        target = self._targets[name]
+        workspace = target.workspace
         try:
             pins = pinned(workspace, packages, versions)
         except (ConfigError, PlanError) as error:
@@ -137,6 +138,7 @@ class Phases:
             pin = EphemeralPin(
                 config.state_directory,
                 pins,
+                rewritten=target.list_rewritten(packages),
                 ecosystem=name,
                 root=config.root,
                 seal=self._journal.seal,

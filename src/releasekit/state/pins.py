@@ -1,9 +1,10 @@
 """Manifests pinned for the length of a build, and always restored byte for byte.
 
 Before the first manifest changes, the originals of the whole set lie in one backup file, durably.
-Restoring compares hashes first and never overwrites what was edited meanwhile. Each ecosystem has
-its own backups, so a run that recovers under its lock cannot undo what a run of another ecosystem
-is building from.
+Restoring compares hashes first and never overwrites what was edited meanwhile. Beside them lies
+what a tool may rewrite by itself while it builds, which no hash tells beforehand. Each ecosystem
+has its own backups, so a run that recovers under its lock cannot undo what a run of another
+ecosystem is building from.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import os
 import threading
 from dataclasses import asdict, dataclass
 from functools import cache
+from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -53,14 +55,16 @@ _MAX_HEADER_BYTES: Final = 1024
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
     """One manifest as it was, None where there was none. `pinned` is the sha256 (hex) of its pinned
-    bytes, empty where those are None.
+    bytes, empty where those are None, and None for a file that a tool may rewrite in place: `inode`
+    is where that lay.
     """
 
     path: Path
     data: bytes | None
-    pinned: str
+    pinned: str | None
     attributes: durable.Attributes | None = None
     times_ns: tuple[int, int] | None = None
+    inode: int = 0
 
 
 class EphemeralPin:
@@ -76,16 +80,19 @@ class EphemeralPin:
         state_directory: Path,
         manifests: Mapping[Path, bytes | None],
         *,
+        rewritten: Collection[Path] = (),
         ecosystem: str,
         root: Path,
         seal: Seal | None = None,
     ) -> None:
         """`manifests` maps files inside `root` to their pinned bytes, None for those that go; the
-        lock is held.
+        lock is held. Files that are `rewritten` by a tool stay as they are until then, and come
+        back whatever is in their place; none of them is a link.
         """
         self._seal = seal
         self._directory = backup_directory(state_directory, ecosystem)
         self._manifests = manifests
+        self._rewritten = rewritten
         self._root = root.resolve()
         self._originals: tuple[Original, ...] = ()
         self._pinned: dict[Path, bytes | None] = {}
@@ -101,7 +108,7 @@ class EphemeralPin:
 
     async def __aenter__(self) -> Self:
         """As `__enter__`."""
-        if self._manifests:
+        if self._manifests or self._rewritten:
             await uncancellable(asyncio.to_thread(self._examine))
         if self._take_turn():
             await uncancellable(asyncio.to_thread(self._change))
@@ -109,16 +116,20 @@ class EphemeralPin:
 
     def _examine(self) -> None:
         pinned = {path.resolve(): data for path, data in self._manifests.items()}
-        self._originals = tuple(
+        originals = [
             original
-            for path, data in sorted(pinned.items())
-            if (original := _examine(path, data, self._root)).data != data
-        )
+            for path, data in pinned.items()
+            if (original := _examine(path, _sha256(data), self._root)).data != data
+        ]
+        for path in self._rewritten:
+            place = path.parent.resolve() / path.name
+            originals.append(_examine(place, None, self._root))
+        self._originals = tuple(sorted(originals, key=attrgetter("path")))
         self._pinned = pinned
 
     def _take_turn(self) -> bool:
         """Take the lock in the context of the caller, whose later locks it orders; False without a
-        manifest to pin.
+        file to pin or to keep.
         """
         if self._originals:
             self._hold = lock_order.take(Kind.PINS, str(self._originals[0].path))
@@ -129,7 +140,8 @@ class EphemeralPin:
             with _SAVING:
                 self._backup = _save(self._originals, self._directory, self._root, self._seal)
             for original in self._originals:
-                _put(original, self._pinned[original.path])
+                if original.pinned is not None:
+                    _put(original, self._pinned[original.path])
         except BaseException:
             self.close()
             raise
@@ -171,7 +183,7 @@ def recover(
     problems: list[StateError] = []
     for backup in backups(state_directory, [*ecosystems, VERSIONS]):
         try:
-            recovered += give_back(backup, root=root.resolve(), seal=seal)
+            recovered += give_back(backup, root=root.resolve(), seal=seal, later=True)
         except StateError as error:
             if backup.name in durable.names(backup.parent):  # else another run was quicker
                 problems.append(error)
@@ -201,15 +213,25 @@ def backup_directory(state_directory: Path, ecosystem: str) -> Path:
 
 
 @state_errors(_HINT)
-def give_back(backup: Path, *, root: Path, seal: Seal | None = None) -> tuple[Path, ...]:
-    """Restore one set and drop its backup; with an edited manifest among them, keep both."""
+def give_back(
+    backup: Path, *, root: Path, seal: Seal | None = None, later: bool = False
+) -> tuple[Path, ...]:
+    """Restore one set and drop its backup; with an edited manifest among them, keep both. A `later`
+    run leaves alone what may not be what a tool has written.
+    """
     originals = load(backup, root)
+    if later:
+        originals = tuple(each for each in originals if each.pinned is not None or _is_left(each))
     if seal is not None:
         header, body = _parts(backup)
         given = header.partition(b" ")[2]
         if not hmac.compare_digest(given, seal.of_bytes(_PURPOSE, body).encode()):
             # On another machine no manifest has to change.
-            changed = [str(each.path) for each in originals if state_of(each) != "original"]
+            changed = [
+                str(each.path)
+                for each in originals
+                if each.pinned is not None and state_of(each) != "original"
+            ]
             if changed:
                 raise StateError(
                     f"{', '.join(changed)}: not as in {backup}, and no seal shows who made that "
@@ -263,25 +285,39 @@ def _unusable(backup: Path, reason: str | None) -> StateError:
 
 def state_of(original: Original) -> State:
     """What is in the manifest's place now; "edited" covers a file that is gone or elsewhere."""
+    current: str | None
     try:
         current = _sha256(durable.read_file(original.path, max_bytes=MAX_MANIFEST_BYTES))
     except FileNotFoundError:
         current = ""
     except OSError:
-        return "edited"
+        current = None
     if current == _sha256(original.data):
         return "original"
-    return "pinned" if current == original.pinned else "edited"
+    return "pinned" if original.pinned is None or current == original.pinned else "edited"
 
 
-def _examine(path: Path, pinned: bytes | None, root: Path) -> Original:
+def _is_left(original: Original) -> bool:
+    """Whether a file still is as a tool may have left it that was killed. Cargo rewrites its lock
+    file in place; git, and most editors, put another file there.
+
+    https://github.com/rust-lang/cargo/blob/rust-1.95.0/src/cargo/ops/lockfile.rs
+    """
+    try:
+        same = original.path.lstat().st_ino == original.inode
+    except OSError:
+        return False
+    return same and state_of(original) == "pinned"
+
+
+def _examine(path: Path, pinned: str | None, root: Path) -> Original:
     if not path.is_relative_to(root):
         raise StateError(f"{path}: is outside the workspace {root}, so it cannot be pinned")
     try:
         with durable.reading(path) as file:
             status, data = os.fstat(file.fileno()), file.read(MAX_MANIFEST_BYTES + 1)
     except FileNotFoundError:
-        return Original(path=path, data=None, pinned=_sha256(pinned))
+        return Original(path=path, data=None, pinned=pinned)
     except OSError as error:
         raise StateError(f"{path}: cannot be read: {error.strerror}") from error
     if len(data) > MAX_MANIFEST_BYTES:
@@ -289,9 +325,10 @@ def _examine(path: Path, pinned: bytes | None, root: Path) -> Original:
     return Original(
         path=path,
         data=data,
-        pinned=_sha256(pinned),
+        pinned=pinned,
         attributes=durable.Attributes.from_status(status),
         times_ns=(status.st_atime_ns, status.st_mtime_ns),
+        inode=status.st_ino,
     )
 
 
@@ -322,6 +359,7 @@ def _save(originals: Sequence[Original], directory: Path, root: Path, seal: Seal
             "pinned": original.pinned,
             "attributes": original.attributes and asdict(original.attributes),
             "times_ns": original.times_ns,
+            "inode": original.inode,
         }
         for original in originals
     ]
@@ -382,7 +420,7 @@ def _put(
 
 
 def _restore(original: Original) -> bool:
-    """False when the manifest is neither the original nor what it was pinned to."""
+    """False when a manifest is neither the original nor what it was pinned to."""
     unfinished = _temporary(original.path)
     # A link or a directory there is not ours.
     with contextlib.suppress(OSError):
@@ -391,6 +429,8 @@ def _restore(original: Original) -> bool:
     state = state_of(original)
     if state == "edited":
         return False
+    if original.pinned is None and not durable.is_file(original.path):
+        durable.remove_tree(original.path)  # a directory cannot be replaced
     if state == "pinned" or _differs(original):
         _put(original, original.data, times_ns=original.times_ns)
     return True
@@ -422,6 +462,7 @@ def _decode(fields: Mapping[str, Any], root: Path) -> Original:
         pinned=fields["pinned"],
         attributes=durable.Attributes(**fields["attributes"]),
         times_ns=(accessed, modified),
+        inode=fields.get("inode", 0),
     )
 
 

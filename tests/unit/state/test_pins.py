@@ -16,7 +16,7 @@ from releasekit.state.pins import EphemeralPin, recover
 from releasekit.state.seals import Seal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 OLD = b"\xef\xbb\xbfdependencies = ['b>=1']\r\n# no newline at the end"
@@ -426,6 +426,91 @@ def test_fsyncs_of_a_pin_are_bounded(workspace: Workspace, monkeypatch: pytest.M
 
 
 SEAL, OTHER = Seal(b"of this machine"), Seal(b"of another")
+
+
+def keep(workspace: Workspace, seal: Seal | None = None) -> EphemeralPin:
+    """The first manifest is pinned, and a tool may rewrite the second file."""
+    return EphemeralPin(
+        workspace.state,
+        {workspace.first: NEW},
+        rewritten=[workspace.second],
+        ecosystem="pypi",
+        root=workspace.root,
+        seal=seal,
+    )
+
+
+def _put_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    "change", [_edit, _delete, _move_away, _put_a_directory, lambda path: path.chmod(0o600)]
+)
+def test_what_a_tool_may_rewrite_comes_back_whatever_is_in_its_place(
+    workspace: Workspace, change: Callable[[Path], None]
+) -> None:
+    """R25: a build that has moved it away keeps what it moved."""
+    with keep(workspace):
+        assert workspace.second.read_bytes() == OLD
+        change(workspace.second)
+    workspace.second.with_name("moved").unlink(missing_ok=True)
+    assert workspace.untouched(workspace.first, workspace.second)
+    assert workspace.backups == []
+
+
+def test_what_no_tool_has_rewritten_is_not_written(workspace: Workspace) -> None:
+    inode = workspace.second.stat().st_ino
+    with keep(workspace):
+        pass
+    assert workspace.second.stat().st_ino == inode
+
+
+@pytest.mark.parametrize("seal", [None, SEAL])
+def test_recovery_gives_back_what_a_tool_had_rewritten(
+    workspace: Workspace, seal: Seal | None
+) -> None:
+    """R22"""
+    Context().run(keep(workspace, seal).__enter__)
+    _edit(workspace.second)  # in place, as cargo does it
+    found = recover(workspace.state, ["pypi"], root=workspace.root, seal=seal)
+    assert found == (workspace.first, workspace.second)
+    assert workspace.untouched(workspace.first, workspace.second)
+
+
+def _replace(path: Path) -> None:
+    durable.replace(path, b"of another commit")
+
+
+def _leave(_: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize("change", [_replace, _delete, _move_away, _leave])
+def test_recovery_leaves_alone_what_is_not_as_a_tool_left_it(
+    workspace: Workspace, change: Callable[[Path], None]
+) -> None:
+    """R22: a checkout of another commit may have come in between, and needs no remedy."""
+    Context().run(keep(workspace).__enter__)
+    change(workspace.second)
+    before = {path.name: path.lstat().st_ctime_ns for path in workspace.second.parent.iterdir()}
+    assert workspace.recover() == (workspace.first,)
+    after = {path.name: path.lstat().st_ctime_ns for path in workspace.second.parent.iterdir()}
+    assert after == before
+    assert workspace.backups == []
+
+
+def test_what_a_tool_may_have_rewritten_on_another_machine_is_left_alone(
+    workspace: Workspace,
+) -> None:
+    """R52: no seal shows who made the backup, and a commit may have changed the file."""
+    Context().run(keep(workspace, OTHER).__enter__)
+    workspace.first.write_bytes(OLD)
+    _edit(workspace.second)
+    assert recover(workspace.state, ["pypi"], root=workspace.root, seal=SEAL) == ()
+    assert workspace.second.read_bytes() == b"edited"
+    assert workspace.backups == []
 
 
 @pytest.mark.parametrize("seal", [None, OTHER])

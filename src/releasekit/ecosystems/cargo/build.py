@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import uncancellable
 from releasekit.ecosystems.cargo import crate_file
 from releasekit.ecosystems.cargo.destination import CRATES_IO
 from releasekit.ecosystems.cargo.discover import INSTALL, extract_error
@@ -159,7 +158,8 @@ class Packager:
                     hint=error.hint,
                 )
         try:
-            async with self._mirror(batch) as mirror:
+            lock = await asyncio.to_thread(_read, self.crates[names[0]].lock_file)
+            async with self._mirror(batch, lock) as mirror:
                 while batch.left and not await self._try_to_package(batch, mirror):
                     batch.calls += 1
         except OSError as error:
@@ -182,7 +182,7 @@ class Packager:
         return built
 
     @contextlib.asynccontextmanager
-    async def _mirror(self, batch: CrateBatch) -> AsyncIterator[Mirror | None]:
+    async def _mirror(self, batch: CrateBatch, lock: bytes) -> AsyncIterator[Mirror | None]:
         names = reachable(batch.left, lambda name: self.edges.get(name, ()))
         crates = [self.crates[name] for name in sorted(names)]
         named, home = _find_indexes(crates), self._find_home(batch)
@@ -196,7 +196,6 @@ class Packager:
             for need in crate.needs
             if not need.is_stripped
         }
-        lock = await asyncio.to_thread(_read, self.crates[batch.wanted[0]].lock_file) or b""
         needs |= await asyncio.to_thread(read_lock_needs, lock, {name for _, name in needs})
         async with mirror:
             mirror.fetch(needs)
@@ -241,13 +240,7 @@ class Packager:
         for name in sorted({*batch.left, *batch.beside}):
             argv += ["--package", name]
         env = {**self.environment, **(mirror.environment if mirror else {})}
-        before = await asyncio.to_thread(_read, crate.lock_file)
-        try:
-            await self.processes.run(argv, cwd=crate.workspace, env=env, log=log.path)
-        finally:
-            # Cargo updates a lock file that is behind the manifests.
-            if before is not None:
-                await uncancellable(asyncio.to_thread(_restore, crate.lock_file, before))
+        await self.processes.run(argv, cwd=crate.workspace, env=env, log=log.path)
 
     def _find_home(self, batch: CrateBatch) -> str:
         """The index that manifests name for the packaged crates, empty for crates.io."""
@@ -363,23 +356,12 @@ def _find_indexes(crates: Iterable[Crate]) -> set[str]:
     return {need.registry for crate in crates for need in crate.needs if need.registry}
 
 
-def _read(lock: Path) -> bytes | None:
-    """None where it does not exist; raises OSError for a link, and for one that is too large."""
+def _read(lock: Path) -> bytes:
+    """Empty where it does not exist; raises OSError for a link, and for one that is too large."""
     try:
         return durable.read_file(lock, max_bytes=_MAX_LOCK_BYTES)
     except FileNotFoundError:
-        return None
-
-
-def _restore(lock: Path, before: bytes) -> None:
-    """Removes what a build has put in its place. Raises OSError."""
-    with contextlib.suppress(OSError):
-        if _read(lock) == before:
-            return
-    with contextlib.suppress(FileNotFoundError):
-        if not durable.is_file(lock):
-            durable.remove_tree(lock)
-    durable.replace(lock, before)
+        return b""
 
 
 def split_into_chunks(packages: Sequence[Package]) -> list[list[Package]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +24,7 @@ from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import find_too_large, scratch
 from releasekit.ecosystems.shared.packages import batched
+from releasekit.host import durable
 from releasekit.model import Action, PackageId
 
 if TYPE_CHECKING:
@@ -126,6 +126,11 @@ class CargoTarget(Target):
         edit.edit_versions(found.crates, versions, edits, ranges=ranges)
         return ()
 
+    def list_rewritten(self, packages: Sequence[Package], /) -> Collection[Path]:
+        """Cargo updates a lock file that is behind the manifests, and makes none."""
+        crates = [self._found.crates[package.id.name] for package in packages]
+        return [lock for lock in {each.lock_file for each in crates} if durable.is_file(lock)]
+
     async def find_warnings(
         self, _package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
@@ -218,7 +223,6 @@ class CargoWorkspace:
     crates: Mapping[str, Crate]
     root: Path
     cargo: Cargo
-    calls: Mapping[Path, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     lost: dict[str, BuildFailed] = field(default_factory=dict)
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
@@ -281,7 +285,5 @@ class CargoWorkspace:
             lost={} if is_alone else self.lost,
         )
         directories = {package.id.name: into(package) for package in packages}
-        # A call changes the lock file of the workspace, and restores it.
-        async with self.calls[self.crates[packages[0].id.name].workspace]:
-            built = await packager.package(directories)
+        built = await packager.package(directories)
         return {PackageId(discover.ECOSYSTEM, name): result for name, result in built.items()}
