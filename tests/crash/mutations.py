@@ -56,6 +56,13 @@ PINS = mutants(
         "an edited manifest is overwritten": (
             never("_restore", "state == 'edited'"),
             change("_restore", "state == 'pinned'", "state != 'original'"),
+            never("_put.look", "state_of(original) == 'edited'"),
+        ),
+        "an edit while the bytes are written is lost": without("_put", "last_look=look"),
+        "what a tool rewrites counts as edited": without("state_of", "original.pinned is None"),
+        "what a tool rewrites stays after a kill": never("give_back", "_is_left(each)"),
+        "what git has put there counts as rewritten": always(
+            "_is_left", "original.path.lstat().st_ino == original.inode"
         ),
         "pinned bytes are taken for an original": change("_save", "_files(...)", "()"),
         "a temporary file stays": without("_restore", "durable.remove(unfinished)"),

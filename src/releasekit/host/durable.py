@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 from releasekit.host.folder import Folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from io import BufferedReader, BufferedWriter
     from pathlib import Path
     from typing import BinaryIO
@@ -50,13 +50,14 @@ def replace(
     attributes: Attributes | None = None,
     times_ns: tuple[int, int] | None = None,
     temporary: Path | None = None,
+    last_look: Callable[[], None] | None = None,
 ) -> None:
     """Put `data` at `path`, durably, whether or not something is there; its directory exists.
 
     `times_ns` are access and modification time, now if not given. `temporary` is a file of the same
     directory that no other process uses meanwhile; without it the name is random, so that any
     number of writers may replace one path at once (the last one wins). Only a killed process leaves
-    it.
+    it. `last_look` may raise, once only the rename is left to do.
     Raises OSError, with the temporary file gone and `path` untouched.
     """
     random = f".{path.name}.{secrets.token_hex(8)}.tmp"
@@ -76,6 +77,8 @@ def replace(
                 if times_ns is not None:
                     os.utime(descriptor, ns=times_ns)
                 os.fsync(descriptor)
+            if last_look is not None:
+                last_look()
             folder.rename(name, path.name)
         except BaseException:
             with contextlib.suppress(OSError):

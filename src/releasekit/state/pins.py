@@ -1,10 +1,11 @@
 """Manifests pinned for the length of a build, and always restored byte for byte.
 
 Before the first manifest changes, the originals of the whole set lie in one backup file, durably.
-Restoring compares hashes first and never overwrites what was edited meanwhile. Beside them lies
-what a tool may rewrite by itself while it builds, which no hash tells beforehand. Each ecosystem
-has its own backups, so a run that recovers under its lock cannot undo what a run of another
-ecosystem is building from.
+Pinning and restoring compare hashes, last of all right before the rename, and never overwrite what
+was edited meanwhile; only an edit between these two system calls goes unseen. Beside the originals
+lies what a tool may rewrite by itself while it builds, which no hash tells beforehand. Each
+ecosystem has its own backups, so a run that recovers under its lock cannot undo what a run of
+another ecosystem is building from.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ class Original:
     attributes: durable.Attributes | None = None
     times_ns: tuple[int, int] | None = None
     inode: int = 0
+
+
+class _Edited(StateError):
+    """A manifest is neither the original nor what it was pinned to."""
 
 
 class EphemeralPin:
@@ -400,8 +405,15 @@ def _still_in(backup: Path, root: Path) -> tuple[Original, ...]:
 def _put(
     original: Original, data: bytes | None, *, times_ns: tuple[int, int] | None = None
 ) -> None:
+    """Raises _Edited, with the edit as it is."""
+
+    def look() -> None:
+        if state_of(original) == "edited":
+            raise _Edited(f"{original.path}: changed while its bytes were exchanged")
+
     try:
         if data is None:
+            look()
             durable.remove(original.path)
             return
         durable.replace(
@@ -410,6 +422,7 @@ def _put(
             attributes=original.attributes,
             times_ns=times_ns,
             temporary=_temporary(original.path),
+            last_look=look,
         )
     except OSError as error:
         raise state_error(
@@ -432,7 +445,10 @@ def _restore(original: Original) -> bool:
     if original.pinned is None and not durable.is_file(original.path):
         durable.remove_tree(original.path)  # a directory cannot be replaced
     if state == "pinned" or _differs(original):
-        _put(original, original.data, times_ns=original.times_ns)
+        try:
+            _put(original, original.data, times_ns=original.times_ns)
+        except _Edited:
+            return False
     return True
 
 

@@ -170,6 +170,29 @@ def test_a_manifest_edited_during_the_build_is_kept(workspace: Workspace) -> Non
     assert workspace.untouched(workspace.second)
 
 
+@pytest.mark.parametrize("moment", ["pinning", "restoring"])
+def test_an_edit_while_the_new_bytes_are_written_is_kept(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """R22: the last look comes after the write that takes long."""
+    pin = workspace.pin(workspace.first, workspace.second)
+    if moment == "restoring":
+        pin.__enter__()
+    fsync = os.fsync
+
+    def editing(descriptor: int) -> None:
+        fsync(descriptor)
+        if workspace.second.with_name(".pyproject.toml.releasekit").exists():
+            workspace.second.write_bytes(b"edited")
+
+    monkeypatch.setattr(os, "fsync", editing)
+    with pytest.raises(StateError, match=r"b/pyproject\.toml: changed since it was pinned"):
+        pin.close() if moment == "restoring" else pin.__enter__()
+    assert workspace.second.read_bytes() == b"edited"
+    assert workspace.untouched(workspace.first)
+    assert len(workspace.backups) == 1
+
+
 def test_pinned_bytes_are_never_taken_for_an_original(workspace: Workspace) -> None:
     """R22: a second pin before recovery would back up what the first one wrote."""
     workspace.pin(workspace.first).__enter__()
