@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 from dataclasses import dataclass, replace
@@ -14,15 +13,12 @@ import pytest
 
 import fakes
 from go_workspaces import Forge, built, deploy, forge, go_workspace, short
-from processes import PATIENCE_S
 from releasekit.aio import Group
 from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
-from releasekit.ecosystems.go import target as go_target
-from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.interface import Services, Target
-from releasekit.errors import BuildFailed, MissingCredentials, PackageError, Rejected
+from releasekit.errors import MissingCredentials, PackageError, Rejected
 from releasekit.git.objects import Object, TagBundle
 from releasekit.git.remote import Remote
 from releasekit.host.process import Processes
@@ -32,13 +28,11 @@ from releasekit.plan.decision import compare
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from releasekit.ecosystems.go.source import ModuleSources
-    from releasekit.ecosystems.interface import Built
     from releasekit.git.remote import RemoteTag
-    from releasekit.model import Package, PackageId, Published
+    from releasekit.model import Package, Published
 
 T = TypeVar("T")
 WORKSPACE = {"core": (), "text": ("core",), "lone": ()}
@@ -371,54 +365,3 @@ def test_behind_a_push_the_remote_is_looked_at_only_without_a_proxy(
     monkeypatch.setattr(Remote, "list_tags", look)
     place.run(use, proxy=proxy)
     assert bool(looks) is not bool(proxy)
-
-
-def test_what_is_built_from_is_read_while_the_remote_is_asked(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A build of more than that reads again, as one does that comes later. Nothing stays open."""
-    opened, closed, begun = [], [], asyncio.Event()
-
-    @contextlib.asynccontextmanager
-    async def watch(
-        root: Path, directories: Collection[Path], processes: Processes
-    ) -> AsyncIterator[ModuleSources]:
-        names = sorted({each.name for each in directories})
-        opened.append(names)
-        begun.set()
-        async with open_sources(root, directories, processes) as sources:
-            yield sources
-        closed.append(names)
-
-    async def hold(_remote: Remote, _tag: str) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            await begun.wait()
-
-    async def use(target: Target, packages: list[Package]) -> None:
-        assert target.rights is not None
-        await target.rights.find_rights(packages[:2], proving=False)
-        assert opened == []
-        await target.rights.find_rights(packages[:2], proving=True)
-        await built(target, packages[:2])
-        assert opened == closed == [["core", "lone"]]
-        await built(target, packages[:2])
-        assert len(opened) == 2
-        await target.rights.find_rights(packages[:2], proving=True)
-        await built(target, packages)
-        assert opened[2:] == [["core", "lone"], ["core", "lone", "text"]]
-        assert sorted(closed) == sorted(opened)
-
-    monkeypatch.setattr(go_target, "open_sources", watch)
-    monkeypatch.setattr(Remote, "try_push", hold)
-    place.run(use)
-
-
-def test_what_cannot_be_read_early_is_an_error_of_the_build(place: Place) -> None:
-    async def use(target: Target, packages: list[Package]) -> Mapping[PackageId, Built]:
-        assert target.rights is not None
-        (place.root / ".git" / "HEAD").rename(place.root / ".git" / "off")
-        await target.rights.find_rights(packages, proving=True)
-        return await target.workspace.build(packages, lambda package: place.root / package.id.name)
-
-    found = place.run(use)
-    assert {type(each) for each in found.values()} == {BuildFailed}

@@ -21,7 +21,7 @@ from releasekit.host.files import repository_of
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -57,12 +57,11 @@ class SourceHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleSources:
-    """HEAD of the repository at `top`: its files, and the entries of the `directories` of modules
-    and of all directories above them. `changed` are Go files that differ from HEAD.
+    """HEAD of the repository at `top`: its files, and the entries of the directories of modules and
+    of all directories above them. `changed` are Go files that differ from HEAD.
     """
 
     top: Path
-    directories: frozenset[Path]
     head: SourceHead
     trees: Mapping[PurePosixPath, Tree]
     archive: Archive
@@ -74,7 +73,7 @@ class ModuleSources:
 
 @contextlib.asynccontextmanager
 async def open_sources(
-    root: Path, directories: Collection[Path], processes: Processes
+    root: Path, directories: Iterable[Path], processes: Processes
 ) -> AsyncIterator[ModuleSources]:
     """What the modules in these directories are published from. Raises BuildFailed."""
     if processes.which("git") is None:
@@ -114,14 +113,7 @@ async def open_sources(
                 names += {"LICENSE"} & trees[_ROOT].keys()
             await _write_archive(git, head, names, into=tar)
             archive = await asyncio.to_thread(Archive, tar)
-            yield ModuleSources(
-                top=top,
-                directories=frozenset(directories),
-                head=head,
-                trees=trees,
-                archive=archive,
-                changed=changed,
-            )
+            yield ModuleSources(top=top, head=head, trees=trees, archive=archive, changed=changed)
 
 
 class Archive:

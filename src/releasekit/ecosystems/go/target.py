@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.aio import Group, Resource
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
@@ -19,9 +18,9 @@ from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.go.verify import Verifier
-from releasekit.ecosystems.interface import Discovery, RightsFound, Services, Target, Trial
+from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import scratch
-from releasekit.errors import BuildFailed, ConfigError, PathError
+from releasekit.errors import BuildFailed, ConfigError
 from releasekit.model import Action, PackageId
 from releasekit.problems import Problem
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.go.discover import Module
     from releasekit.ecosystems.go.release import Lookup
-    from releasekit.ecosystems.go.source import ModuleSources
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.model import Package, PlannedPackage
     from releasekit.versioning.edits import Edits
@@ -86,7 +84,7 @@ class GoTarget(Target):
         self._tags = registry if isinstance(registry, TagRegistry) else None
         if self._tags:
             self.deployment, self.whole = self._tags, False
-            self.rights = self
+            self.rights = self._tags
             self.is_new = self._tags.is_new
 
     def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:
@@ -133,18 +131,11 @@ class GoTarget(Target):
             env={**self._go.environment, **own},
         )
 
-    async def find_rights(self, packages: Sequence[Package], *, proving: bool) -> RightsFound:
-        if self._tags is None or not proving:
-            return RightsFound()
-        # Git takes its time for either.
-        self._go.read_early(self._found.root, packages)
-        return await self._tags.find_rights(packages)
-
     def own_tag(self, package: Package, /) -> str | None:
         return self._tags.own_tag(package) if self._tags else None
 
 
-class Go(Resource):
+class Go:
     """Implements `interface.Ecosystem`. `lookup` finds the hashes of published modules; `edits`
     says whether what is published requires the versions it is released with; `proxy` has earlier
     versions of modules, empty where the go command knows where.
@@ -160,7 +151,6 @@ class Go(Resource):
         proxy: str = "",
         config_file: Path = Path(FILENAME),
     ) -> None:
-        super().__init__()
         self.config_file = config_file
         self.edits = edits
         self.options = options
@@ -168,7 +158,6 @@ class Go(Resource):
         self.processes = services.processes
         self.lookup = lookup
         self._proxy = proxy
-        self._early: asyncio.Task[tuple[Group, ModuleSources] | None] | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -189,34 +178,6 @@ class Go(Resource):
                 directory=directory,
                 environment=self.environment,
             )
-
-    def read_early(self, root: Path, packages: Iterable[Package]) -> None:
-        """Begins to read what the first build of these packages needs. A failure is silent: that
-        build reads it again, and says so.
-        """
-
-        async def read() -> tuple[Group, ModuleSources] | None:
-            holding = await self.group.enter(Group())
-            opening = open_sources(root, [each.directory for each in packages], self.processes)
-            with contextlib.suppress(BuildFailed, PathError, OSError):
-                return holding, await holding.enter(opening)
-            return None
-
-        self._early = self.group.start(read())
-
-    @contextlib.asynccontextmanager
-    async def open_sources(
-        self, root: Path, directories: Collection[Path]
-    ) -> AsyncIterator[ModuleSources]:
-        early, self._early = self._early, None
-        async with contextlib.AsyncExitStack() as stack:
-            if early is not None and (read := await early) is not None:
-                holding, sources = read
-                stack.push_async_callback(holding.aclose)
-                if sources.directories.issuperset(directories):
-                    yield sources
-                    return
-            yield await stack.enter_async_context(open_sources(root, directories, self.processes))
 
     async def discover(self, root: Path) -> GoWorkspace:
         modules = await asyncio.to_thread(discover.find_modules, root, self.options)
@@ -253,7 +214,7 @@ class GoWorkspace:
         directories = [package.directory for package in (*packages, *before)]
         try:
             async with (
-                go.open_sources(self.root, directories) as sources,
+                open_sources(self.root, directories, go.processes) as sources,
                 go.open_verifier() as verifier,
             ):
                 batch = ModuleBatch(
