@@ -52,7 +52,7 @@ def with_shards(
     for name in plan.registries:
         own = [planned for planned in plan.packages if planned.package.id.ecosystem == name]
         wanted = counts.count(name)
-        if wanted > 1 and targets[name].single_upload:
+        if own and wanted > 1 and targets[name].single_upload:
             reason = "its registry takes all packages of a release at once"
             if name in counts.of:
                 raise ConfigError(

@@ -198,6 +198,14 @@ def test_what_goes_out_at_once_is_not_split(tmp_path: Path) -> None:
         split(*packages, rows="fake=2", deployment=Portal())
 
 
+def test_an_ecosystem_without_packages_has_no_parts(tmp_path: Path) -> None:
+    """It is in the plan by its registry alone, and was not discovered."""
+    two = replace(plan(package("a"), package("b")), registries={"fake": "", "npm": ""})
+    target = FakeTarget(FakeWorkspace(), FakeRegistry())
+    made = with_shards(two, ShardCounts(2), {"fake": target}, {})
+    assert {each.shard for each in made.packages} == {"1/2", "2/2"}
+
+
 def test_without_shards_a_plan_stays_what_it_is(tmp_path: Path) -> None:
     made = plan(package("a"))
     assert with_shards(made, ShardCounts(), {}, {}) is made
