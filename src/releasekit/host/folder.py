@@ -306,7 +306,7 @@ class Folder:
 
 def _step_through(path: Path) -> int | None:
     """A descriptor of the directory, by one call of a kernel that opens each component as `_STEP`
-    does; None where it has no such call, forbids it or fails, for whatever reason.
+    does; None where it has no such call, forbids it, or fails.
     """
     name = os.fsencode(path)
     # C would end the path at a NUL.

@@ -3,9 +3,9 @@
 Before the first manifest changes, the originals of the whole set lie in one backup file, durably.
 Pinning and restoring compare hashes, last of all right before the rename, and never overwrite what
 was edited meanwhile; only an edit between these two system calls goes unseen. Beside the originals
-lies what a tool may rewrite by itself while it builds, which no hash tells beforehand. Each
-ecosystem has its own backups, so a run that recovers under its lock cannot undo what a run of
-another ecosystem is building from.
+lies what a tool may rewrite while it builds, which no hash tells beforehand. Each ecosystem has its
+own backups, so a run that recovers under its lock cannot undo what a run of another ecosystem is
+building from.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class EphemeralPin:
         seal: Seal | None = None,
     ) -> None:
         """`manifests` maps files inside `root` to their pinned bytes, None for those that go; the
-        lock is held. Files that are `rewritten` by a tool stay as they are until then, and come
-        back whatever is in their place; none of them is a link.
+        lock is held. Files that a tool may rewrite (`rewritten`) keep their bytes until then, and
+        come back in the place of anything else; none of them is a link.
         """
         self._seal = seal
         self._directory = backup_directory(state_directory, ecosystem)
