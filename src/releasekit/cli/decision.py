@@ -107,7 +107,7 @@ async def make_workspace(
 ) -> Workspace:
     """Of what was discovered."""
     packages = collect_packages(targets, config.root, config.package_filter)
-    # Refuses the names of no package.
+    # Refuses names that no package has.
     with_extra(packages, config.extra_edges, {*targets, *config.absent})
     public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
     versioned = [each for each in public if config.package_filter.has_package(each.id)]

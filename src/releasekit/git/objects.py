@@ -38,13 +38,10 @@ class Object:
     content: bytes
 
     @property
-    def raw(self) -> bytes:
-        return f"{self.kind} {len(self.content)}\0".encode() + self.content
-
-    @property
     def id(self) -> str:
         """40 hex digits."""
-        return hashlib.sha1(self.raw, usedforsecurity=False).hexdigest()
+        raw = f"{self.kind} {len(self.content)}\0".encode() + self.content
+        return hashlib.sha1(raw, usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

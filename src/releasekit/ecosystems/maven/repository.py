@@ -171,7 +171,8 @@ class RepositoryReader:
         POM decides, since clients find no version without it; the next upload finds what an earlier
         one left of such a version.
         """
-        ours = self.find_built(package)
+        where = built_directory(package, self._state)
+        ours = {name: where / name for name in durable.names(where)}
         main = layout.main_names(package)
         pom = layout.pom_name(package)
         files: dict[str, str] = {}
@@ -192,11 +193,6 @@ class RepositoryReader:
         complete = layout.is_complete(package, files)
         url = f"{self._server.at(str(layout.version_directory(package)))}/"
         return Published(files=files, complete=complete, url=url)
-
-    def find_built(self, package: Package) -> dict[str, Path]:
-        """By name, the files that this run or an earlier one built."""
-        where = built_directory(package, self._state)
-        return {name: where / name for name in durable.names(where)}
 
     async def find_held(self, package: Package, names: Iterable[str]) -> dict[str, str]:
         """The digests of the files that exist; each that does not costs one request."""
