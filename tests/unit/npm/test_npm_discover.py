@@ -7,7 +7,7 @@ import pytest
 
 import fakes
 from javascript import discovered, ecosystem, write
-from releasekit.ecosystems.npm import roots
+from releasekit.ecosystems.npm import Inputs, roots
 from releasekit.ecosystems.npm.roots import read_workspace_files
 from releasekit.errors import ConfigError, PlanError
 from releasekit.model import DependencyKind
@@ -363,16 +363,77 @@ def test_what_pnpm_would_pack_from_elsewhere_is_refused(
     assert discovered(root)
 
 
-def test_a_package_of_another_registry_is_not_published_to_npmjs(tmp_path: Path) -> None:
-    config = {"registry": "https://npm.pkg.github.com"}
-    root = write(tmp_path, {"package.json": {**CORE, "publishConfig": config}})
-    assert "publishConfig.registry" in str(refusal(root))
-    assert discovered(root, registries=fakes.registries(npm="https://npm.pkg.github.com"))
-    npmjs = {"registry": "https://registry.npmjs.org/"}
-    write(tmp_path, {"package.json": {**CORE, "publishConfig": npmjs}})
-    assert discovered(root)
+PKG = "https://npm.pkg.github.com"
+CORP = "https://npm.acme.example/team/"
+NPMRC = f"; ours\nregistry = '{CORP}'\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "refused"),
+    [
+        # What npm 11 says of each with `npm publish --dry-run`, npm-registry being its setting.
+        ({"package.json": {"registry": PKG}}, "", f"publishConfig.registry is '{PKG}'"),
+        ({"package.json": {"registry": PKG}}, PKG + "/", ""),
+        ({"package.json": {"registry": PKG}}, CORP, f"would go to {CORP}"),
+        ({"package.json": {"registry": f"{CORP}registry.npmjs.org/"}}, "", "is 'https://npm.acme"),
+        ({"package.json": {"registry": CORP.replace("team", "all")}}, CORP, "/all/'"),
+        ({"package.json": {"registry": "https://registry.npmjs.org:8443/"}}, "", ":8443/'"),
+        ({"package.json": {"registry": "https://registry.npmjs.org"}}, CORP, "registry.npmjs.org'"),
+        ({"package.json": {"registry": "http://registry.npmjs.org/"}}, "", ""),
+        ({"package.json": {"registry": "https://registry.yarnpkg.com"}}, "", ""),
+        ({"package.json": {"registry": "not an address"}}, "", "'not an address'"),
+        ({"package.json": {"registry": ""}}, "", ""),
+        ({"package.json": {"registry": PKG}}, "dir:/srv/npm", ""),
+        ({"package.json": {"@acme:registry": CORP, "registry": PKG}}, "", "@acme:registry is"),
+        ({"package.json": {"@acme:registry": CORP}}, PKG, "publishConfig.@acme:registry is"),
+        ({"package.json": {"@other:registry": CORP}}, "", ""),
+        ({".npmrc": NPMRC}, "", f".npmrc: registry is '{CORP}', and @acme/core would go to"),
+        ({".npmrc": NPMRC}, PKG, ""),
+        ({".npmrc": f"@acme:registry={PKG}"}, "", f".npmrc: @acme:registry is '{PKG}'"),
+        ({".npmrc": f"@other:registry={PKG}\n# registry={CORP}\nregistry="}, "", ""),
+        ({".npmrc": f"@acme:registry={PKG}", "package.json": {"registry": CORP}}, "", f"'{PKG}'"),
+        ({".npmrc": NPMRC, "package.json": {"registry": "https://registry.npmjs.org"}}, "", ""),
+        ({".npmrc": "registry=https://me:secret@npm.acme.example/"}, "", "'https://***@npm.acme"),
+        ({".npmrc": NPMRC, ".yarnrc.yml": ""}, "", ""),
+        ({".yarnrc.yml": f"npmRegistryServer: {CORP}"}, "", f"npmRegistryServer is '{CORP}'"),
+        (
+            {".yarnrc.yml": f"npmRegistryServer: {CORP}\nnpmPublishRegistry: {PKG}"},
+            "",
+            f".yarnrc.yml: npmPublishRegistry is '{PKG}'",
+        ),
+        (
+            {".yarnrc.yml": f"npmScopes: {{acme: {{npmRegistryServer: '{PKG}'}}}}"},
+            "",
+            "npmScopes.acme.npmRegistryServer is",
+        ),
+        ({".yarnrc.yml": "npmScopes: {acme: 7, other: {npmRegistryServer: a}}"}, "", ""),
+    ],
+)  # fmt: skip
+def test_nothing_goes_to_a_registry_that_it_is_not_meant_for(
+    tmp_path: Path, files: dict[str, object], given: str, refused: str
+) -> None:
+    """R1, R68: only `publishConfig` is stronger than an input, as for npm than its own setting."""
+    config = files.pop("package.json", {})
+    root = write(tmp_path, {"package.json": {**CORE, "publishConfig": config}, **files})
+    goes_to = fakes.registries(npm=given)
+    if not refused:
+        assert discovered(root, registries=goes_to)
+        return
+    error = refusal(root, registries=goes_to)
+    assert refused in str(error)
+    assert "secret" not in f"{error} {error.hint}"
+    assert "npm-registry: " in error.hint
+    forced = (Inputs(force_registry=True),)
+    for settled in ({"ecosystem_inputs": forced}, {"exclude_packages": ("@acme/*",)}):
+        assert discovered(root, registries=goes_to, **settled)
     write(tmp_path, {"package.json": {**CORE, "publishConfig": config, "private": True}})
-    assert discovered(root)
+    assert discovered(root, registries=goes_to)
+
+
+def test_one_line_names_all_packages_that_belong_elsewhere(tmp_path: Path) -> None:
+    files = {f"packages/{name}/package.json": web(name=name) for name in ("a", "b")}
+    root = write(tmp_path, {"package.json": TOP, ".npmrc": NPMRC, **files})
+    assert "and a, b would go to https://registry.npmjs.org/" in str(refusal(root))
 
 
 TWO = {

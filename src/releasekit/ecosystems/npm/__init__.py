@@ -30,6 +30,14 @@ class Inputs:
             "choice",
         ),
     ] = ""
+    force_registry: Annotated[
+        bool,
+        Declaration(
+            "Send every npm package to `npm-registry`, also those whose `publishConfig` or whose "
+            "workspace names another registry.",
+            "bool",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,13 @@ import re
 import reprlib
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.shared import globs
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ManifestError, MembersError
-from releasekit.host.files import read_parsed
+from releasekit.host.files import read_parsed, read_text
 from releasekit.state.directory import NAME
 from releasekit.text.globs import Glob
 from releasekit.text.yaml_text import MAX_YAML_BYTES, parse_yaml
@@ -33,6 +34,7 @@ Tool = Literal["npm", "pnpm", "yarn"]
 MANIFEST: Final = "package.json"
 PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
+_NPMRC: Final = ".npmrc"
 _LERNA: Final = "lerna.json"
 _LICENSE: Final = re.compile(r"licen[cs]e(?:\..+)?", re.IGNORECASE)
 # Any of them makes a directory the root of packages.
@@ -45,11 +47,20 @@ _SEARCH: Final = globs.Search(
 _BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
 
+class NamedRegistry(NamedTuple):
+    """`key` is what the file `where` calls it, `url` as it is written there."""
+
+    where: str
+    key: str
+    url: str
+
+
 @dataclass(frozen=True, slots=True)
 class WorkspaceFiles:
     """What the files in `root` say. `tool` is "yarn" from version 2 on; version 1 packs as npm
     does. `catalogs` maps a catalog's name to the ranges in it. `licenses` are files of `root` that
-    pnpm and lerna put into packages without a license.
+    pnpm and lerna put into packages without a license. `registries` maps a scope (`@acme`), or ""
+    for all packages, to where the settings of its tool say that they go.
     """
 
     root: Path
@@ -57,6 +68,7 @@ class WorkspaceFiles:
     members: tuple[Glob, ...] = ()
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     licenses: tuple[str, ...] = ()
+    registries: Mapping[str, NamedRegistry] = field(default_factory=dict)
 
     def find_standing(self, directory: Path) -> Standing:
         """What they say of a directory, without looking there."""
@@ -94,7 +106,14 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         # What pnpm excludes stays excluded, wherever it stands.
         ordered = sorted(found, key=lambda glob: glob.negated)
         catalogs = _find_catalogs(settings, path)
-        return WorkspaceFiles(root, "pnpm", tuple(ordered), catalogs, list_licenses(root))
+        return WorkspaceFiles(
+            root,
+            "pnpm",
+            tuple(ordered),
+            catalogs,
+            list_licenses(root),
+            _read_npmrc_registries(root / _NPMRC),
+        )
     top = root / MANIFEST
     document = manifest.read_manifest(top) if top.is_file() else {}
     patterns = document.get("workspaces", [])
@@ -107,6 +126,9 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
         _parse_patterns(patterns, where=f"{top}: workspaces"),
         _find_catalogs(settings, root / YARN),
         list_licenses(root) if (root / _LERNA).is_file() else (),
+        _find_yarn_registries(settings, root / YARN)
+        if (root / YARN).is_file()
+        else _read_npmrc_registries(root / _NPMRC),
     )
 
 
@@ -142,6 +164,33 @@ def list_licenses(directory: Path) -> tuple[str, ...]:
                 if _LICENSE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
             )
         )
+
+
+def _read_npmrc_registries(path: Path) -> dict[str, NamedRegistry]:
+    """https://docs.npmjs.com/cli/v11/configuring-npm/npmrc; the last line of a key counts."""
+    if not path.is_file():
+        return {}
+    found = {}
+    for line in read_text(path, max_bytes=MAX_YAML_BYTES).splitlines():
+        key, _, value = (part.strip() for part in line.partition("="))
+        scope, colon, last = key.rpartition(":")
+        if last == "registry" and scope.startswith("@") is bool(colon) and value:
+            found[scope] = NamedRegistry(str(path), key, value.strip("\"'"))
+    return found
+
+
+def _find_yarn_registries(settings: Mapping[str, object], path: Path) -> dict[str, NamedRegistry]:
+    """https://yarnpkg.com/configuration/yarnrc#npmPublishRegistry"""
+    tables = {"": ("", settings)}
+    for scope, table in table_in(settings, "npmScopes").items():
+        if isinstance(table, dict):
+            tables[f"@{scope}"] = (f"npmScopes.{scope}.", table)
+    return {
+        scope: NamedRegistry(str(path), f"{prefix}{key}", url)
+        for scope, (prefix, table) in tables.items()
+        for key in ("npmRegistryServer", "npmPublishRegistry")
+        if (url := text_in(table, key))
+    }
 
 
 def _parse_patterns(patterns: object, *, where: str) -> tuple[Glob, ...]:

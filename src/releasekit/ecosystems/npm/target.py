@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
+from releasekit.config.values import Directory
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial, list_warnings
 from releasekit.ecosystems.npm import (
     NPMJS,
-    NPMJS_HOST,
     Inputs,
     discover,
     document,
@@ -22,6 +22,7 @@ from releasekit.ecosystems.npm import (
     pin,
     tarball,
 )
+from releasekit.ecosystems.npm.destination import find_named_registry, is_same_registry
 from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.entry_points import find_warnings
 from releasekit.ecosystems.npm.history import (
@@ -42,9 +43,10 @@ from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
 from releasekit.http.origins import require_safe
-from releasekit.model import SENT, Action
+from releasekit.model import SENT, Action, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import few
+from releasekit.text.escape import redact_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -56,7 +58,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.discover import Found
-    from releasekit.model import Artifact, Package, PackageId, PackageWarning, PlannedPackage
+    from releasekit.ecosystems.npm.roots import NamedRegistry
+    from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.state.run_logs import Log
     from releasekit.versioning.edits import Edits
 
@@ -229,18 +232,38 @@ class Npm(Resource):
             )
             for package in public
         }
-        for package in public if "npm" not in self.config.registries else ():
-            registry = package.publish_config.get("registry")
-            if isinstance(registry, str) and NPMJS_HOST not in registry:
-                raise ConfigError(
-                    f"{package.manifest}: publishConfig.registry is {registry!r}, and everything "
-                    "goes to registry.npmjs.org here",
-                    hint=f"Say so as `npm-registry: {registry}`; what belongs on another registry "
-                    "is left out with `exclude-packages`, and published by another run.",
-                    problem=Problem.REGISTRY_SETTINGS,
-                )
+        if not self.config.own(Inputs).force_registry:
+            map_all(self._refuse_elsewhere, self._find_elsewhere(found).items())
         return NpmWorkspace(
             packages=tuple(discover.make_packages(found)), found=found, contents=contents, npm=self
+        )
+
+    def _find_elsewhere(self, found: Found) -> dict[NamedRegistry, list[str]]:
+        """The names of packages of this run that are meant for another registry. A directory stands
+        for all registries.
+        """
+        goes_to = self.config.registries.get("npm")
+        elsewhere: dict[NamedRegistry, list[str]] = {}
+        for package in found.by_name.values() if not isinstance(goes_to, Directory) else ():
+            named = find_named_registry(package, found.home(package), is_set=goes_to is not None)
+            if (
+                named
+                and not package.unpublishable
+                and self.config.package_filter.has_package(PackageId("npm", package.name))
+                and not is_same_registry(named.url, str(goes_to or NPMJS))
+            ):
+                elsewhere.setdefault(named, []).append(package.name)
+        return elsewhere
+
+    def _refuse_elsewhere(self, meant: tuple[NamedRegistry, Sequence[str]]) -> None:
+        (where, key, written), names = meant
+        url, here = redact_urls(written), str(self.config.registries.get("npm") or NPMJS)
+        raise ConfigError(
+            f"{where}: {key} is {url!r}, and {few(names)} would go to {here}",
+            hint=f"Write `npm-registry: {url}` to publish there, or name what belongs there in "
+            "`exclude-packages` and publish it by another run. `npm-force-registry: true` sends "
+            f"everything to {here}.",
+            problem=Problem.REGISTRY_SETTINGS,
         )
 
 
