@@ -279,7 +279,7 @@ def test_edges_come_from_dependencies_extras_and_build_requirements_only(tmp_pat
         (project("a") + "\n[tool.poetry]\npackage-mode = false", ""),
         (
             '[project]\nname = "a"\nversion = "1"',
-            "it has no [build-system], so it is not built as a package",
+            "it has no [build-system], so uv does not take it for a package",
         ),
         ('[project]\nname = "a"\nversion = "1"\n[tool.uv]\npackage = true', ""),
         # Not even the version has to be known of what is never published.
@@ -288,6 +288,33 @@ def test_edges_come_from_dependencies_extras_and_build_requirements_only(tmp_pat
 )
 def test_what_is_never_published_and_why(tmp_path: Path, text: str, reason: str) -> None:
     assert read(text, tmp_path).unpublishable == reason
+
+
+APPLICATION = project("app") + "\n[tool.uv]\npackage = false\n"
+
+
+@pytest.mark.parametrize("text", [APPLICATION, '[project]\nname = "app"\nversion = "1"\n'])
+def test_an_application_is_published_where_somebody_says_so(tmp_path: Path, text: str) -> None:
+    """R56: `uv build` in its directory builds it; nobody publishes it by a wildcard."""
+    root = write(tmp_path, {"tools/app": text})
+    for options in ({"packages": ("tools/*",)}, {"workspaces": ("tools/app",)}):
+        reason = found(root, **options)["app"].unpublishable
+        assert reason.endswith('; `packages = ["tools/app"]` below [pypi] takes it in')
+    for packages in [("tools/app",), ("./tools/app/",), ("tools/*", "tools/app")]:
+        assert not found(root, packages=packages)["app"].unpublishable
+    brought, _ = discover.read_projects(root, Options(packages=("tools/*",)), {"app"})
+    assert not brought["app"].unpublishable
+    (root / "pyproject.toml").write_text(text)
+    (root / "tools/app/pyproject.toml").unlink()
+    assert found(root)["app"].unpublishable.endswith('`packages = ["."]` below [pypi] takes it in')
+    assert not found(root, packages=(".",))["app"].unpublishable
+
+
+def test_nobody_takes_in_what_its_registry_or_backend_refuses(tmp_path: Path) -> None:
+    classified = project("app", 'classifiers = ["Private :: Do Not Upload"]')
+    root = write(tmp_path, {"app": classified + "\n[tool.uv]\npackage = false"})
+    reason = "its classifier 'Private :: Do Not Upload' says so"
+    assert found(root, packages=("app",))["app"].unpublishable == reason
 
 
 def test_build_systems_and_their_defaults(tmp_path: Path) -> None:

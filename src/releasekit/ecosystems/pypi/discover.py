@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
@@ -15,10 +16,11 @@ from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, MANIFEST, is_exact, pinned_specifier
 from releasekit.ecosystems.pypi.roots import (
     find_manifests,
+    find_named_manifests,
     find_top_manifests,
     find_workspace_manifests,
 )
-from releasekit.ecosystems.shared.documents import checked_table
+from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
 from releasekit.ecosystems.shared.packages import edge_meant, unique_by_name
 from releasekit.errors import ConfigError, ManifestError, PlanError, map_all
 from releasekit.graph import reachable
@@ -28,6 +30,7 @@ from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from pathlib import Path
 
     from releasekit.config.values import PinMode
@@ -35,9 +38,12 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.pypi.manifest import BuildLimits, DeclaredRequirement, PyProject
 
 
-def read_projects(root: Path, options: Options) -> tuple[dict[str, PyProject], list[PyProject]]:
+def read_projects(
+    root: Path, options: Options, brought: AbstractSet[str] = frozenset()
+) -> tuple[dict[str, PyProject], list[PyProject]]:
     """Every project of the workspace, by name in order, and private ones whose name another has;
-    raises ConfigError when two that are published share one.
+    raises ConfigError when two that are published share one. Files of those `brought` were built
+    elsewhere.
 
     The root's own project, the members of its uv workspace and of those that `options.workspaces`
     names, and what `options.packages` names.
@@ -45,6 +51,7 @@ def read_projects(root: Path, options: Options) -> tuple[dict[str, PyProject], l
     limits = cache(partial(_read_limits, root))
     homes = find_workspace_manifests(root, options)
     found = find_manifests(root, options)
+    named = find_named_manifests(root, options)
 
     def read_project(path: Path) -> PyProject | None:
         document = manifest.read_pyproject(path)
@@ -54,7 +61,13 @@ def read_projects(root: Path, options: Options) -> tuple[dict[str, PyProject], l
             raise ManifestError(
                 f"{path} has no [project] table", hint="Add one, or exclude the directory."
             )
-        project = manifest.parse_project(document, path)
+        own = canonicalize_name(text_in(table_in(document, "project"), "name"))
+        is_wanted = path in named or own in brought
+        project = manifest.parse_project(document, path, is_wanted=is_wanted)
+        if project.unpublishable in {manifest.APPLICATION, manifest.UNBUILT}:
+            place = json.dumps(path.parent.relative_to(root).as_posix())
+            reason = f"{project.unpublishable}; `packages = [{place}]` below [pypi] takes it in"
+            project = replace(project, unpublishable=reason)
         return replace(project, home=found[path], limits=limits(homes.get(path, path.parent)))
 
     return unique_by_name(

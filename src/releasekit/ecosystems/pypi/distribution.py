@@ -44,6 +44,7 @@ from releasekit.model import PackageWarning, WarningName
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
     from releasekit.config.values import Dist
     from releasekit.model import Artifact, Package
@@ -125,6 +126,20 @@ def read_metadata(file: IO[bytes], filename: str) -> bytes:
     return text
 
 
+def list_names(dist: Sequence[Dist]) -> set[str]:
+    """The names of the projects that files in `dist` are named after; blocks."""
+    return {parsed[0] for path in _list_paths(dist) if (parsed := parse_filename(path.name))}
+
+
+def _list_paths(dist: Sequence[Dist]) -> list[Path]:
+    return [
+        path
+        for place in dist
+        if place.owner.partition(":")[0] in {"", "pypi"}
+        for path in below(place)
+    ]
+
+
 def read_dist_metadata(dist: Sequence[Dist], wanted: AbstractSet[str]) -> dict[str, str]:
     """By name, the metadata of those `wanted` that files in `dist` tell completely, so that no
     build hook has to be asked; blocks. An error in such a file is reported when it is taken.
@@ -132,12 +147,7 @@ def read_dist_metadata(dist: Sequence[Dist], wanted: AbstractSet[str]) -> dict[s
     An sdist tells the fields that it does not list as Dynamic, from metadata version 2.2 on.
     https://packaging.python.org/en/latest/specifications/core-metadata/#dynamic-multiple-use
     """
-    paths = [
-        path
-        for place in (dist if wanted else ())
-        if place.owner.partition(":")[0] in {"", "pypi"}
-        for path in below(place)
-    ]
+    paths = _list_paths(dist if wanted else ())
     found: dict[str, str] = {}
     # A wheel comes last: its metadata is complete.
     for path in sorted(paths, key=lambda path: (path.suffix == ".whl", path)):

@@ -46,6 +46,9 @@ MAX_REQUIREMENT_CHARS: Final = 4_000
 LEGACY_REQUIRES: Final = ("setuptools>=40.8.0",)
 LEGACY_BACKEND: Final = "setuptools.build_meta:__legacy__"
 POETRY_BACKEND: Final = "poetry.core.masonry.api"
+# What a person can overrule: PyPI and the build backend take such a project.
+APPLICATION: Final = "tool.uv.package is false"
+UNBUILT: Final = "it has no [build-system], so uv does not take it for a package"
 # The fields that matter here and that a build hook may have to tell.
 COMPUTED: Final = frozenset({"version", "dependencies", "optional-dependencies"})
 # As `packaging` spells a marker, with any quotes and spaces in the file.
@@ -163,8 +166,13 @@ def _read_poetry_name(document: Mapping[str, object]) -> str:
     return name if is_normalized_name(canonicalize_name(name)) else ""
 
 
-def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
-    """What the `[project]` and `[build-system]` tables say; raises ConfigError naming the key."""
+def parse_project(
+    document: Mapping[str, object], path: Path, *, is_wanted: bool = False
+) -> PyProject:
+    """What the `[project]` and `[build-system]` tables say; raises ConfigError naming the key.
+
+    One that `is_wanted` is published although uv takes it for an application.
+    """
     if "project" not in document and (name := _read_poetry_name(document)):
         return PyProject(
             name=canonicalize_name(name),
@@ -188,7 +196,7 @@ def parse_project(document: Mapping[str, object], path: Path) -> PyProject:
             hint="Use letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
         ) from error
     dynamic = frozenset(read_strings(metadata, "dynamic", path=path, where="project.dynamic"))
-    unpublishable = _explain_unpublishable(document, path)
+    unpublishable = _explain_unpublishable(document, path, is_wanted=is_wanted)
     version = metadata.get("version")
     if isinstance(version, str):
         version = normalize_version(version, path=path)
@@ -373,7 +381,7 @@ def _parse_constraint(entry: object, where: str) -> str:
     return " ".join([str(Requirement(text)), *(f"--hash={each}" for each in hashes)])
 
 
-def _explain_unpublishable(document: Mapping[str, object], path: Path) -> str:
+def _explain_unpublishable(document: Mapping[str, object], path: Path, *, is_wanted: bool) -> str:
     metadata = checked_table(document, "project", path=path)
     uv = checked_table(document, "tool", "uv", path=path)
     # PyPI refuses every classifier that begins so.
@@ -381,17 +389,19 @@ def _explain_unpublishable(document: Mapping[str, object], path: Path) -> str:
     for classifier in read_strings(metadata, "classifiers", path=path, where="project.classifiers"):
         if classifier.startswith("Private ::"):
             return f"its classifier {classifier!r} says so"
-    packaged = uv.get("package")
-    if packaged is False:
-        return "tool.uv.package is false"
     # poetry-core refuses to build it then. https://python-poetry.org/docs/pyproject/#package-mode
     backend = checked_table(document, "build-system", path=path).get("build-backend")
     poetry = checked_table(document, "tool", "poetry", path=path)
     if backend == POETRY_BACKEND and poetry.get("package-mode") is False:
         return "tool.poetry.package-mode is false"
+    # Such a project is an application to uv, which installs what it needs and not itself; `uv
+    # build` in its directory builds it all the same.
     # https://docs.astral.sh/uv/concepts/projects/config/#project-packaging
-    if packaged is None and "build-system" not in document:
-        return "it has no [build-system], so it is not built as a package"
+    packaged = uv.get("package")
+    if not is_wanted and packaged is False:
+        return APPLICATION
+    if not is_wanted and packaged is None and "build-system" not in document:
+        return UNBUILT
     return ""
 
 

@@ -77,6 +77,12 @@ def find_manifests(root: Path, options: Options) -> dict[Path, Path]:
     }
 
 
+def find_named_manifests(root: Path, options: Options) -> set[Path]:
+    """Those whose directory stands in `options.packages` as it is, not by a wildcard."""
+    plain = [pattern for pattern in options.packages if not _WILDCARD.search(pattern)]
+    return {(root / pattern / MANIFEST).resolve() for pattern in plain}
+
+
 def find_workspace_manifests(root: Path, options: Options) -> dict[Path, Path]:
     """The manifests of all members of uv workspaces, and of the workspaces' own projects, with the
     root of each workspace.

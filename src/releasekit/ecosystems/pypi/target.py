@@ -32,6 +32,7 @@ from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
     find_pinned_apart,
     find_warnings,
+    list_names,
     read_dist_metadata,
     read_metadata,
 )
@@ -215,7 +216,7 @@ class PyPI(Resource):
     def _read(self, root: Path) -> tuple[Mapping[str, PyProject], Sequence[PyProject]]:
         """What the manifests say, before any build hook is asked."""
         list_tags()  # reads files of Python once, which no build can have changed yet
-        read, twins = discover.read_projects(root, self._options)
+        read, twins = discover.read_projects(root, self._options, list_names(self._config.dist))
         discover.check_sources(read, root, self._options)
         found = {name: discover.with_elsewhere(each, read) for name, each in read.items()}
         discover.check_build_order(found)
