@@ -285,13 +285,15 @@ def corpus(root: Path) -> Path:
     return root.resolve()
 
 
-async def packed(root: Path, into: Path) -> dict[str, bytes | str]:
+async def packed(
+    root: Path, into: Path, table: Mapping[str, object] | None = None
+) -> dict[str, bytes | str]:
     """By package, the bytes of what the program makes of it, or why it makes nothing."""
     config = fakes.config(root)
     variables = fakes.TOOL_VARIABLES
     async with Processes(environment=dict(os.environ), variables=variables) as processes:
         services = fakes.services(config, processes, processes.redact)
-        async with Npm(config, Options.from_table({}), services) as npm:
+        async with Npm(config, Options.from_table(table or {}), services) as npm:
             workspace = await npm.discover(root)
             place = partial(built_directory, state_directory=into)
             batches = workspace.batches([p for p in workspace.packages if not p.unpublishable])
@@ -320,6 +322,37 @@ def test_what_is_packed_is_what_npm_packs_to_the_byte(tmp_path: Path) -> None:
     for number, name in enumerate(CORPUS):
         directory = root / "packages" / f"{number:02}"
         assert uncounted(directory, theirs / make_filename(name, f"1.0.{number}")) == [], name
+
+
+def test_what_npm_does_not_know_as_a_workspace_is_packed_by_itself(tmp_path: Path) -> None:
+    """R64: nor does pnpm heed ignore files of its root; what a package is made of may be ignored
+    there, as what a compiler makes is.
+    """
+    require_tool("npm")
+    member = {"name": "member", "version": "1.0.0"}
+    beside = {"name": "beside", "version": "1.0.0"}
+    root = write(
+        tmp_path / "workspace",
+        {
+            "pnpm-workspace.yaml": "packages: ['packages/*']\n",
+            "package.json": {"name": "root", "version": "1.0.0"},
+            ".gitignore": "dist\n*.tgz\n",
+            ".npmignore": "tsconfig*.json\n*.tgz\n",
+            "packages/a/package.json": member,
+            "packages/a/tsconfig.json": "{}",
+            "packages/a/dist/index.js": "",
+            "else/b/package.json": beside,
+            "else/b/tsconfig.json": "{}",
+        },
+    )
+    ours = asyncio.run(packed(root, tmp_path / "ours", {"packages": ["else/*"]}))
+    places = {"member": "packages/a", "root": ".", "beside": "else/b"}
+    assert ours.keys() == places.keys()
+    for name, place in places.items():
+        argv = ["npm", "pack", "--silent", "--ignore-scripts", "--cache", str(tmp_path / "cache")]
+        argv += ["--pack-destination", str(tmp_path)]
+        subprocess.run(argv, cwd=root / place, check=True, capture_output=True)
+        assert ours[name] == (tmp_path / f"{name}-1.0.0.tgz").read_bytes(), name
 
 
 def test_licenses_of_the_workspace_go_into_a_package_of_any_size(tmp_path: Path) -> None:

@@ -425,24 +425,27 @@ class NpmWorkspace:
         return (await asyncio.to_thread(digested, into / filename, *DIGESTS),)
 
     def _make_request(self, package: Package, into: Path) -> Mapping[str, object]:
-        places = self.found.places
-        root = places[package.directory].root
+        home = self.found.places[package.directory]
         contents = self.contents[package.id.name]
         # All members matter to the packing of the root; to that of a member, only itself.
-        if package.directory == root:
-            members = [each.directory for each in self.found.by_name.values()]
+        if package.directory == home.root:
+            candidates = [each.directory for each in self.found.by_name.values()]
         else:
-            members = [*{package.directory, package.directory / contents}]
+            candidates = [*{package.directory, package.directory / contents}]
+        # Ignore files between the root and a package count for members that npm knows. It reads no
+        # pnpm-workspace.yaml, and pnpm packs each package by itself, too.
+        # https://github.com/npm/npm-packlist/blob/main/lib/index.js
+        members = [
+            each
+            for each in candidates
+            if home.tool != "pnpm" and each != home.root and home.find_standing(each) == "member"
+        ]
         return {
             "directory": str(package.directory),
             "contents": contents,
             "into": str(into),
-            "root": str(root),
-            "workspaces": [
-                str(each)
-                for each in members
-                if each in places and places[each].root == root != each
-            ],
+            "root": str(home.root),
+            "workspaces": [*map(str, members)],
             "licenses": self._find_licenses(package),
             "ignoreScripts": self.npm.options.ignore_scripts,
         }
