@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from releasekit.ecosystems.maven import discover
+from releasekit.ecosystems.maven import Options, discover
 from releasekit.errors import ConfigError
 from unit.maven.poms import child, edges, gav, modules, needs, packages, projects, write
 
@@ -377,3 +377,218 @@ def test_a_plugin_of_a_managed_version_comes_from_a_repository(tmp_path: Path) -
     write(tmp_path / "a/pom.xml", child("a") + f"<build>{plugin}</build>")
     write(tmp_path / "p/pom.xml", gav("p"))
     assert edges(packages(tmp_path)["a"]) == {"top": "runtime"}
+
+
+PARENT = f"<parent>{gav('top', '[1.0,2.0)')}</parent>"
+
+
+@pytest.mark.parametrize(
+    ("version", "place", "is_parent"),
+    [
+        ("[1.0,2.0)", "", True),
+        ("[0.1,0.2],[1.0,)", "", True),
+        ("[2.0,3.0)", "", False),
+        ("[1.0,2.0)", "<relativePath/>", False),  # Maven asks a registry
+        ("1.0", "<relativePath/>", True),
+        ("[1.0", "", False),
+    ],
+)
+def test_a_parent_may_be_named_by_a_range(
+    tmp_path: Path, version: str, place: str, is_parent: bool
+) -> None:
+    """R67: what it hands down comes along, and so does its place in the order."""
+    skip = "<properties><maven.deploy.skip>true</maven.deploy.skip></properties>"
+    write(tmp_path / "pom.xml", gav("top") + modules("a") + skip)
+    write(tmp_path / "a/pom.xml", f"<parent>{gav('top', version)}{place}</parent>{gav('a')}")
+    found = packages(tmp_path)["a"]
+    assert edges(found) == ({"top": "runtime"} if is_parent else {})
+    assert bool(found.unpublishable) is is_parent
+
+
+def test_a_range_stays_one_where_a_child_names_it(tmp_path: Path) -> None:
+    """R67: as `mvn help:evaluate` says."""
+    write(tmp_path / "pom.xml", gav("top", "1.5") + modules("a"))
+    write(tmp_path / "a/pom.xml", PARENT + gav("a"))
+    project = projects(tmp_path)["a"]
+    assert project.resolve("${project.parent.version}") == "[1.0,2.0)"
+    (edge,) = packages(tmp_path)["a"].dependencies
+    assert edge.requirement == "[1.0,2.0)"
+
+
+@pytest.mark.parametrize(
+    ("moved", "kind"),
+    [
+        ("<artifactId>new</artifactId>", {"new": "runtime"}),
+        (
+            "<groupId>g</groupId><artifactId>new</artifactId><version>1.0</version>",
+            {"new": "runtime"},
+        ),
+        ("<artifactId>new</artifactId><version>0.9</version>", {}),
+        ("<groupId>h</groupId>", {"old": "runtime"}),
+        ("<artifactId>elsewhere</artifactId>", {}),
+    ],
+)
+def test_what_a_package_moved_to_goes_out_first(
+    tmp_path: Path, moved: str, kind: dict[str, str]
+) -> None:
+    """R67: Maven takes the target in place of it."""
+    relocation = f"<relocation>{moved}</relocation>"
+    write(tmp_path / "pom.xml", gav("top") + modules("old", "new", "other"))
+    write(
+        tmp_path / "old/pom.xml",
+        gav("old") + f"<distributionManagement>{relocation}</distributionManagement>",
+    )
+    write(tmp_path / "new/pom.xml", gav("new"))
+    write(tmp_path / "other/pom.xml", gav("old", group="h"))
+    by_name = {each.name: each for each in discover.load_projects(tmp_path.resolve(), Options())}
+    package = next(each for each in discover.make_packages(by_name) if each.id.name == "g:old")
+    assert edges(package) == kind
+
+
+def test_a_relocation_is_not_inherited(tmp_path: Path) -> None:
+    """R67: as `mvn help:effective-pom` shows."""
+    relocation = "<relocation><artifactId>b</artifactId></relocation>"
+    above = f"<distributionManagement>{relocation}</distributionManagement>"
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b") + above)
+    write(tmp_path / "a/pom.xml", child("a"))
+    write(tmp_path / "b/pom.xml", gav("b"))
+    assert edges(packages(tmp_path)["a"]) == {"top": "runtime"}
+
+
+def plugin(name: str, body: str, more: str = "") -> str:
+    configured = f"<configuration>{body}</configuration>" if body else ""
+    return f"<plugin><artifactId>{name}</artifactId>{configured}{more}</plugin>"
+
+
+def build(*plugins: str, managed: bool = False) -> str:
+    listed = f"<plugins>{''.join(plugins)}</plugins>"
+    return (
+        f"<build>{f'<pluginManagement>{listed}</pluginManagement>' if managed else listed}</build>"
+    )
+
+
+def execution(name: str, body: str = "", goal: str = "") -> str:
+    goals = f"<goals><goal>{goal}</goal></goals>" if goal else ""
+    return f"<executions><execution><id>{name}</id>{goals}{body}</execution></executions>"
+
+
+def profile(name: str, plugin: str) -> str:
+    return f"<profiles><profile><id>{name}</id>{build(plugin)}</profile></profiles>"
+
+
+CENTRAL = "central-publishing-maven-plugin"
+STAGING = "nexus-staging-maven-plugin"
+DEPLOY = "maven-deploy-plugin"
+YES = "<skip>true</skip>"
+CONFIGURED_YES = f"<configuration>{YES}</configuration>"
+NO_PHASE = "<phase>none</phase>"
+
+
+@pytest.mark.parametrize(
+    ("above", "own", "reason"),
+    [
+        ("", build(plugin(CENTRAL, "<skipPublishing>true</skipPublishing>")), f"{CENTRAL} is con"),
+        ("", "<properties><skipPublishing>true</skipPublishing></properties>", "skipPublishing is"),
+        (
+            "",
+            "<properties><skipNexusStagingDeployMojo>true</skipNexusStagingDeployMojo></properties>",
+            "skipNexusStagingDeployMojo is true",
+        ),
+        (
+            build(plugin(STAGING, "<skipNexusStagingDeployMojo>true</skipNexusStagingDeployMojo>")),
+            "",
+            f"{STAGING} is configured",
+        ),
+        ("", build(plugin(STAGING, "<skipStaging>true</skipStaging>")), ""),
+        ("", "<properties><maven.install.skip>true</maven.install.skip></properties>", ""),
+        (
+            build(plugin(CENTRAL, "<excludeArtifacts><a>x</a><a>a</a></excludeArtifacts>")),
+            "",
+            f"excludeArtifacts of {CENTRAL} names it",
+        ),
+        (build(plugin(CENTRAL, "<excludeArtifacts><a>b</a></excludeArtifacts>")), "", ""),
+        (
+            build(
+                plugin(CENTRAL, "<excludeArtifacts><a>${it}</a></excludeArtifacts>"), managed=True
+            ),
+            "<properties><it>a</it></properties>",
+            "excludeArtifacts",
+        ),
+        ("<properties><excludeArtifacts>b, a</excludeArtifacts></properties>", "", "excludeArtif"),
+        # A nearer value decides, and that of pluginManagement gives way.
+        (
+            build(plugin(CENTRAL, "<skipPublishing>true</skipPublishing>")),
+            build(plugin(CENTRAL, "<skipPublishing>false</skipPublishing>")),
+            "",
+        ),
+        (
+            build(plugin(DEPLOY, YES)),
+            build(plugin(DEPLOY, "<skip>false</skip>"), managed=True),
+            DEPLOY,
+        ),
+        (build(plugin(DEPLOY, YES, "<inherited>false</inherited>")), "", ""),
+        (build(plugin(DEPLOY, YES, "<inherited>false</inherited>"), managed=True), "", ""),
+        # By execution; one that publishes is enough.
+        ("", build(plugin(DEPLOY, "", execution("default-deploy", CONFIGURED_YES))), DEPLOY),
+        ("", build(plugin(DEPLOY, "", execution("other", CONFIGURED_YES))), ""),
+        ("", build(plugin(DEPLOY, YES, execution("again", "", "deploy"))), DEPLOY),
+        ("", build(plugin(DEPLOY, "", execution("again", CONFIGURED_YES, "deploy"))), ""),
+        (
+            "",
+            build(
+                plugin(
+                    DEPLOY, YES, execution("x", CONFIGURED_YES.replace("true", "false"), "deploy")
+                )
+            ),
+            "",
+        ),
+        (
+            build(plugin(DEPLOY, "", execution("default-deploy", CONFIGURED_YES))),
+            build(
+                plugin(
+                    DEPLOY,
+                    "",
+                    execution("default-deploy", CONFIGURED_YES.replace("true", "false")),
+                )
+            ),
+            "",
+        ),
+        ("", build(plugin(DEPLOY, "", execution("default-deploy", NO_PHASE))), "no phase"),
+        (
+            build(plugin(CENTRAL, "")),
+            build(plugin(DEPLOY, "", execution("default-deploy", NO_PHASE))),
+            "",
+        ),
+        ("", build(plugin(CENTRAL, "", execution("publish", NO_PHASE, "publish"))), ""),
+        # Of kinds of versions.
+        ("", build(plugin(DEPLOY, "<skip>releases</skip>")), DEPLOY),
+        ("", build(plugin(DEPLOY, "<skip>snapshots</skip>")), ""),
+        ("", build(plugin(DEPLOY, "<skip>TRUE</skip>")), DEPLOY),
+        # In the profile that releases turn on.
+        (
+            profile("release", plugin(CENTRAL, "<excludeArtifacts><a>a</a></excludeArtifacts>")),
+            "",
+            "names it in the profile 'release'",
+        ),
+        (
+            build(plugin(CENTRAL, "<skipPublishing>true</skipPublishing>"))
+            + profile("release", plugin(CENTRAL, "<skipPublishing>false</skipPublishing>")),
+            "",
+            "",
+        ),
+        (
+            profile("quick", plugin(DEPLOY, YES)),
+            "",
+            "",
+        ),
+    ],
+)
+def test_what_a_plugin_that_publishes_would_not_send_stays(
+    tmp_path: Path, above: str, own: str, reason: str
+) -> None:
+    """R67"""
+    write(tmp_path / "pom.xml", gav("top") + modules("a") + above)
+    write(tmp_path / "a/pom.xml", child("a") + own)
+    found = packages(tmp_path)["a"].unpublishable
+    assert reason in found
+    assert bool(found) is bool(reason)

@@ -99,3 +99,12 @@ def test_a_snapshot_is_going_to_be_published(tmp_path: Path) -> None:
     write(tmp_path / "core/pom.xml", gav("core", "1.3.0-SNAPSHOT"))
     write(tmp_path / "web/pom.xml", gav("web") + needs("core", "1.3.0-SNAPSHOT"))
     assert edges(tmp_path)["web", "core"].requirement == "1.2.0"
+
+
+def test_a_range_of_a_parent_is_what_was_published(tmp_path: Path) -> None:
+    """R67"""
+    write(tmp_path / "pom.xml", gav("top") + modules("web"))
+    above = f"<parent>{gav('top', '[1.0,2.0)')}</parent>"
+    write(tmp_path / "web/pom.xml", above + gav("web"))
+    edge = edges(tmp_path)["web", "top"]
+    assert (edge.requirement, edge.admits("1.9"), edge.admits("2.0")) == ("[1.0,2.0)", True, False)

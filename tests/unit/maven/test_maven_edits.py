@@ -159,6 +159,7 @@ CONFIGURATION = (
     f"<oldVersion><dependency>{gav('core', '1.2.0')}</dependency></oldVersion>"
     "</configuration></plugin></plugins></build>"
 )
+RELOCATION = "<distributionManagement><relocation>{}</relocation></distributionManagement>"
 
 
 @pytest.mark.parametrize(
@@ -183,6 +184,8 @@ CONFIGURATION = (
         needs("core", "1.1.0"),  # on purpose
         needs("core", "[1.0,1.1]"),
         needs("other", "1.2.0"),
+        RELOCATION.format(f"<artifactId>core</artifactId><version>{OWN}</version>"),
+        RELOCATION.format("<artifactId>core</artifactId><version>1.1.0</version>"),
     ],
 )
 def test_what_siblings_require_goes_along(tmp_path: Path, body: str) -> None:
@@ -251,6 +254,16 @@ def test_the_version_of_a_parent_on_a_registry_is_not_ours(tmp_path: Path) -> No
     write(tmp_path, {"pom.xml": pom(child("a", "1.2.0"))})
     with pytest.raises(PlanError, match=r"version of g:a is '1\.2\.0', and has to be 1\.3\.0"):
         write_versions(tmp_path.resolve(), find(tmp_path), {"g:a": "1.3.0"})
+
+
+def test_a_range_of_a_parent_is_widened(tmp_path: Path) -> None:
+    """R67: Maven would look for the parent in a registry."""
+    above = f"<parent>{gav('top', '[1.0,«1.3|1.4»)')}</parent>"
+    files = {
+        "pom.xml": pom(gav("top", OWN) + modules("web")),
+        "web/pom.xml": pom(above + gav("web", "1.2.0") + needs("top", "${project.parent.version}")),
+    }
+    assert_written(tmp_path, files, {"top": "1.3.0"}, Options())
 
 
 def test_long_chains_of_properties_are_followed(tmp_path: Path) -> None:

@@ -82,3 +82,13 @@ def test_any_other_expression_in_coordinates_is_filled_in_too(tmp_path: Path) ->
 def test_a_pom_that_says_all_is_kept_to_the_byte(project: PomProject) -> None:
     data = project.pom.path.read_bytes()
     assert fill_in_pom(data, project) == data
+
+
+def test_a_range_of_a_parent_becomes_exact_on_request(tmp_path: Path) -> None:
+    """R67"""
+    write(tmp_path / "pom.xml", gav("a") + modules("b"))
+    above = f"<parent>{gav('a', '[1.0,2.0)')}</parent>"
+    text = write(tmp_path / "b/pom.xml", above + gav("b")).read_text()
+    project = projects(tmp_path)["b"]
+    assert pin(text, project) == text
+    assert pin(text, project, "exact") == text.replace("[1.0,2.0)", "1.0")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.maven import versions
 from releasekit.ecosystems.maven.mvn import read_overrides
-from releasekit.ecosystems.maven.pom import read_pom
+from releasekit.ecosystems.maven.pom import DEPLOY, EXCLUDED, PHASE, WITHHOLDING, read_pom
 from releasekit.ecosystems.shared.packages import edge_meant
 from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import inside, is_file
@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.maven import Options
-    from releasekit.ecosystems.maven.pom import Pom, PomReference, Use
+    from releasekit.ecosystems.maven.pom import (
+        Parent,
+        PluginSetting,
+        Pom,
+        PomReference,
+        Use,
+        Withholding,
+    )
 
 
 ECOSYSTEM: Final = "maven"
@@ -77,6 +84,12 @@ class PomProject:
     def packaging(self) -> str:
         return self.resolve(self.pom.packaging)
 
+    @property
+    def parent_version(self) -> str:
+        """As Maven has it: a range stays one."""
+        wanted = self.pom.parent.version if self.pom.parent else ""
+        return self.parent.version if self.parent and not versions.is_range(wanted) else wanted
+
     def ancestry(self) -> Iterator[PomProject]:
         """The project, its parent, and so on, within the workspace."""
         project: PomProject | None = self
@@ -115,7 +128,7 @@ class PomProject:
             inherited = {
                 "parent.groupId": above.group,
                 "parent.artifactId": above.artifact,
-                "parent.version": above.version,
+                "parent.version": self.parent_version,
             }
         return {
             "groupId": self.group or pom.group or inherited.get("parent.groupId", ""),
@@ -214,18 +227,17 @@ class _Reactor:
         wanted = pom.parent
         if wanted is None:
             return None
-        candidates = [self._by_key.get((wanted.group, wanted.artifact))]
-        if wanted.relative_path:
-            candidates.insert(0, find_pom(pom.path.parent / wanted.relative_path))
-        for candidate in candidates:
+        near = wanted.relative_path and find_pom(pom.path.parent / wanted.relative_path)
+        for candidate in (near or None, self._by_key.get((wanted.group, wanted.artifact))):
             if candidate is None or not (path := candidate.resolve()).is_relative_to(self._root):
                 continue
             found = self._read(path)
             if path == pom.path or found.artifact != wanted.artifact:
                 continue
             parent = self._load_project(path, depth + 1)
-            wanted_key = parent.resolve(wanted.group), parent.resolve(wanted.version)
-            if (parent.group, parent.version) == wanted_key:
+            # A range is held against no module: Maven asks a registry what it holds.
+            is_held = is_named(wanted, parent, by_range=candidate is near)
+            if is_held and parent.group == parent.resolve(wanted.group):
                 return parent
         return None
 
@@ -249,6 +261,21 @@ class _Reactor:
                 )
         project.group, project.artifact = model["groupId"], model["artifactId"]
         project.version = model["version"]
+
+
+def is_named(wanted: Parent, parent: PomProject, *, by_range: bool = True) -> bool:
+    """Whether a POM takes this version of its parent.
+
+    https://github.com/apache/maven/blob/maven-3.9.9/maven-model-builder/src/main/java/org/apache/maven/model/building/DefaultModelBuilder.java
+    (readParentLocally)
+    """
+    version = parent.resolve(wanted.version)
+    if version == parent.version or not versions.is_range(version):
+        return version == parent.version
+    try:
+        return by_range and versions.contains(version, parent.version)
+    except ValueError:  # pinning the POM reports an invalid range
+        return False
 
 
 def find_pom(path: Path) -> Path | None:
@@ -289,14 +316,68 @@ def explain_unpublishable(project: PomProject) -> str:
 
 def explain_private(project: PomProject) -> str:
     """Why a project is never published, whatever version it has; empty for one that may be."""
-    for each in project.ancestry():
-        if each.pom.skip and (each is project or each.pom.skip_inherited):
-            if project.resolve(each.pom.skip) == "true":
-                return "maven-deploy-plugin is configured to skip it"
-            return ""
-    if project.resolve("${maven.deploy.skip}") == "true":
-        return "maven.deploy.skip is true"
-    return ""
+    reasons = (_explain_withheld(project, plugin, how) for plugin, how in WITHHOLDING.items())
+    return next(filter(None, reasons), "")
+
+
+def _explain_withheld(project: PomProject, plugin: str, how: Withholding) -> str:
+    """Why a plugin that publishes would not send a project: Maven takes the nearest value of each
+    execution, and that of pluginManagement where none is nearer. Of lists each counts, as they
+    may be joined.
+    """
+    values: dict[tuple[str, str], PluginSetting] = {}
+    executions = {"default-deploy"} if plugin == DEPLOY else set()
+    for each in _find_settings(project):
+        if each.plugin != plugin:
+            continue
+        if each.name == EXCLUDED and project.resolve(each.value) == project.artifact:
+            return f"{EXCLUDED} of {plugin} names it{_name_profile(each)}"
+        if each.execution:
+            executions.add(each.execution)
+        if each.value:
+            values.setdefault((each.execution, each.name), each)
+    phases = {name: each.value for (name, key), each in values.items() if key == PHASE}
+    bound = [name for name in executions if project.resolve(phases.get(name, "")) != "none"]
+    if executions and not bound:
+        if plugin == DEPLOY and not _has_other_plugin(project):
+            return f"{plugin} is bound to no phase"
+        return ""
+    whole = values.get(("", how.parameter))
+    given = [values.get((name, how.parameter), whole) for name in bound or [""]]
+    texts = [project.resolve(each.value if each else f"${{{how.property}}}") for each in given]
+    if not all(_is_skipped(text, project) for text in texts):
+        names = plugin == "central-publishing-maven-plugin" and project.resolve(f"${{{EXCLUDED}}}")
+        is_named = names and project.artifact in (each.strip() for each in names.split(","))
+        return f"{EXCLUDED} names it" if is_named else ""
+    last = given[0]
+    return (
+        f"{plugin} is configured to skip it{_name_profile(last)}"
+        if last
+        else f"{how.property} is true"
+    )
+
+
+def _find_settings(project: PomProject) -> Iterator[PluginSetting]:
+    """The nearest first."""
+    for managed in (False, True):
+        for each in project.ancestry():
+            for setting in each.pom.settings:
+                if setting.managed is managed and (each is project or setting.inherited):
+                    yield setting
+
+
+def _has_other_plugin(project: PomProject) -> bool:
+    return any(each.plugin != DEPLOY and not each.managed for each in _find_settings(project))
+
+
+def _name_profile(setting: PluginSetting) -> str:
+    return f" in the profile {clip(setting.profile, 60)!r}" if setting.profile else ""
+
+
+def _is_skipped(value: str, project: PomProject) -> bool:
+    """https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html#skip"""
+    kind = "snapshots" if versions.is_snapshot(project.version) else "releases"
+    return value.lower() == "true" or value == kind
 
 
 def is_selected(reference: PomReference, project: PomProject, target: PomProject) -> bool:
@@ -345,7 +426,7 @@ def find_dependencies(
     edges: dict[str, Dependency] = {}
     parent = project.parent
     if parent is not None and parent.name in by_name:
-        edges[parent.name] = _make_edge(parent, parent.version, DependencyKind.RUNTIME)
+        edges[parent.name] = _make_edge(parent, project.parent_version, DependencyKind.RUNTIME)
     for reference, target in _find_references(project, by_name):
         if reference.use in {"managed", "plugin"}:
             kind = DependencyKind.ORDER
@@ -381,7 +462,7 @@ def list_published_edges(
         asked: dict[tuple[str, str], DependencyKind] = {}
         parent = project.parent
         if parent is not None and parent.name in by_name:
-            asked[parent.name, parent.version] = DependencyKind.RUNTIME
+            asked[parent.name, project.parent_version] = DependencyKind.RUNTIME
         for reference, target in _find_references(project, by_name):
             if reference.needed or reference.use == "managed":
                 wanted = _find_requested_version(reference, project, target)

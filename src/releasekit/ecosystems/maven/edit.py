@@ -88,8 +88,7 @@ class VersionEdits:
                 version = element.child("version")
                 if version is None:
                     continue
-                group = project.resolve(element.value("groupId")) or _PLUGINS
-                name = f"{group}:{project.resolve(element.value('artifactId'))}"
+                name = _name_target(project, element)
                 target = by_name.get(name)
                 if target is None and "${" not in version.text:
                     continue
@@ -186,6 +185,9 @@ class VersionEdits:
         if key == "version":
             return self._trace_version(project)
         if key == "parent.version" and project.parent is not None:
+            named = self._read_pom(project.pom.path)[0].child("parent", "version")
+            if named is not None and versions.is_range(model[key]):
+                return [self._find_text(project.pom.path, named)]
             return self._trace_version(project.parent)
         return [Piece(model[key])] if key in model else None
 
@@ -238,11 +240,19 @@ def _divide(pieces: Sequence[Piece], wanted: str) -> Sequence[str]:
     return []
 
 
+def _name_target(project: PomProject, element: Element) -> str:
+    group = project.resolve(element.value("groupId"))
+    artifact = project.resolve(element.value("artifactId"))
+    if element.tag == "relocation":  # what it leaves open stays as it is
+        return f"{group or project.group}:{artifact or project.artifact}"
+    return f"{group or _PLUGINS}:{artifact}"
+
+
 def _find_coordinates(element: Element) -> Iterator[Element]:
     """The elements below it that name a project."""
     for child in element.children:
         if element.tag != "configuration" or child.tag in _RESOLVED:
-            if child.child("artifactId"):
+            if child.child("artifactId") or child.tag == "relocation":
                 yield child
             yield from _find_coordinates(child)
 

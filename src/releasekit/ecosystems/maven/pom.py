@@ -6,7 +6,7 @@ https://maven.apache.org/ref/3.9.9/maven-model/maven.html
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 from xml.sax.saxutils import escape
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.maven.document import Element
 
 
-# What a reference is for; "managed" gives others their version, "import" brings a BOM.
-Use = Literal["dependency", "managed", "import", "plugin", "managed plugin"]
+# What a reference is for; "managed" gives others their version, "import" brings a BOM, and
+# "relocation" names what Maven takes in place of the package.
+Use = Literal["dependency", "managed", "import", "plugin", "managed plugin", "relocation"]
 # https://maven.apache.org/guides/mini/guide-maven-ci-friendly.html
 CI_FRIENDLY: Final = ("revision", "sha1", "changelist")
 _BY_DEFAULT: Final = "activeByDefault"
@@ -34,6 +35,34 @@ _COORDINATES: Final = (
     *("groupId", "artifactId", "version"),
     *("parent.groupId", "parent.artifactId", "parent.version"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Withholding:
+    """Of one plugin: the goal that publishes, the parameter that keeps a project from it, and the
+    property that the parameter has by default.
+    """
+
+    goal: str
+    parameter: str
+    property: str
+
+
+# What keeps a project from going out, by the plugin that would send it.
+# https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html
+# https://central.sonatype.org/publish/publish-portal-maven/#plugin-configuration-options
+# https://github.com/sonatype/nexus-maven-plugins/blob/main/staging/maven-plugin/README.md
+# `skipStaging`, `skipLocalStaging` and `skipRemoteStaging` of the last one only say how it goes.
+WITHHOLDING: Final[Mapping[str, Withholding]] = {
+    "maven-deploy-plugin": Withholding("deploy", "skip", "maven.deploy.skip"),
+    "central-publishing-maven-plugin": Withholding("publish", "skipPublishing", "skipPublishing"),
+    "nexus-staging-maven-plugin": Withholding(
+        "deploy", "skipNexusStagingDeployMojo", "skipNexusStagingDeployMojo"
+    ),
+}
+DEPLOY: Final = "maven-deploy-plugin"
+EXCLUDED: Final = "excludeArtifacts"
+PHASE: Final = "phase"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +79,23 @@ class PomReference:
     version: str = ""
     span: tuple[int, int] = (0, 0)
     needed: bool = True
+    system_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSetting:
+    """A value that a POM gives to a plugin of `WITHHOLDING`; `execution` is empty where it is for
+    all of them. `managed` is one in pluginManagement, which gives way. `inherited` is whether the
+    modules below have it too. `profile` names the one that it is in.
+    """
+
+    plugin: str
+    execution: str
+    name: str
+    value: str
+    managed: bool
+    inherited: bool
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +112,8 @@ class Parent:
 class Pom:
     """`spans` are the offsets of the coordinates in the file, by their path, in bytes. `managing`
     has those of `references` that give others their version, by use and artifact; the artifact is
-    empty where it has an expression.
-
-    `skip` is the value in the configuration of the deploy plugin; `skip_inherited` is whether the
-    modules below inherit it.
+    empty where it has an expression. Of `settings`, the first of a name counts. `flattened` is
+    whether a plugin here writes another POM for users.
     """
 
     path: Path
@@ -83,8 +127,8 @@ class Pom:
     modules_of_profiles: tuple[str, ...]
     references: tuple[PomReference, ...]
     managing: Mapping[tuple[Use, str], Sequence[PomReference]]
-    skip: str = ""
-    skip_inherited: bool = True
+    settings: tuple[PluginSetting, ...] = ()
+    flattened: bool = False
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -110,8 +154,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
     ):
         if not value:
             raise ManifestError(f"{path}: has no <{tag}>", hint="Every POM has one, or a parent's.")
-    skip, inherited = _find_skip(list(_find_layers(root)))
-    references = tuple(_parse_references(root))
+    references = (*_parse_references(root), *_parse_relocation(root))
     managing: dict[tuple[Use, str], list[PomReference]] = {}
     for each in references:
         if each.use in {"managed", "managed plugin"}:
@@ -131,8 +174,8 @@ def parse_pom(root: Element, path: Path) -> Pom:
         ),
         references=references,
         managing=managing,
-        skip=skip,
-        skip_inherited=inherited,
+        settings=tuple(_find_settings(root)),
+        flattened=any(each.artifact == "flatten-maven-plugin" for each in references),
         spans={
             path: (found.start, found.end)
             for path in _COORDINATES
@@ -210,22 +253,83 @@ def _parse_reference(element: Element, use: Use, *, needed: bool) -> PomReferenc
         version=version.text.strip() if version else "",
         span=(version.start, version.end) if version else (0, 0),
         needed=needed,
+        system_path=element.value("systemPath") if element.value("scope") == "system" else "",
     )
 
 
-def _find_skip(layers: Sequence[Element]) -> tuple[str, bool]:
-    """`skip` in the configuration of the deploy plugin, and whether modules below inherit it; the
-    last layer wins.
+def _parse_relocation(root: Element) -> Iterator[PomReference]:
+    """What users get in place of this; what it leaves open is that of the POM.
 
-    https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html#skip
+    https://maven.apache.org/guides/mini/guide-relocation.html
     """
-    for where in (("build",), ("build", "pluginManagement")):
-        for layer in reversed(layers):
+    found = root.child("distributionManagement", "relocation")
+    if found is not None:
+        own = {tag: root.value(tag) or root.value("parent", tag) for tag in _COORDINATES[:3]}
+        yield replace(
+            _parse_reference(found, "relocation", needed=True),
+            group=found.value("groupId") or own["groupId"],
+            artifact=found.value("artifactId") or own["artifactId"],
+            version=found.value("version") or own["version"],
+        )
+
+
+def _find_settings(root: Element) -> Iterator[PluginSetting]:
+    """Of the last layer first. A plugin that only publishes counts in each profile: releases turn
+    its profile on, and no POM says which one that is.
+    """
+    layers = list(_find_layers(root))
+    active = {id(layer) for layer in layers}
+    others = [each for each in root.all("profiles", "profile") if id(each) not in active]
+    for layer in reversed([root, *others, *layers[1:]]):
+        for where in (("build",), ("build", "pluginManagement")):
             for plugin in layer.all(*where, "plugins", "plugin"):
-                skip = plugin.value("configuration", "skip")
-                if plugin.value("artifactId") == "maven-deploy-plugin" and skip:
-                    return skip, plugin.value("inherited") != "false"
-    return "", True
+                name = plugin.value("artifactId")
+                if name in WITHHOLDING and (name != DEPLOY or id(layer) in active):
+                    place = "" if id(layer) in active else layer.value("id")
+                    for execution, key, value, inherited in _read_plugin(plugin, name):
+                        yield PluginSetting(
+                            plugin=name,
+                            execution=execution,
+                            name=key,
+                            value=value,
+                            managed=len(where) > 1,
+                            inherited=inherited,
+                            profile=place,
+                        )
+
+
+def _read_plugin(plugin: Element, name: str) -> Iterator[tuple[str, str, str, bool]]:
+    """Execution, name and value of each setting, and whether it is inherited; a phase for each,
+    which may be empty, tells that they are there.
+    """
+    goal, parameter = WITHHOLDING[name].goal, WITHHOLDING[name].parameter
+    executions = [
+        each
+        for each in plugin.all("executions", "execution")
+        if each.value("id") == f"default-{goal}"
+        or any(found.text.strip() == goal for found in each.all("goals", "goal"))
+    ]
+    for each in (plugin, *executions):
+        execution = "" if each is plugin else each.value("id") or "default"
+        is_inherited = (each.value("inherited") or plugin.value("inherited")) != "false"
+        yield execution, PHASE, each.value(PHASE), is_inherited
+        if value := each.value("configuration", parameter):
+            yield execution, parameter, value, is_inherited
+        excluded = each.child("configuration", EXCLUDED)
+        for artifact in excluded.children if excluded is not None else ():
+            yield execution, EXCLUDED, artifact.text.strip(), is_inherited
+
+
+def _refer_to_parent(pom: Pom) -> Iterator[PomReference]:
+    parent, span = pom.parent, pom.spans.get("parent.version")
+    if parent is not None and span is not None:
+        yield PomReference(
+            use="import",
+            group=parent.group,
+            artifact=parent.artifact,
+            version=parent.version,
+            span=span,
+        )
 
 
 def pin_versions(
@@ -244,7 +348,7 @@ def pin_versions(
     if mode == "none":
         return manifest
     edits: list[tuple[tuple[int, int], bytes]] = []
-    for reference in pom.references:
+    for reference in (*pom.references, *_refer_to_parent(pom)):
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
         wanted = project.resolve(reference.version)
         if name in planned and name != project.name and versions.is_range(wanted):

@@ -15,6 +15,7 @@ from releasekit.ecosystems.maven.discover import (
     PomProject,
     explain_unpublishable,
     find_pom,
+    is_named,
     load_projects,
 )
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
@@ -101,7 +102,7 @@ def _make_project(pom: Pom, today: PomProject, read: Read, depth: int = 0) -> Po
             above = _make_project(found, today, read, depth + 1)
             above.version = above.resolve(above.model()["version"])
             # A registry has any other version.
-            project.parent = above if above.version == above.resolve(wanted.version) else None
+            project.parent = above if is_named(wanted, above) else None
     inherited = project.parent.properties if project.parent else {}
     project.properties = {
         name: text
