@@ -17,7 +17,7 @@ from releasekit.aio import gather_all
 from releasekit.config.package_filter import with_extra
 from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all
 from releasekit.graph import DependencyGraph, levels_above, reachable
-from releasekit.host.files import read_file, read_text
+from releasekit.host.files import read_file
 from releasekit.http.origins import is_insecure
 from releasekit.model import (
     MAX_MANIFEST_BYTES,
@@ -577,8 +577,10 @@ def pin_manifest(
 
 
 def read_manifest(path: Path) -> str:
-    """Text with its line ends and byte order mark as they are; UTF-8."""
-    return read_text(path, max_bytes=MAX_MANIFEST_BYTES)
+    """Text with its line ends and byte order mark as they are; in UTF-8, with other bytes as
+    surrogates: a POM may have another encoding.
+    """
+    return read_file(path, max_bytes=MAX_MANIFEST_BYTES).decode("utf-8", "surrogateescape")
 
 
 def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[str, Target]) -> None:

@@ -443,5 +443,5 @@ def pinned(
     for manifest in dict.fromkeys(path for package in packages for path in package.manifests):
         before, after = pin_manifest(workspace, manifest, versions)
         if after != before:
-            pins[manifest] = after.encode()
+            pins[manifest] = after.encode("utf-8", "surrogateescape")
     return pins

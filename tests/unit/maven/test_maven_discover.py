@@ -229,7 +229,7 @@ def test_parents_in_a_circle_are_refused(tmp_path: Path) -> None:
     "page",
     [
         '<!DOCTYPE project [<!ENTITY a "b">]><project>&a;</project>',
-        '<!DOCTYPE project SYSTEM "file:///etc/passwd"><project/>',
+        '<!DOCTYPE project [<!ENTITY a SYSTEM "/etc/passwd">]><project>&a;</project>',
         "<project>&a;</project>",
         "<project>",
         "",
@@ -244,10 +244,26 @@ def test_what_is_no_pom_is_refused(tmp_path: Path, page: str) -> None:
         packages(tmp_path)
 
 
-def test_a_pom_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "pom.xml").write_bytes("<project><name>é</name></project>".encode("latin-1"))
-    with pytest.raises(ConfigError, match="UTF-8"):
+@pytest.mark.parametrize(
+    ("head", "encoding", "words"),
+    [
+        ("", "latin-1", "line 2 is not UTF-8; save it as UTF-8, or name its encoding"),
+        ('<?xml version="1.0" encoding="Shift_JIS"?>', "shift-jis", "the encoding 'shift_jis'"),
+        ('<?xml version="1.0" encoding="nonsense"?>', "ascii", "the encoding 'nonsense'"),
+        ('<?xml version="1.0" encoding="UTF-16"?>', "ascii", "the encoding 'UTF-16'"),
+        ('<?xml version="1.0" encoding="rot13"?>', "latin-1", "the encoding 'rot-13'"),
+    ],
+)
+def test_an_encoding_that_is_not_read_is_named(
+    tmp_path: Path, head: str, encoding: str, words: str
+) -> None:
+    """R66"""
+    page = f"{head}\n<project><name>é日</name></project>"
+    (tmp_path / "pom.xml").write_bytes(page.encode(encoding, "replace"))
+    with pytest.raises(ConfigError) as caught:
         packages(tmp_path)
+    assert str(tmp_path / "pom.xml is not a POM: ") in str(caught.value)
+    assert words in str(caught.value)
 
 
 def test_what_a_plugin_needs_goes_out_before_what_uses_it(tmp_path: Path) -> None:

@@ -46,3 +46,79 @@ def test_a_file_has_only_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "MAX_BYTES", 3)
     with pytest.raises(ValueError, match="more than 3 bytes"):
         document.parse_document(b"<a/>")
+
+
+NAMED = '<?xml version="1.0" encoding="{}"?>\n<a>\n é <b> 1.0 </b></a>'
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        *((each, each) for each in ("UTF-8", "ISO-8859-1", "windows-1252", "IBM850", "UTF-16")),
+        ("UTF8", "utf-8"),
+        ("Cp1252", "cp1252"),
+        ("ISO-8859-1", "utf-8-sig"),  # a byte order mark says more
+    ],
+)
+def test_encodings_are_read_and_kept(name: str, codec: str) -> None:
+    """R66: those that mvn reads, with the offsets of their bytes."""
+    data = NAMED.format(name).encode(codec)
+    root = document.parse_document(data)
+    assert root.text.strip() == "é"
+    held = root.children[0]
+    assert data[held.start : held.end] == document.encode(" 1.0 ", data)
+    assert document.encode(root.text, data) in data
+
+
+def test_without_a_declaration_the_first_bytes_tell() -> None:
+    """R66"""
+    data = "<a>é</a>".encode("utf-16")
+    assert document.parse_document(data).text == "é"
+    assert document.encode("é", data) == b"\xe9\0"
+
+
+def test_what_is_ascii_is_so_in_encodings_of_several_bytes() -> None:
+    """R66"""
+    data = b'<?xml version="1.0" encoding="GBK"?><a>1.0</a>'
+    assert document.parse_document(data).text == "1.0"
+
+
+def test_what_an_encoding_lacks_becomes_a_reference() -> None:
+    data = b'<?xml version="1.0" encoding="US-ASCII"?><a/>'
+    assert document.encode("1é", data) == b"1&#233;"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "<!DOCTYPE a>",
+        '<!DOCTYPE a SYSTEM "http://127.0.0.1:9/a.dtd">',
+        '<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d SYSTEM "/etc/passwd">]>',
+        '<!DOCTYPE a [<!ENTITY % p SYSTEM "/etc/passwd"> %p;]>',
+    ],
+)
+def test_a_document_type_changes_nothing(kind: str) -> None:
+    """R66: as mvn has it."""
+    root = document.parse_document(f"{kind}<a>Jos&eacute; &lt;&#48;</a>".encode())
+    assert root.text == "José <0"
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "Maven cannot resolve &b; either"),
+        ('<!DOCTYPE a [<!ENTITY b "<c/>">]><a>&b;</a>', "Maven cannot resolve &b; either"),
+        ('<!DOCTYPE a [<!ENTITY b SYSTEM "/x">]><a>&b;</a>', "Maven cannot resolve &b; either"),
+        ("<a>&b;</a>", "Maven cannot resolve &b; either"),
+        ('<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><a/>', "may grow too large"),
+        (
+            f'<!DOCTYPE a [<!ENTITY b "{"c" * LONG}">]><a d="{"&b;" * 20}"/>',
+            "may grow too large",
+        ),
+        ('<!DOCTYPE a [<!ATTLIST b c CDATA "d">]><a/>', "gives attributes"),
+    ],
+)
+def test_what_mvn_takes_for_no_text_is_refused(page: str, words: str) -> None:
+    """R51, R66: nothing is fetched, and nothing grows."""
+    with pytest.raises(ValueError, match=words):
+        document.parse_document(page.encode())

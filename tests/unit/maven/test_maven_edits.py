@@ -266,6 +266,24 @@ def test_a_range_of_a_parent_is_widened(tmp_path: Path) -> None:
     assert_written(tmp_path, files, {"top": "1.3.0"}, Options())
 
 
+def test_another_encoding_is_kept(tmp_path: Path) -> None:
+    """R66"""
+    head = '<?xml version="1.0" encoding="ISO-8859-1"?><!-- é -->'
+    page = f"{head}<project>{gav('top', '1.2.0')}</project>"
+    (tmp_path / "pom.xml").write_bytes(page.encode("iso-8859-1"))
+    write_versions(tmp_path.resolve(), find(tmp_path), {"g:top": "1.3.0"})
+    written = page.replace("1.2.0", "1.3.0").encode("iso-8859-1")
+    assert (tmp_path / "pom.xml").read_bytes() == written
+
+
+def test_what_cannot_be_edited_in_its_encoding_is_named(tmp_path: Path) -> None:
+    """R66"""
+    page = f"<project>{gav('top', '1.2.0')}</project>"
+    (tmp_path / "pom.xml").write_bytes(page.encode("utf-16"))
+    with pytest.raises(PlanError, match=r"pom\.xml: the version of g:top is '1\.2\.0'"):
+        write_versions(tmp_path.resolve(), find(tmp_path), {"g:top": "1.3.0"})
+
+
 def test_long_chains_of_properties_are_followed(tmp_path: Path) -> None:
     chain = "".join(f"<p{n}>${{p{n + 1}}}</p{n}>" for n in range(900))
     properties = f"<properties>{chain}<p900>{OWN}</p900></properties>"

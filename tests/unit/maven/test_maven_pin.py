@@ -92,3 +92,22 @@ def test_a_range_of_a_parent_becomes_exact_on_request(tmp_path: Path) -> None:
     project = projects(tmp_path)["b"]
     assert pin(text, project) == text
     assert pin(text, project, "exact") == text.replace("[1.0,2.0)", "1.0")
+
+
+@pytest.mark.parametrize("encoding", ["iso-8859-1", "utf-16"])
+def test_another_encoding_is_kept(tmp_path: Path, encoding: str) -> None:
+    """R66: each byte beside what changes."""
+    body = gav("a", "${revision}") + "<!-- é -->" + needs("b", "[1.0,2.0)")
+    head = f'<?xml version="1.0" encoding="{encoding}"?>'
+    page = f"{head}<project>{body}</project>"
+    path = tmp_path / "pom.xml"
+    path.write_bytes(page.encode(encoding))
+    project = projects(tmp_path, properties={"revision": "1.1"})["a"]
+    filled = page.replace("${revision}", "1.1").encode(encoding)
+    assert fill_in_pom(path.read_bytes(), project) == filled
+    text = path.read_bytes().decode("utf-8", "surrogateescape")
+    pom = parse_pom(parse_document(path.read_bytes()), path)
+    pinned = pin_versions(text, pom, project, PLANNED, "exact")
+    assert pinned.encode("utf-8", "surrogateescape") == page.replace("[1.0,2.0)", "1.0").encode(
+        encoding
+    )

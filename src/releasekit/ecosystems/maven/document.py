@@ -1,17 +1,22 @@
 """XML, read with bounds: elements, their text, and its offsets in the file.
 
-A document type is refused, so that XML's five entities are the only ones, and nothing is fetched
-(https://docs.python.org/3/library/xml.html#xml-security). A POM has no use for either.
+As Maven does, this takes the encodings that a document can name, a document type, of which it
+obeys nothing, and the entities of HTML 4. No entity that a document declares is replaced, and
+nothing is fetched (https://docs.python.org/3/library/xml.html#xml-security).
 """
 
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8, lookup
+from contextlib import suppress
 from dataclasses import dataclass, field
+from html.entities import name2codepoint
 from typing import TYPE_CHECKING, Final
 from xml.parsers import expat
 
-from releasekit.host.files import read_parsed
+from releasekit.errors import Unreadable
+from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +30,15 @@ MAX_ATTRIBUTES: Final = 20_000
 # Only a tag of this length may have more attributes, which take expat longer than all other bytes.
 # A tag holds no other "<". https://www.w3.org/TR/xml/#NT-AttValue
 _LONG: Final = re.compile(rb"<[^<]{65536,}+")
+# https://www.w3.org/TR/xml/#sec-guessing
+_BY_START: Final = {
+    b"\xff\xfe": "utf-16-le",
+    b"<\0": "utf-16-le",
+    b"\xfe\xff": "utf-16-be",
+    b"\0<": "utf-16-be",
+}
+_DECLARED: Final = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
+_ENCODING: Final = "ReleaseKit cannot read the encoding {!r}: save it as UTF-8"
 
 
 @dataclass(slots=True)
@@ -67,24 +81,59 @@ def parse_document(data: bytes) -> Element:
         raise ValueError(f"more than {MAX_BYTES} bytes")
     if any(found[0].count(b"=") > MAX_ATTRIBUTES for found in _LONG.finditer(data)):
         raise ValueError(f"a tag with more than {MAX_ATTRIBUTES} attributes")
-    return _XmlReader().read(data)
+    return _XmlReader(data).read()
 
 
 def read_document(path: Path) -> Element:
     """The root element of a file; raises ConfigError with its name."""
-    return read_parsed(
-        path,
-        lambda text: parse_document(text.encode()),
-        complaint="is not a POM",
-        max_bytes=MAX_BYTES,
-    )
+    data = read_file(path, max_bytes=MAX_BYTES)
+    try:
+        return parse_document(data)
+    except ValueError as error:
+        raise Unreadable(f"{path} is not a POM: {error}") from error
+
+
+def encode(text: str, document: bytes) -> bytes:
+    """`text` as it would stand in this document, which can be parsed."""
+    return text.encode(_find_encoding(document), "xmlcharrefreplace")
+
+
+def _find_encoding(document: bytes) -> str:
+    """The codec, which adds no byte order mark; raises ValueError for an unknown one."""
+    if document.startswith(BOM_UTF8):  # which says more than the declaration does
+        return "utf-8"
+    if encoding := _BY_START.get(document[:2]):
+        return encoding
+    declared = _DECLARED.match(document)
+    name = declared[1].decode() if declared else "utf-8"
+    with suppress(LookupError):
+        encoding = lookup(name).name
+        if not encoding.startswith(("utf-16", "utf-32")):  # it would begin in another way
+            return encoding
+    raise ValueError(_ENCODING.format(name))
+
+
+def _is_single_byte(encoding: str) -> bool:
+    with suppress(LookupError):  # a codec of something else than text
+        return len(bytes(range(256)).decode(encoding, "replace")) == 256
+    return False
 
 
 class _XmlReader:
-    def __init__(self) -> None:
-        # As UTF-8, even if the XML declares another encoding: `read_document` accepts nothing else.
-        self._parser = expat.ParserCreate("UTF-8")
-        self._parser.StartDoctypeDeclHandler = self._refuse
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._encoding = _find_encoding(data)
+        # What is in ASCII alone is so in every encoding of several bytes, which expat cannot read.
+        is_utf8 = self._encoding == "utf-8" or data.isascii()
+        if not is_utf8 and data[:2] not in _BY_START and not _is_single_byte(self._encoding):
+            raise ValueError(_ENCODING.format(self._encoding))
+        self._parser = expat.ParserCreate("UTF-8" if is_utf8 else None)
+        # So undeclared entities are no errors; and with a default handler, it gets all of them
+        # instead of their text: https://libexpat.github.io/doc/api/latest/#XML_SetDefaultHandler
+        self._parser.UseForeignDTD(True)
+        self._parser.DefaultHandler = self._default
+        self._parser.EntityDeclHandler = self._declare
+        self._parser.AttlistDeclHandler = self._refuse
         self._parser.StartElementHandler = self._open
         self._parser.EndElementHandler = self._close
         self._parser.CharacterDataHandler = self._characters
@@ -92,16 +141,46 @@ class _XmlReader:
         self._open_elements = [self._top]
         self._texts: list[list[str]] = [[]]
         self._count = 0
+        self._declared = 0
 
-    def read(self, data: bytes) -> Element:
+    def read(self) -> Element:
         try:
-            self._parser.Parse(data, True)
+            self._parser.Parse(self._data, True)
         except expat.ExpatError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(self._find_foreign_byte() or str(error)) from error
         return self._top.children[0]
 
+    def _find_foreign_byte(self) -> str:
+        if self._encoding != "utf-8":
+            return ""
+        try:
+            self._data.decode()
+        except UnicodeDecodeError as error:
+            line = self._data.count(b"\n", 0, error.start) + 1
+            return (
+                f"line {line} is not UTF-8; save it as UTF-8, or name its encoding in the first "
+                'line: <?xml version="1.0" encoding="ISO-8859-1"?>'
+            )
+        return ""
+
+    def _default(self, text: str) -> None:
+        """Of references, mvn takes those of HTML 4, and none that a document declares:
+        https://codehaus-plexus.github.io/modello/modello-plugins/modello-plugin-xpp3/
+        """
+        if text[0] == "&":
+            name = text[1:-1]
+            if name not in name2codepoint:
+                raise ValueError(f"Maven cannot resolve {text[:60]} either: write the text itself")
+            self._characters(chr(name2codepoint[name]))
+
+    def _declare(self, _name: str, _is_parameter: object, value: str | None, *_: object) -> None:
+        """In attributes, expat replaces entities all the same."""
+        self._declared += len(value or "")
+        if "&" in (value or "") or self._declared * self._data.count(b"&") > MAX_BYTES:
+            raise ValueError("the entities that it declares may grow too large: leave them out")
+
     def _refuse(self, *_: object) -> None:
-        raise ValueError("it has a document type (<!DOCTYPE …>), which is not accepted")
+        raise ValueError("its document type gives attributes (<!ATTLIST …>): leave them out")
 
     def _open(self, name: str, _attributes: object) -> None:
         self._count += 1

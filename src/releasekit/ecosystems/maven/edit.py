@@ -215,7 +215,9 @@ class VersionEdits:
         return self._poms[path]
 
     def _find_text(self, path: Path, element: Element) -> Piece:
-        """Of an element; no place for one that has entities, or the same in a comment."""
+        """Of an element; no place for one that has entities, or the same in a comment, or is
+        encoded in another way than UTF-8 would.
+        """
         text = element.text.strip()
         encoded, raw = text.encode(), self._read(path)[element.start : element.end]
         start = element.start + raw.find(encoded)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from xml.sax.saxutils import escape
 
 from releasekit.ecosystems.maven import versions
-from releasekit.ecosystems.maven.document import parse_document, read_document
+from releasekit.ecosystems.maven.document import encode, parse_document, read_document
 from releasekit.errors import ManifestError, PlanError
 from releasekit.problems import Problem
 from releasekit.text.splice import splice
@@ -347,6 +347,7 @@ def pin_versions(
     """
     if mode == "none":
         return manifest
+    data = manifest.encode("utf-8", "surrogateescape")
     edits: list[tuple[tuple[int, int], bytes]] = []
     for reference in (*pom.references, *_refer_to_parent(pom)):
         name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
@@ -360,8 +361,8 @@ def pin_versions(
                     problem=Problem.CANNOT_PIN,
                 ) from error
             if held and mode == "exact" and wanted != f"[{planned[name]}]":
-                edits.append((reference.span, escape(planned[name]).encode()))
-    return splice(manifest.encode(), edits).decode()
+                edits.append((reference.span, encode(escape(planned[name]), data)))
+    return splice(data, edits).decode("utf-8", "surrogateescape")
 
 
 def fill_in_pom(data: bytes, project: PomProject) -> bytes:
@@ -374,12 +375,12 @@ def fill_in_pom(data: bytes, project: PomProject) -> bytes:
     for name in (*CI_FRIENDLY, *project.overrides):
         value = project.resolve(f"${{{name}}}")
         if "${" not in value:
-            data = data.replace(f"${{{name}}}".encode(), escape(value).encode())
+            data = data.replace(encode(f"${{{name}}}", data), encode(escape(value), data))
     read = parse_pom(parse_document(data), project.pom.path)
     model = project.model()
     edits = [
-        ((start, end), escape(model[path]).encode())
+        ((start, end), encode(escape(model[path]), data))
         for path, (start, end) in read.spans.items()
-        if b"${" in data[start:end] and "${" not in model[path]
+        if encode("${", data) in data[start:end] and "${" not in model[path]
     ]
     return splice(data, edits)

@@ -22,7 +22,7 @@ from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom, read_pom
 from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_text
+from releasekit.host.files import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -42,7 +42,7 @@ _ATTACHED: Final = re.compile(r"(?:main|assembly)/")
 def workspace_at(directory: Path) -> Membership | None:
     path = directory / "pom.xml"
     # Few of a thousand POMs list modules, and to parse one takes longer than to read it.
-    if not path.is_file() or "modules" not in read_text(path, max_bytes=MAX_BYTES):
+    if not path.is_file() or "modules" not in _read_loosely(path):
         return None
     modules = read_pom(path).modules
     if not modules:
@@ -54,6 +54,12 @@ def workspace_at(directory: Path) -> Membership | None:
         return "member" if below in listed else ""
 
     return standing
+
+
+def _read_loosely(path: Path) -> str:
+    """Of any encoding, the names in ASCII."""
+    data = read_file(path, max_bytes=MAX_BYTES)
+    return data.replace(b"\0", b"").decode("utf-8", "replace")
 
 
 def publishable_at(directory: Path) -> bool:
@@ -122,7 +128,7 @@ def packs(package: Package, _tracked: Collection[str]) -> Counts:
 
     https://maven.apache.org/guides/introduction/introduction-to-the-standard-directory-layout.html
     """
-    names_in_pom = set(_NAMES.findall(read_text(package.manifest, max_bytes=MAX_BYTES)))
+    names_in_pom = set(_NAMES.findall(_read_loosely(package.manifest)))
     is_pom = package.packaging == "pom"
 
     def counts(name: str) -> bool:

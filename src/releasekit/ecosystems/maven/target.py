@@ -91,7 +91,9 @@ class MavenWorkspace:
     running: dict[Path, RunningBuild] = field(default_factory=dict, compare=False)
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:
-        pom = parse_pom(parse_document(manifest.encode()), self.root / "pom.xml")
+        pom = parse_pom(
+            parse_document(manifest.encode("utf-8", "surrogateescape")), self.root / "pom.xml"
+        )
         return pin_versions(manifest, pom, self.by_key[pom.key], versions, self.maven.config.pin)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
