@@ -139,6 +139,7 @@ class Problem(StrEnum):
     STATE = "RK-322", "The state directory cannot be used"
     PINNED_MANIFEST = "RK-323", "A manifest was changed while it was pinned"
     NO_RIGHT = "RK-324", "These credentials may not publish a package"
+    ONLY_HERE = "RK-327", "A dependency is a file that only this repository has"
     TAGGED_ELSEWHERE = "RK-330", "The version decided has a tag already"
     STABLE_NEEDS_PRERELEASE = "RK-331", "A stable package would require a prerelease"
     NO_NEXT_VERSION = "RK-332", "The next version cannot be decided"

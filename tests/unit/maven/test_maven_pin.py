@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from releasekit.ecosystems.maven import discover
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import fill_in_pom, parse_pom, pin_versions
 from releasekit.errors import PlanError
@@ -111,3 +112,41 @@ def test_another_encoding_is_kept(tmp_path: Path, encoding: str) -> None:
     assert pinned.encode("utf-8", "surrogateescape") == page.replace("[1.0,2.0)", "1.0").encode(
         encoding
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "is_refused"),
+    [
+        ("${project.basedir}/lib/x.jar", "", True),
+        ("${basedir}/x.jar", "<optional>true</optional>", True),
+        ("${lib}/x.jar", "", True),
+        ("lib/x.jar", "", True),
+        ("${project.build.directory}/x.jar", "", True),
+        ("{root}/lib/x.jar", "", True),
+        ("${java.home}/lib/tools.jar", "", False),
+        ("/usr/share/java/x.jar", "", False),
+        ("C:\\x.jar", "", False),
+    ],
+)
+@pytest.mark.parametrize("is_managed", [False, True])
+def test_a_file_that_users_do_not_have_is_refused(
+    tmp_path: Path, path: str, more: str, is_refused: bool, is_managed: bool
+) -> None:
+    """R63: as a consumer's mvn shows, which leaves out all dependencies of such a POM."""
+    path = path.replace("{root}", str(tmp_path.resolve()))
+    needed = needs("x", "1", f"<scope>system</scope><systemPath>{path}</systemPath>{more}")
+    if is_managed:
+        needed = f"<dependencyManagement>{needed}</dependencyManagement>"
+    properties = "<properties><lib>${project.basedir}/lib</lib></properties>"
+    write(tmp_path / "pom.xml", gav("a") + properties + needed)
+    found = discover.find_file_needed(projects(tmp_path)["a"], tmp_path.resolve())
+    assert (found is not None) is is_refused
+
+
+def test_another_pom_may_be_written_for_users(tmp_path: Path) -> None:
+    """R63: what is not certain is not refused."""
+    path = "<scope>system</scope><systemPath>${basedir}/x.jar</systemPath>"
+    flatten = "<plugin><artifactId>flatten-maven-plugin</artifactId></plugin>"
+    plugins = f"<build><plugins>{flatten}</plugins></build>"
+    write(tmp_path / "pom.xml", gav("a") + needs("x", "1", path) + plugins)
+    assert discover.find_file_needed(projects(tmp_path)["a"], tmp_path.resolve()) is None

@@ -52,6 +52,11 @@ MAX_VALUE_CHARS: Final = 4_096
 # Each is part of a file's name, and file systems bound names to this many bytes.
 MAX_COORDINATE_CHARS: Final = 255
 EXPRESSION: Final = re.compile(r"\$\{([^${}]+)\}")
+# Expressions of directories of the build, which users do not have.
+_HERE: Final = (
+    *("${basedir}", "${project.basedir}", "${pom.basedir}", "${project.build."),
+    "${maven.multiModuleProjectDirectory}",
+)
 # Coordinates become paths, URLs and arguments.
 # https://maven.apache.org/ref/3.9.9/maven-model-builder/ (validation of identifiers)
 _COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
@@ -378,6 +383,22 @@ def _is_skipped(value: str, project: PomProject) -> bool:
     """https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html#skip"""
     kind = "snapshots" if versions.is_snapshot(project.version) else "releases"
     return value.lower() == "true" or value == kind
+
+
+def find_file_needed(project: PomProject, root: Path) -> PomReference | None:
+    """A dependency whose `systemPath` leads into the workspace: Maven calls the POM of its users
+    invalid then, and leaves out all that it depends on. A plugin may write another POM for them.
+
+    https://maven.apache.org/guides/introduction/introduction-to-dependency-mechanism.html#system-dependencies
+    """
+    if any(each.pom.flattened for each in project.ancestry()):
+        return None
+    for reference in project.pom.references:
+        path = project.resolve(reference.system_path)
+        is_relative = bool(path) and not path.startswith(("/", "$", "\\")) and path[1:2] != ":"
+        if is_relative or path.startswith((*_HERE, f"{root}/")):
+            return reference
+    return None
 
 
 def is_selected(reference: PomReference, project: PomProject, target: PomProject) -> bool:

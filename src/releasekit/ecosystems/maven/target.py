@@ -34,7 +34,7 @@ from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.roots import packs, version_at
 from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
-from releasekit.errors import BuildFailed, ConfigError
+from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action
 from releasekit.problems import Problem
 
@@ -94,7 +94,16 @@ class MavenWorkspace:
         pom = parse_pom(
             parse_document(manifest.encode("utf-8", "surrogateescape")), self.root / "pom.xml"
         )
-        return pin_versions(manifest, pom, self.by_key[pom.key], versions, self.maven.config.pin)
+        project = self.by_key[pom.key]
+        if (needed := discover.find_file_needed(project, self.root)) is not None:
+            raise PlanError(
+                f"maven:{project.name}: {project.manifest.relative_to(self.root)}: its dependency "
+                f"{needed.artifact} is the file {needed.system_path}, which no user has",
+                hint="Publish that file to a repository, and depend on it without <systemPath>; or "
+                f"leave the package out: `exclude-packages: maven:{project.name}`.",
+                problem=Problem.ONLY_HERE,
+            )
+        return pin_versions(manifest, pom, project, versions, self.maven.config.pin)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         """One for each reactor."""
