@@ -608,3 +608,28 @@ def test_what_a_plugin_that_publishes_would_not_send_stays(
     found = packages(tmp_path)["a"].unpublishable
     assert reason in found
     assert bool(found) is bool(reason)
+
+
+DEFAULT = "<activeByDefault>true</activeByDefault>"
+
+
+@pytest.mark.parametrize(
+    ("activation", "body", "kinds"),
+    [
+        (DEFAULT, needs("b", "1.0"), {"b": "runtime"}),
+        (DEFAULT, build(f"<plugin>{gav('b')}</plugin>"), {"b": "order"}),
+        ("<jdk>[9,)</jdk>", needs("b", "1.0"), {"b": "optional"}),
+        ("<jdk>[9,)</jdk>", f"<dependencyManagement>{needs('b')}</dependencyManagement>", {}),
+        ("", needs("b", "1.0"), {}),
+    ],
+)
+def test_what_a_profile_adds_goes_out_first(
+    tmp_path: Path, activation: str, body: str, kinds: dict[str, str]
+) -> None:
+    """R67: Maven orders it first, and users may have the profile too."""
+    active = f"<activation>{activation}</activation>" if activation else ""
+    profiles = f"<profiles><profile>{active}{body}</profile></profiles>"
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b"))
+    write(tmp_path / "a/pom.xml", gav("a") + profiles)
+    write(tmp_path / "b/pom.xml", gav("b"))
+    assert edges(packages(tmp_path)["a"]) == kinds

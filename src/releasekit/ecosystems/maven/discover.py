@@ -3,8 +3,8 @@ reactor, with the properties that they inherit and the values of their expressio
 
 https://maven.apache.org/ref/3.9.9/maven-model-builder/ says how Maven builds its models. This
 follows the rules that decide coordinates, as far as the files of the workspace reach. It ignores
-parents on a registry, and profiles, except for the properties and the deployment that profiles
-active by default set.
+parents on a registry. Of profiles it takes what those set that are active by default, what those
+need that may be active for users, and what plugins that publish leave out.
 """
 
 from __future__ import annotations

@@ -199,8 +199,8 @@ def _parse_parent(root: Element) -> Parent | None:
 
 def _find_layers(root: Element) -> Iterator[Element]:
     """The POM, and its profiles that are active by default, if no other profile of the same POM can
-    be active already and so turn them off. Modules and dependencies of profiles do not count:
-    releases turn such profiles off.
+    be active already and so turn them off. Modules of profiles do not count: releases turn such
+    profiles off.
 
     https://maven.apache.org/guides/introduction/introduction-to-profiles.html
     """
@@ -226,6 +226,21 @@ def _list_modules(layer: Element) -> tuple[str, ...]:
 
 
 def _parse_references(root: Element) -> Iterator[PomReference]:
+    """Also of the profiles that may be active for users; not all of them need what those add that
+    are active under conditions.
+    """
+    layers = list(_find_layers(root))
+    for layer in layers:
+        yield from _parse_layer(layer)
+    active = {id(layer) for layer in layers}
+    for profile in root.all("profiles", "profile"):
+        if profile.child("activation") and id(profile) not in active:
+            for each in _parse_layer(profile):
+                if each.use in {"dependency", "plugin"}:
+                    yield replace(each, needed=False)
+
+
+def _parse_layer(root: Element) -> Iterator[PomReference]:
     for element in root.all("dependencies", "dependency"):
         hidden = element.value("scope") in {"test", "provided", "system"}
         optional = element.value("optional") == "true"
