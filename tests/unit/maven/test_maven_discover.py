@@ -251,7 +251,10 @@ def test_what_is_no_pom_is_refused(tmp_path: Path, page: str) -> None:
         ('<?xml version="1.0" encoding="Shift_JIS"?>', "shift-jis", "the encoding 'shift_jis'"),
         ('<?xml version="1.0" encoding="nonsense"?>', "ascii", "the encoding 'nonsense'"),
         ('<?xml version="1.0" encoding="UTF-16"?>', "ascii", "the encoding 'UTF-16'"),
-        ('<?xml version="1.0" encoding="rot13"?>', "latin-1", "the encoding 'rot-13'"),
+        *(
+            (f'<?xml version="1.0" encoding="{name}"?>', "ascii", f"the encoding '{name}'")
+            for name in ("rot13", "zlib", "punycode", "UTF-32")
+        ),
     ],
 )
 def test_an_encoding_that_is_not_read_is_named(

@@ -342,7 +342,7 @@ def _explain_withheld(project: PomProject, plugin: str, how: Withholding) -> str
         if each.value:
             values.setdefault((each.execution, each.name), each)
     phases = {name: each.value for (name, key), each in values.items() if key == PHASE}
-    bound = [name for name in executions if project.resolve(phases.get(name, "")) != "none"]
+    bound = [name for name in sorted(executions) if project.resolve(phases.get(name, "")) != "none"]
     if executions and not bound:
         if plugin == DEPLOY and not _has_other_plugin(project):
             return f"{plugin} is bound to no phase"
@@ -354,12 +354,9 @@ def _explain_withheld(project: PomProject, plugin: str, how: Withholding) -> str
         names = plugin == "central-publishing-maven-plugin" and project.resolve(f"${{{EXCLUDED}}}")
         is_named = names and project.artifact in (each.strip() for each in names.split(","))
         return f"{EXCLUDED} names it" if is_named else ""
-    last = given[0]
-    return (
-        f"{plugin} is configured to skip it{_name_profile(last)}"
-        if last
-        else f"{how.property} is true"
-    )
+    if (first := given[0]) is None:
+        return f"{how.property} is true"
+    return f"{plugin} is configured to skip it{_name_profile(first)}"
 
 
 def _find_settings(project: PomProject) -> Iterator[PluginSetting]:

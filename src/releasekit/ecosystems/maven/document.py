@@ -38,6 +38,8 @@ _BY_START: Final = {
     b"\0<": "utf-16-be",
 }
 _DECLARED: Final = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
+# What edits write has to be the same in each encoding that a declaration may name.
+_ASCII: Final = "<${a-1}>"
 _ENCODING: Final = "ReleaseKit cannot read the encoding {!r}: save it as UTF-8"
 
 
@@ -106,10 +108,9 @@ def _find_encoding(document: bytes) -> str:
         return encoding
     declared = _DECLARED.match(document)
     name = declared[1].decode() if declared else "utf-8"
-    with suppress(LookupError):
-        encoding = lookup(name).name
-        if not encoding.startswith(("utf-16", "utf-32")):  # it would begin in another way
-            return encoding
+    with suppress(LookupError, ValueError):
+        if _ASCII.encode(name) == _ASCII.encode():
+            return lookup(name).name
     raise ValueError(_ENCODING.format(name))
 
 
