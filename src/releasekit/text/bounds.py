@@ -5,8 +5,9 @@ and before anybody walks through it. Every ValueError says which bound it is.
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import tomli
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ T = TypeVar("T")
 # The deepest manifest in tests/world has 7 levels, the longest dotted key 6 parts.
 MAX_DEPTH: Final = 100
 MAX_KEY_PARTS: Final = 50
-# Of tables, keys and values of TOML, each of which takes tomllib a kilobyte at most. A megabyte of
+# Of tables, keys and values of TOML, each of which takes a parser a kilobyte at most. A megabyte of
 # ordinary manifest has half as many.
 MAX_MARKS: Final = 150_000
 # YAML's aliases let a small file stand for any number of values.
@@ -23,7 +24,7 @@ MAX_VALUES: Final = 1_000_000
 # Python turns no integer of more than 4,300 digits into text, not even for a message:
 # https://docs.python.org/3/library/stdtypes.html#integer-string-conversion-length-limitation
 MAX_BITS: Final = 4_096
-# tomllib takes quadratic time for the parts of a key, and real files have few. A text in quotes
+# Parsers take quadratic time for the parts of a key, and real files have few. A text in quotes
 # may look like a key; words that are joined by as many dots are not to be expected there either.
 _LONG_KEY: Final = re.compile(
     r"(?<![A-Za-z0-9_.-])"
@@ -32,14 +33,22 @@ _LONG_KEY: Final = re.compile(
 )
 
 
-def parse_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Raises ValueError (tomllib's own is one) in time that grows with the text and no faster."""
+def parse_toml(
+    text: str,
+    parse_float: Callable[[str], Any] = float,
+    loads: Callable[..., dict[str, Any]] = tomli.loads,
+) -> dict[str, Any]:
+    """TOML 1.1, unless `loads` reads another one. Raises ValueError (that of a parser is one) in
+    time that grows with the text and no faster.
+
+    https://github.com/hukkin/tomli/blob/master/CHANGELOG.md (2.4.0)
+    """
     if _LONG_KEY.search(text):
         raise ValueError(f"a key has more than {MAX_KEY_PARTS} parts")
     if sum(map(text.count, "[{,=.")) > MAX_MARKS:
         raise ValueError(f"it holds more than {MAX_MARKS} tables, keys and values")
     try:
-        return check_bounds(tomllib.loads(text, parse_float=parse_float))
+        return check_bounds(loads(text, parse_float=parse_float))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 

@@ -87,7 +87,7 @@ def _read_limits(root: Path, directory: Path) -> BuildLimits:
             break
         path = each / "uv.toml"
         if path.is_file():
-            document = manifest.read_pyproject(inside(root, path, where=str(path)))
+            document = manifest.read_uv_settings(inside(root, path, where=str(path)))
             return manifest.parse_limits(document, path, "")
         path = each / MANIFEST
         document = manifest.read_pyproject(path) if path.is_file() else {}

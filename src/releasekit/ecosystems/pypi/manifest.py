@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from dataclasses import dataclass, field, replace
 from email.parser import HeaderParser
 from functools import partial
@@ -17,7 +18,7 @@ from packaging.utils import InvalidName, canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
-from releasekit.errors import ManifestError
+from releasekit.errors import ManifestError, Unreadable
 from releasekit.host.files import read_parsed
 from releasekit.model import DependencyKind
 from releasekit.text import toml_text
@@ -134,7 +135,32 @@ class PyProject:
 
 
 def read_pyproject(path: Path) -> dict[str, object]:
-    """The parsed file; raises ConfigError when it is too large, not UTF-8, or not TOML."""
+    """The parsed file; raises ConfigError when it is too large, not UTF-8, or not the TOML that pip
+    and build backends read.
+    """
+    parse = partial(_parse_pyproject, path)
+    return read_parsed(path, parse, complaint="is not valid TOML", max_bytes=MAX_BYTES)
+
+
+def _parse_pyproject(path: Path, text: str) -> dict[str, object]:
+    """As Python's own parser does, which they use. uv reads more than most of them.
+
+    https://docs.python.org/3.15/library/tomllib.html
+    """
+    try:
+        return parse_toml(text, loads=tomllib.loads)
+    except ValueError as error:
+        parse_toml(text)
+        raise Unreadable(
+            f"{path} is TOML 1.1, which pip and build backends do not read before Python 3.15: "
+            f"{error}",
+            hint="Write it as TOML 1.0: an inline table in one line and without a comma at its "
+            "end, `\\u001b` and `\\u0041` in place of `\\e` and `\\x41`, times with seconds.",
+        ) from error
+
+
+def read_uv_settings(path: Path) -> dict[str, object]:
+    """As `read_pyproject`, of a uv.toml, which only uv reads."""
     return read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
 
 
