@@ -49,9 +49,9 @@ def edit_strings(
     Raises PlanError, about the manifest `of` a package, if the result does not say `wanted`.
     """
     for find in (_find_unique, _spans):
-        found = find(text, tuple(edits))
-        edited = splice(text, (edits[where](text, span) for where, span in found.items()))
         with contextlib.suppress(ValueError):
+            found = find(text, tuple(edits))
+            edited = splice(text, (edits[where](text, span) for where, span in found.items()))
             if parse_toml(edited) == wanted:
                 return edited
     raise PlanError(

@@ -61,6 +61,17 @@ CASES: list[tuple[str, str | None, str | None]] = [
         '[workspace.dependencies]\ncore = { version = "1.2.3", path = "core" }\n',
         '[workspace.dependencies]\ncore = { version = "=1.2.3", path = "core" }\n',
     ),
+    # An inline table of several lines, as TOML 1.1 has it (R66).
+    (
+        '[dependencies]\ncore = {\n  # { x,\n  path = "../core", # here\n}\n',
+        '[dependencies]\ncore = {\n  # { x,\n  version = "1.2.3", path = "../core", # here\n}\n',
+        '[dependencies]\ncore = {\n  # { x,\n  version = "=1.2.3", path = "../core", # here\n}\n',
+    ),
+    (
+        '[dependencies]\ncore = {\n  path = "../core",\n  version = "1.2",\n}\n',
+        None,
+        '[dependencies]\ncore = {\n  path = "../core",\n  version = "=1.2.3",\n}\n',
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, cast
@@ -349,6 +350,22 @@ def test_a_project_with_hooks_or_a_computed_version_runs_code(
     in_tree = text.replace("[build-system]", "[build-system]\nbackend-path = ['.']")
     assert not read(in_tree, tmp_path).is_inert
     assert not read(text.replace("hatchling.build", "other.build"), tmp_path).is_inert
+
+
+@pytest.mark.parametrize("value", ["{\n b = 1,\n}", "{ b = 1, }", '"\\e"', '"\\x41"', "10:30"])
+def test_a_project_in_toml_1_1_is_read_where_pip_would(tmp_path: Path, value: str) -> None:
+    """R66: pip takes Python's own parser."""
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"[tool.x]\na = {value}\n")
+    try:
+        tomllib.loads(path.read_text())
+    except ValueError:
+        with pytest.raises(ConfigError, match=r"is TOML 1\.1, which pip .* do not read") as caught:
+            manifest.read_pyproject(path)
+        assert "TOML 1.0" in caught.value.hint
+    else:
+        assert manifest.read_pyproject(path)
+    assert manifest.read_uv_settings(path)
 
 
 BAD = [

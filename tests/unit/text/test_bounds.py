@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import time
+
 import pytest
 
 from releasekit.text import bounds
@@ -53,6 +55,12 @@ def test_what_people_write_is_read() -> None:
     key = ".".join(["part"] * MAX_KEY_PARTS)
     assert parse_toml(f'{key} = "1.2.3.4"')["part"]
     assert parse_toml("x = 1.5", parse_float=str) == {"x": "1.5"}
+
+
+def test_toml_1_1_is_read() -> None:
+    """R66"""
+    text = 'a = {\n  b = "\\e\\x41", # why\n  t = 10:30,\n}\n'
+    assert parse_toml(text) == {"a": {"b": "\x1bA", "t": time(10, 30)}}
 
 
 def test_aliases_are_counted_as_what_they_stand_for() -> None:

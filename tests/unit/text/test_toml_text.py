@@ -36,6 +36,8 @@ DOCUMENTS = {
     "only a comment looks like it": '# don\'t: "old"\n[a]\nb = "\\u006fld"\n',
     "only another text holds it": '[c]\nd = """\n"old"\n"""\n[a]\nb = "ol\\u0064"\n',
     "not a number": "[a]\nb = 'old'\nc = [nan, -inf, 1e3, 1.0]\n",
+    "inline, of several lines": 'a = {\n  # b = "old"\n  x = "old",\n  b = "old",  # here\n}\n',
+    "TOML 1.1": '[a]\nc = "\\e[0m\\x41"\nd = 10:30\ne = { b = "old", }\nb = "\\x6fld"\n',
     "an array": 'c = [ # old\n  [ "old", ], { b = "old" }\n  ,\n]\n[a]\nb = "old"\n',
 }
 

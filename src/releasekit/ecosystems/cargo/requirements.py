@@ -231,7 +231,19 @@ def _edit(entry: PathDependency, version: str, manifest: str, span: Span) -> tup
             problem=Problem.CANNOT_PIN,
         )
     begin = match.start("before")
-    newline = "\r\n" if "\r\n" in manifest else "\n"
-    # An inline table is all on one line. https://toml.io/en/v1.0.0#inline-table
-    end = f"{newline}{manifest[line:begin]}" if first == line else ", "
+    end = ", "
+    if first == line and not _is_open(manifest[:begin]):
+        newline = "\r\n" if "\r\n" in manifest else "\n"
+        end = f"{newline}{manifest[line:begin]}"
     return (begin, begin), f'{match["before"]}version = "{version}"{end}'
+
+
+def _is_open(text: str) -> bool:
+    """Whether an inline table has begun and not ended yet: it may take several lines.
+    https://toml.io/en/v1.1.0#inline-table
+    """
+    try:
+        parse_toml(text)
+    except ValueError:
+        return True
+    return False
