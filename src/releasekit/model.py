@@ -190,6 +190,7 @@ class WarningName(StrEnum):
     REFUSED_BUT_THERE = "refused-but-there"
     UNCOMMITTED = "uncommitted"
     UNREAD_COMMIT = "unread-commit"
+    UNREAD_MANIFEST = "unread-manifest"
     UNSANDBOXED = "unsandboxed"
 
     @property

@@ -168,6 +168,7 @@ class Problem(StrEnum):
     UNREAD_COMMIT = "RK-515", "A commit does not say what it asks for"
     OVER_LIMIT = "RK-516", "The release is larger than a registry takes"
     ENDS_EARLY = "RK-517", "The run ends before the release can"
+    UNREAD_MANIFEST = "RK-520", "A file that could be a package cannot be read"
 
     @property
     def is_warning(self) -> bool:

@@ -11,7 +11,7 @@ from itertools import groupby
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
-from releasekit.cli.session import open_command, open_targets, open_workspace
+from releasekit.cli.session import open_command, open_targets, open_workspace, say
 from releasekit.config.locations import FILENAME
 from releasekit.errors import ConfigError, PathError, describe_os_error
 from releasekit.git.remote import Remote
@@ -101,6 +101,8 @@ async def run(config: Config, session: Session) -> int:
         environment = session.credentials.environment
         url = await Remote(remote, top, services.processes, environment).find_url()
         place = ForgePlace.of_remote(url)
+    for line in survey.describe_unread(config.package_filter):
+        say(line, session)
     unlisted = find_unlisted(survey.nested, targets)
     chosen, doubted = _choose(config, targets, unlisted)
     names = {package.id.ecosystem for package in chosen} or {each.ecosystem for each in unlisted}

@@ -12,6 +12,7 @@ from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.preload import load_everything
 from releasekit.config.inputs import STATE_KEY
+from releasekit.config.levels import Level
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.shared.artifacts import scratch
@@ -23,6 +24,7 @@ from releasekit.host.sandbox import chosen
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.http.pool import CONNECTIONS
+from releasekit.model import WarningName
 from releasekit.plan.enclosing_workspace import refuse_member
 from releasekit.plan.make import Survey, discover
 from releasekit.plan.source import is_tracked
@@ -238,11 +240,13 @@ async def survey_root(
     names, chosen = config.ecosystems_to_discover, config.package_filter.ecosystems
     wanted = {name: each for name, each in ecosystems.items() if name in names}
     listed = await list_manifests(root, wanted.values(), processes)
-    found = await find_nested(root, tables, wanted, listed)
+    found, unread = await find_nested(root, tables, wanted, listed)
     tables, note = include_workspaces(root, tables, ecosystems, found)
     config = replace(config, ecosystem_tables=tables)
     absent = find_absent(config, [ecosystems[name] for name in chosen], listed)
-    return replace(config, absent=absent), Survey(ecosystems, found, note)
+    if config.levels.find(WarningName.UNREAD_MANIFEST) is Level.IGNORE:
+        unread = []
+    return replace(config, absent=absent), Survey(ecosystems, found, note, unread)
 
 
 async def open_ecosystems(

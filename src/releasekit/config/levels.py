@@ -52,12 +52,14 @@ class Levels:
                 ) from None
         return cls(given)
 
+    def find(self, name: WarningName) -> Level:
+        return self.given.get(name, Level.ERROR if self.strict else Level.WARN)
+
     def apply(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
         """Without those to ignore, each with whether it is an error; what is one already, because
         the registry will refuse it, stays so.
         """
-        usual = Level.ERROR if self.strict else Level.WARN
-        levels = [(warning, self.given.get(warning.name, usual)) for warning in warnings]
+        levels = [(warning, self.find(warning.name)) for warning in warnings]
         return tuple(
             replace(warning, error=warning.error or level is Level.ERROR)
             for warning, level in levels

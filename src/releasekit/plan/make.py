@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.aio import gather_all
+from releasekit.config.levels import Level
 from releasekit.config.package_filter import with_extra
 from releasekit.errors import ConfigError, Cycle, ManifestError, PlanError, map_all
 from releasekit.graph import DependencyGraph, levels_above, reachable
@@ -32,6 +33,7 @@ from releasekit.model import (
     Plan,
     PlannedPackage,
     Published,
+    WarningName,
 )
 from releasekit.plan.decision import compare, decide, without_unplanned
 from releasekit.plan.order import in_order, without_soft_cycles
@@ -41,8 +43,10 @@ from releasekit.plan.unlisted_packages import (
     TESTS,
     describe_included,
     describe_unlisted,
+    describe_unread,
     find_unlisted,
 )
+from releasekit.plan.warnings import WAY_OUT
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private, few
 from releasekit.text.commands import spell
@@ -56,26 +60,37 @@ if TYPE_CHECKING:
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
     from releasekit.errors import PackageError
-    from releasekit.plan.unlisted_packages import NestedPackages, Tables
+    from releasekit.plan.unlisted_packages import NestedPackages, Tables, UnreadManifest
     from releasekit.state.journal import History, HistoryEntry
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What lies below the root, whether discovery finds it or not, and a note about it."""
+    """What lies below the root, whether discovery finds it or not, and a note about it. `unread` is
+    what of it nobody knows to be a package.
+    """
 
     ecosystems: Mapping[str, EcosystemDeclaration]
     nested: Sequence[NestedPackages] = ()
     note: str = ""
+    unread: Sequence[UnreadManifest] = ()
 
     def describe_unlisted(
         self, root: Path, tables: Tables, about: PackageFilter, targets: Mapping[str, Target]
     ) -> list[str]:
-        """A sentence for each ecosystem that has packages in no workspace here."""
+        """A sentence for each ecosystem that has packages in no workspace here, and one for all
+        that could be some.
+        """
         left = find_unlisted(self.nested, targets)
         included = describe_included(left, tables, self.ecosystems) if self.note else []
         own = [each for each in left if about.has_ecosystem(each.ecosystem)]
-        return [*describe_unlisted(own, root, tables, self.ecosystems), *included]
+        unlisted = describe_unlisted(own, root, tables, self.ecosystems)
+        return [*unlisted, *included, *self.describe_unread(about)]
+
+    def describe_unread(self, about: PackageFilter) -> list[str]:
+        return describe_unread(
+            [each for each in self.unread if about.has_ecosystem(each.ecosystem)]
+        )
 
 
 NO_SURVEY: Final = Survey({})
@@ -106,6 +121,10 @@ async def make_plan(
     cannot be asked and the run would upload, or refuses to be read.
     """
     about = config.package_filter
+    if config.levels.find(WarningName.UNREAD_MANIFEST) is Level.ERROR:
+        for said in survey.describe_unread(about):
+            words = said.removeprefix("warning: ")
+            raise PlanError(words, hint=WAY_OUT, problem=Problem.WARNING_OF_PLAN)
     unlisted = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
     found = collect_packages(targets, config.root, about, unlisted)
     joined = with_extra(found, config.extra_edges, {*targets, *config.absent})

@@ -1,14 +1,16 @@
-"""Packages below the root that no workspace lists, which a release would miss in silence. They are
-published only where an option names them, or the root holds nothing else.
+"""Packages below the root that no workspace lists, which a release would miss in silence, and files
+that could be such packages and cannot be read. They are published only where an option names them,
+or the root holds nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os.path
 import re
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import groupby, islice
 from pathlib import Path
@@ -17,7 +19,10 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems import folders
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host import durable, files
+from releasekit.model import WarningName
+from releasekit.problems import mark
 from releasekit.report.text import few, packages
+from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +42,9 @@ _NEAR: Final = 2
 # So many packages beside one another are named by a glob.
 _MANY: Final = 3
 _SHOWN: Final = 5
+# So many files that cannot be read are named, each with so much of the reason.
+_FEW: Final = 3
+_MAX_WHY: Final = 300
 # Packages here are examples and fixtures: only a workspace that lists them publishes them.
 ASIDE: Final = frozenset(
     {
@@ -64,12 +72,20 @@ class NestedPackages:
     is_workspace: bool
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadManifest:
+    """A file that could be a package, and `why` that is not known, which names it."""
+
+    ecosystem: str
+    why: str
+
+
 async def find_nested(
     root: Path,
     tables: Tables,
     ecosystems: Mapping[str, EcosystemDeclaration],
     listed: Sequence[Path],
-) -> list[NestedPackages]:
+) -> tuple[list[NestedPackages], list[UnreadManifest]]:
     """Those of `ecosystems`, by their manifests as `list_manifests` tells them."""
     wanted = {
         name: each.manifests
@@ -174,6 +190,19 @@ def describe_unlisted(
                 f"to plan them too, write {lines} in releasekit.toml"
             )
     return sentences
+
+
+def describe_unread(own: Sequence[UnreadManifest]) -> list[str]:
+    """One sentence, or none: some of them, how many more, and what to do."""
+    if not own:
+        return []
+    name, key = WarningName.UNREAD_MANIFEST, f'{WarningName.UNREAD_MANIFEST} = "ignore"'
+    files, they = ("file", "it") if len(own) == 1 else ("files", "them")
+    more = [f"and {len(own) - _FEW} more"] if len(own) > _FEW else []
+    told = " | ".join([*(each.why for each in own[:_FEW]), *more])
+    cure = f"correct {they}, or write `{key}` below [warnings] in releasekit.toml"
+    count = f"{len(own)} {files} that may be of packages cannot be used"
+    return [f"warning: {name}: {count}: {told}; {cure}{mark(name.problem)}"]
 
 
 def describe_included(
@@ -287,8 +316,8 @@ def _classify(
     ecosystems: Mapping[str, EcosystemDeclaration],
     wanted: Mapping[str, Manifests],
     listed: Sequence[Path],
-) -> list[NestedPackages]:
-    found = []
+) -> tuple[list[NestedPackages], list[UnreadManifest]]:
+    found, unread = [], []
     for name, manifests in wanted.items():
         without = read_list(tables, name, "exclude")
         meant = (
@@ -297,10 +326,16 @@ def _classify(
             if path.name in manifests.names
             and not any(map(_is_foreign, path.parts[:-1]))
             and not any(fnmatchcase(path.parent.as_posix(), glob) for glob in without)
-            and files.is_file(root / path)
+            # A link that leads nowhere is no file either, and somebody means it to be one.
+            and (files.is_file(root / path) or _is_broken(root / path))
         )
         directories = set(islice(meant, MAX_MANIFESTS))
         below = directories - {root}
+        unread += [
+            UnreadManifest(name, f"{path} is a link that leads nowhere")
+            for path in listed
+            if path.name in manifests.names and len(path.parts) == 1 and _is_broken(root / path)
+        ]
         if not below:
             continue  # what its roots import takes long
         unclaimed = _Unclaimed(root, folders.roots(ecosystems[name]), manifests, below)
@@ -308,17 +343,25 @@ def _classify(
         for where, of_it, is_workspace in unclaimed.groups():
             relative = where.relative_to(root).as_posix()
             found.append(NestedPackages(name, relative, of_it, is_workspace))
-    return found
+        unread += [UnreadManifest(name, why) for _, why in sorted(unclaimed.unread.items())]
+    return found, unread
+
+
+def _is_broken(path: Path) -> bool:
+    return os.path.islink(path) and not files.exists(path)  # noqa: PTH114 (Path.is_link raises)
 
 
 @dataclass(slots=True)
 class _Unclaimed:
-    """The directories with a manifest, below `root`, that no workspace has claimed yet."""
+    """The directories with a manifest, below `root`, that no workspace has claimed yet, and why
+    those that could not be read are `unread`.
+    """
 
     root: Path
     roots: Roots
     manifests: Manifests
     left: set[Path]
+    unread: dict[Path, str] = field(default_factory=dict)
 
     def groups(self) -> Iterator[tuple[Path, tuple[Path, ...], bool]]:
         """Each workspace, from the top, with what of it may be published; then single packages."""
@@ -354,11 +397,22 @@ class _Unclaimed:
         return ASIDE.isdisjoint(directory.relative_to(self.root).parts)
 
     def _workspace_at(self, directory: Path) -> Membership | None:
-        with suppress(ConfigError):
+        # Discovery reads that of the root.
+        with self._noting(directory) if directory != self.root else suppress(ConfigError):
             return self.roots.workspace_at(directory)
         return None
 
     def _is_public(self, directory: Path) -> bool:
-        with suppress(ConfigError):
+        with self._noting(directory):
             return self.roots.publishable_at(directory)
         return False
+
+    @contextmanager
+    def _noting(self, directory: Path) -> Iterator[None]:
+        try:
+            yield
+        except ConfigError as error:
+            beside = directory.relative_to(self.root).parts
+            if not any(map(_BESIDE.fullmatch, beside)):
+                why = str(error).replace(f"{self.root}/", "").replace("; ", ", ")
+                self.unread.setdefault(directory, clip(visible(why), _MAX_WHY))

@@ -71,7 +71,8 @@ def found(root: Path, **changes: object) -> list[NestedPackages]:
             names = settings.ecosystems_to_discover
             wanted = {name: each for name, each in ECOSYSTEMS.items() if name in names}
             listed = await list_manifests(root, wanted.values(), processes)
-            return await find_nested(root, settings.ecosystem_tables, wanted, listed)
+            below, _ = await find_nested(root, settings.ecosystem_tables, wanted, listed)
+            return below
 
     return asyncio.run(main())
 

@@ -91,7 +91,7 @@ def workspace_at(directory: Path) -> Membership | None:
 
 def publishable_at(directory: Path) -> bool:
     path = directory / MANIFEST
-    if not path.is_file():
+    if not os.path.lexists(path):
         return False
     package = manifest.parse_package(manifest.read_manifest(path), path)
     return package is not None and not package.unpublishable
