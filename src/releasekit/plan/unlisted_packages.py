@@ -412,7 +412,8 @@ class _Unclaimed:
         try:
             yield
         except ConfigError as error:
-            beside = directory.relative_to(self.root).parts
-            if not any(map(_BESIDE.fullmatch, beside)):
+            where = directory.relative_to(self.root)
+            if not any(map(_BESIDE.fullmatch, where.parts)):
                 why = str(error).replace(f"{self.root}/", "").replace("; ", ", ")
+                why = why if str(where) in why else f"{where}: {why}"
                 self.unread.setdefault(directory, clip(visible(why), _MAX_WHY))

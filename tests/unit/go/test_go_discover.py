@@ -72,6 +72,22 @@ def test_what_modules_of_a_cycle_require_of_each_other_gives_way(tmp_path: Path)
     }
 
 
+def test_a_broken_go_mod_stops_a_release_unless_it_is_a_fixture(tmp_path: Path) -> None:
+    """R66"""
+    root = write(
+        tmp_path,
+        go_mod="module a.b/m\n",
+        tests__fixtures__bad__go_mod="not one\n",
+        tests__fixtures__good__go_mod="module a.b/m/tests/fixtures/good\n",
+    )
+    assert found(root).keys() == {"a.b/m", "a.b/m/tests/fixtures/good"}
+    write(root, tests__bad__go_mod="not one\n")
+    with pytest.raises(ConfigError, match=r"tests/bad/go\.mod: has no module") as caught:
+        found(root)
+    assert "[go] exclude = ['tests/bad']" in caught.value.hint
+    assert found(root, Options(version="1.0.0", exclude=("tests/bad",)))
+
+
 def test_a_module_of_test_data_counts_once_another_one_requires_it(tmp_path: Path) -> None:
     """Such as go.opentelemetry.io/collector/pdata/testdata; the others are what a test reads."""
     root = write(

@@ -14,16 +14,19 @@ import pytest
 
 import fakes
 from fakes import FakeRegistry, FakeWorkspace, package, target
+from releasekit.config.levels import Level, Levels
 from releasekit.config.values import Dist
 from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS, maven
-from releasekit.errors import ConfigError, UnknownDependency
+from releasekit.errors import ConfigError, PlanError, UnknownDependency
 from releasekit.host.process import Processes
-from releasekit.model import PackageId
+from releasekit.model import PackageId, WarningName
 from releasekit.plan.make import Survey, make_plan
 from releasekit.plan.unlisted_packages import (
     NestedPackages,
+    UnreadManifest,
     describe_unlisted,
+    describe_unread,
     find_absent,
     find_nested,
     find_unlisted,
@@ -64,15 +67,18 @@ def write(root: Path, files: Mapping[str, str]) -> Path:
 
 
 def found(root: Path, **changes: object) -> list[NestedPackages]:
-    async def main() -> list[NestedPackages]:
+    return surveyed(root, **changes)[0]
+
+
+def surveyed(root: Path, **changes: object) -> tuple[list[NestedPackages], list[UnreadManifest]]:
+    async def main() -> tuple[list[NestedPackages], list[UnreadManifest]]:
         environment = {"PATH": os.environ["PATH"]}
         async with Processes(environment=environment, variables=fakes.TOOL_VARIABLES) as processes:
             settings = fakes.config(root, **changes)
             names = settings.ecosystems_to_discover
             wanted = {name: each for name, each in ECOSYSTEMS.items() if name in names}
             listed = await list_manifests(root, wanted.values(), processes)
-            below, _ = await find_nested(root, settings.ecosystem_tables, wanted, listed)
-            return below
+            return await find_nested(root, settings.ecosystem_tables, wanted, listed)
 
     return asyncio.run(main())
 
@@ -265,6 +271,69 @@ def planned(root: Path, survey: Survey, unpublishable: str = "", **given: object
     targets = target(FakeWorkspace(packages=[one]), FakeRegistry())
     config = fakes.config(root, **given)
     return asyncio.run(make_plan(config, targets, History(), commit="", survey=survey))
+
+
+UNREADABLE = {
+    "a/package.json": ('{ // why\n"name": "a"}', "a/package.json is not valid JSON: "),
+    "b/package.json": ('{"name": "b", "version": "one"}', "b/package.json: version is 'one'"),
+    "c/package.json": ("x" * 1_100_000, "c/package.json: larger than 1048576 bytes"),
+    "d/Cargo.toml": ("[package", "d/Cargo.toml is not valid TOML: "),
+    "e/pyproject.toml": ("[project", "e/pyproject.toml is not valid TOML: "),
+    "f/pom.xml": ("<project>", "f/pom.xml"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_could_be_a_package_and_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    """R66"""
+    text, why = UNREADABLE[name]
+    below, (unread,) = surveyed(write(tmp_path, {name: text}))
+    assert below == []
+    assert unread.why.startswith(why)
+    for aside in ("tests", "fixtures", "examples", "e2e"):
+        (tmp_path / name).parent.rename(tmp_path / aside)
+        assert surveyed(tmp_path.resolve()) == ([], [])
+        (tmp_path / aside).rename((tmp_path / name).parent)
+
+
+@pytest.mark.parametrize("where", ["", "a/"])
+@pytest.mark.parametrize("name", ["package.json", "pyproject.toml", "Cargo.toml", "pom.xml"])
+def test_a_link_that_leads_nowhere_is_named(tmp_path: Path, where: str, name: str) -> None:
+    """R66"""
+    (tmp_path / where).mkdir(exist_ok=True)
+    (tmp_path / where / name).symlink_to("nowhere")
+    below, (unread,) = surveyed(tmp_path.resolve())
+    assert below == []
+    assert unread.why.startswith(where or name)
+
+
+def test_manifests_that_are_read_are_found_however_they_are_written(tmp_path: Path) -> None:
+    """R66: TOML 1.1, as cargo reads it, and a byte order mark, as npm does."""
+    toml = crate("a") + "[dependencies]\nb = {\n  version = '1', # why\n}\n"
+    files = {"a/Cargo.toml": toml, "b/package.json": f"\ufeff{js('b')}"}
+    below, unread = surveyed(write(tmp_path, files))
+    assert shown(below) == [("npm", "b", 0), ("cargo", "a", 0)]
+    assert unread == []
+
+
+def test_one_line_names_a_few_and_says_how_to_silence_it(tmp_path: Path) -> None:
+    """R66"""
+    unread = [UnreadManifest("npm", f"{number}/package.json is odd") for number in range(5)]
+    (line,) = describe_unread(unread)
+    told = "0/package.json is odd | 1/package.json is odd | 2/package.json is odd | and 2 more; "
+    assert told in line
+    assert 'write `unread-manifest = "ignore"` below [warnings]' in line
+    assert line.endswith("[RK-520]")
+    (line,) = describe_unread(unread[:1])
+    assert (
+        "1 file that may be of packages cannot be used: 0/package.json is odd; correct it" in line
+    )
+    survey = Survey(ECOSYSTEMS, unread=unread[:1])
+    assert planned(tmp_path, survey).notes == (line,)
+    for levels in (Levels(strict=True), Levels({WarningName.UNREAD_MANIFEST: Level.ERROR})):
+        with pytest.raises(PlanError, match="0/package") as caught:
+            planned(tmp_path, survey, levels=levels)
+        assert caught.value.problem == "RK-310"
 
 
 def test_a_plan_names_what_it_misses_and_what_it_takes_in(tmp_path: Path) -> None:

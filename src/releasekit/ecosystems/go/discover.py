@@ -36,6 +36,8 @@ Place = Path | tuple[str, ...]
 # The go command ignores them, too: https://pkg.go.dev/cmd/go#hdr-Package_lists_and_patterns
 _IGNORED: Final = frozenset({"vendor", "node_modules"})
 _FIXTURES: Final = "testdata"
+# What others call them: a module counts there, and a go.mod that none can be read from is data.
+_LIKE_FIXTURES: Final = frozenset({"fixture", "fixtures", "__fixtures__"})
 _LANGUAGE: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})")
 # `const Version = "1.2.3"`, `"version": "1.2.3"`, `version = "1.2.3"`.
 _ASSIGNED: Final = re.compile(
@@ -249,9 +251,20 @@ def _find_directories(root: Path, options: Options) -> tuple[list[Path], list[Pa
     for directory in dict.fromkeys(found):
         where = directory.relative_to(root)
         if not _matches(where.as_posix(), options.exclude):
-            only_data = _FIXTURES in where.parts and not listed
+            only_data = not listed and (
+                _FIXTURES in where.parts
+                or (not _LIKE_FIXTURES.isdisjoint(where.parts) and not _is_module(directory))
+            )
             (fixtures if only_data else modules).append(directory)
     return modules, fixtures
+
+
+def _is_module(directory: Path) -> bool:
+    try:
+        gomod.parse_mod(gomod.read_text(directory / "go.mod"), "")
+    except ConfigError:
+        return False
+    return True
 
 
 def _find_required_fixtures(
@@ -322,8 +335,14 @@ def _walk(root: Path) -> Iterator[Path]:
 
 def _read_module(root: Path, directory: Path, options: Options) -> Module:
     manifest = directory / "go.mod"
-    mod = gomod.parse_mod(gomod.read_text(manifest), str(manifest))
     where = directory.relative_to(root).as_posix()
+    try:
+        mod = gomod.parse_mod(gomod.read_text(manifest), str(manifest))
+    except ConfigError as error:
+        error.hint = error.hint or (
+            f"Correct it, or leave it out, in releasekit.toml: [go] exclude = [{where!r}]."
+        )
+        raise
     private = _matches(where, options.private) or _matches(mod.module, options.private)
     reason = "releasekit.toml: [go] private names it" if private else ""
     reason = reason or paths.trouble_with_path(mod.module)
