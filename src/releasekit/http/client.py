@@ -425,7 +425,8 @@ def message_of(response: httpx.Response, *, redact: Callable[[str], str] = str) 
     if "json" in kind:
         text = _said(text)
     if "html" in kind:
-        text = words_of_page(text)
+        # Before too: a password may hold what looks like a tag.
+        text = words_of_page(redact(text))
     return one_line(redact(text.strip() or response.reason_phrase))
 
 

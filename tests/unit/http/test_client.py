@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import random
+import re
 import ssl
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ from releasekit.http.client import (
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import AsyncIterator, Iterable
     from pathlib import Path
 
 URL = "https://registry.example/simple/acme/"
@@ -384,6 +385,7 @@ def test_a_success_passes() -> None:
         ("text/plain", "", "Bad Request"),
         ("text/plain", "your token is hunter2", "your token is ***"),
         ("application/json", '{"error": "no\\u001b[31m hunter2"}', "no\\x1b[31m ***"),
+        ("text/html", "<p>not p<b>w, nor p&lt;b&gt;w, hunter2", "not ***, nor ***, ***"),
         ("application/problem+json", '{"error": 7, "message": "no"}', "no"),
         ("application/json", '{"errors": []}', '{"errors": []}'),
         ("application/json", "[1]", "[1]"),
@@ -393,7 +395,10 @@ def test_a_success_passes() -> None:
 def test_the_servers_words_are_made_harmless(content_type: str, body: str, message: str) -> None:
     """R34, R35"""
     response = httpx.Response(400, content=body, headers={"Content-Type": content_type})
-    redact: Callable[[str], str] = lambda text: text.replace("hunter2", "***")  # noqa: E731
+
+    def redact(text: str) -> str:
+        return re.sub("hunter2|p<b>w", "***", text)
+
     assert message_of(response, redact=redact) == message
 
 
