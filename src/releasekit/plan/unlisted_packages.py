@@ -45,6 +45,7 @@ _SHOWN: Final = 5
 # So many files that cannot be read are named, each with so much of the reason.
 _FEW: Final = 3
 _MAX_WHY: Final = 300
+_LEADS_NOWHERE: Final = "is a link that leads nowhere"
 # Packages here are examples and fixtures: only a workspace that lists them publishes them.
 ASIDE: Final = frozenset(
     {
@@ -332,7 +333,7 @@ def _classify(
         directories = set(islice(meant, MAX_MANIFESTS))
         below = directories - {root}
         unread += [
-            UnreadManifest(name, f"{path} is a link that leads nowhere")
+            UnreadManifest(name, f"{path} {_LEADS_NOWHERE}")
             for path in listed
             if path.name in manifests.names and len(path.parts) == 1 and _is_broken(root / path)
         ]
@@ -414,6 +415,8 @@ class _Unclaimed:
         except ConfigError as error:
             where = directory.relative_to(self.root)
             if not any(map(_BESIDE.fullmatch, where.parts)):
-                why = str(error).replace(f"{self.root}/", "").replace("; ", ", ")
-                why = why if str(where) in why else f"{where}: {why}"
+                links = (where / name for name in self.manifests.names)
+                broken = next((each for each in links if _is_broken(self.root / each)), None)
+                said = str(error).replace(f"{self.root}/", "").replace("; ", ", ")
+                why = f"{broken} {_LEADS_NOWHERE}" if broken else said
                 self.unread.setdefault(directory, clip(visible(why), _MAX_WHY))
