@@ -113,6 +113,7 @@ class Problem(StrEnum):
     TRUST_CONFIG = "RK-228", "The trust config cannot be used"
     UNNAMED_REGISTRY = "RK-229", "Only a file names the registry that a token would go to"
     TRACED = "RK-230", "The log of the job shows every secret"
+    FOREIGN_EVENT = "RK-231", "The event may run a stranger's code with secrets"
 
     PLAN = "RK-300", "The plan contradicts itself"
     CYCLE = "RK-301", "Packages depend on each other in a circle"

@@ -24,6 +24,7 @@ from releasekit.cli.result_files import (
 from releasekit.cli.session import find_seal, refuse_elsewhere, restore_manifests, say
 from releasekit.config.inputs import STATE_KEY
 from releasekit.errors import INTERRUPTED, ConfigError
+from releasekit.host.ci import FOREIGN_EVENTS
 from releasekit.http.traffic import collect
 from releasekit.model import SENT, Action, Report
 from releasekit.plan.file import PlanFile
@@ -64,6 +65,15 @@ async def run(config: Config, session: Session) -> int:
             hint="Remove that variable to publish, and replace the secrets of this job, which are "
             "in its log.",
             problem=Problem.TRACED,
+        )
+    event = session.ci.event
+    if config.is_uploading and event in FOREIGN_EVENTS and event not in config.allow_events:
+        raise ConfigError(
+            f"`{event}` has started this job, which has the secrets of the repository, and may run "
+            "the code of a stranger's pull request with them",
+            hint="Publish on a push, a tag, a release, or `workflow_dispatch`. Where no commit of "
+            f"a pull request is checked out, write `allow-events: {event}`.",
+            problem=Problem.FOREIGN_EVENT,
         )
     planned = PlanFile.read(config.plan_file) if config.plan_file else None
     if planned is not None:

@@ -174,6 +174,7 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         results_directory=locations.results_directory(),
         trust_config=locations.path("trust_config"),
         insecure_hosts=locations.insecure_hosts(),
+        allow_events=locations.allow_events(),
         state_directory=locations.state_directory(),
         results_file=_results_file(joined.mode, locations),
         outputs_file=locations.outlet("outputs_file", "outputs"),

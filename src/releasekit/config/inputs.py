@@ -450,6 +450,18 @@ class Inputs:
             places=NOT_IN_FILE,
         ),
     ] = ()
+    allow_events: Annotated[
+        tuple[str, ...],
+        Declaration(
+            "Events at which `publish` uploads although a job of them has the secrets of the "
+            "repository and may run a stranger's code, one per line: `workflow_run`, "
+            "`issue_comment`, `pull_request_target`. Make sure that the job checks out no commit "
+            "of a pull request.",
+            "lines",
+            commands=PUBLISH,
+            places=NOT_IN_FILE,
+        ),
+    ] = ()
     state_directory: Annotated[
         Path,
         Declaration(

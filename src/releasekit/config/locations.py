@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
-from releasekit.errors import ConfigError, PathError
+from releasekit.errors import ConfigError, PathError, did_you_mean
+from releasekit.host.ci import FOREIGN_EVENTS
 from releasekit.host.files import checkout_of
 from releasekit.host.output_path import Written, find_link, require_free
 from releasekit.problems import Problem
@@ -301,6 +302,16 @@ class Locations:
                     problem=Problem.ADDRESS,
                 )
         return tuple(text.lower() for text in self.inputs.insecure_hosts)
+
+    def allow_events(self) -> tuple[str, ...]:
+        for text in self.inputs.allow_events:
+            if text not in FOREIGN_EVENTS:
+                raise ConfigError(
+                    f"{self._label('allow_events')}: {text[:200]!r} is no event at which `publish` "
+                    f"is refused{did_you_mean(text, FOREIGN_EVENTS)}",
+                    hint=f"Write some of {', '.join(FOREIGN_EVENTS)}.",
+                )
+        return self.inputs.allow_events
 
     def build_sandbox_paths(self) -> tuple[Path, ...]:
         """Each of them has to be there: what is not there cannot be given to a build."""

@@ -77,6 +77,10 @@ PULL_REQUEST_EVENTS: Final = frozenset(
         "external_pull_request_event",
     }
 )
+# Events whose jobs have the secrets of the repository, and mostly work on what a stranger wrote:
+# the commit of a pull request, or of the run that was started by one.
+# https://securitylab.github.com/resources/github-actions-preventing-pwn-requests/
+FOREIGN_EVENTS: Final = ("pull_request_target", "workflow_run", "issue_comment")
 # The refs where a merge queue tries out what waits in it: the event `merge_group`; and those of a
 # merge request, which the pipelines that its own one starts have as well, of another event.
 _REQUEST_REFS: Final = ("refs/heads/gh-readonly-queue/", "refs/merge-requests/")

@@ -7,7 +7,7 @@ import pytest
 import fakes
 from releasekit.__main__ import main
 from releasekit.cli.outputs_file import OutputsFile
-from releasekit.host.ci import CI
+from releasekit.host.ci import CI, FOREIGN_EVENTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,3 +157,30 @@ def test_nothing_is_published_while_gitlab_prints_every_secret(
     monkeypatch.setenv("CI_DEBUG_TRACE", "false")
     main(["publish", str(tmp_path), *flags])
     assert "RK-230" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("event", FOREIGN_EVENTS)
+def test_nothing_is_published_at_an_event_that_may_run_a_strangers_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], event: str
+) -> None:
+    """R69"""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_EVENT_NAME", event)
+    assert main(["publish", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert f"`{event}` has started this job" in said.out + said.err
+    assert "RK-231" in said.out + said.err
+    assert f"write `allow-events: {event}`" in said.out + said.err
+    for allowed in (["--dry-run"], ["--allow-events", event]):
+        main(["publish", str(tmp_path), *allowed])
+        said = capsys.readouterr()
+        assert "RK-210" in said.out + said.err
+        assert "RK-231" not in said.out + said.err
+    assert main(["publish", str(tmp_path), "--allow-events", "push"]) == 2
+    said = capsys.readouterr()
+    assert "'push' is no event at which `publish` is refused" in said.out + said.err
+    for other in ("push", "pull_request", "workflow_dispatch", "release"):
+        monkeypatch.setenv("GITHUB_EVENT_NAME", other)
+        main(["publish", str(tmp_path)])
+        said = capsys.readouterr()
+        assert "RK-231" not in said.out + said.err
