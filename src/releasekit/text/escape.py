@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from html import escape
+from html import escape, unescape
 from typing import TYPE_CHECKING
 
+from releasekit.text.splice import splice
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 # A character reference never counts as Markdown structure, and reads the same inside HTML:
 # https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
@@ -27,6 +29,16 @@ _AUTOLINK = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
 _MARKUP = re.compile(r"\A[#+=-]|[\\`*<>\[\]~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _NUMBER = re.compile(r"\A([0-9]{1,9})(?=[.)])")
 _MENTION = re.compile(r"@(?=[A-Za-z0-9])")
+# A character in another spelling: a reference, which within HTML needs no semicolon if it is a
+# number, or a backslash before punctuation.
+# https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
+# https://html.spec.whatwg.org/multipage/parsing.html#numeric-character-reference-end-state
+_SPELLED = re.compile(
+    r"&(?:#0*+[0-9]{1,7};?|#[xX]0*+[0-9A-Fa-f]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};|nbsp)"
+    r"|\\(?=[!-/:-@\[-`{-~])"
+)
+# What stands in the source only: comments, tags, where a link leads, and marks of emphasis.
+_UNSEEN = re.compile(r"<!--[^<>]*-->|</?[A-Za-z][^<>]*>|\]\([^()\n]*\)|[*_~`\[\]]")
 # https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue
 _CLOSING = re.compile(
     r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?=:?\s+\S*(?:#|/|gh-)[0-9])", re.IGNORECASE
@@ -113,8 +125,37 @@ def subject(text: str) -> str:
 
 
 def notify_nobody(text: str) -> str:
-    """Markdown that mentions no user and closes no issue, whatever it says."""
-    return _MENTION.sub("@\u200b", _CLOSING.sub("\\g<0>\u200b", text))
+    """Markdown that mentions no user and closes no issue, whatever it says and however a character
+    is spelled. What is added is not to be seen.
+    """
+    decoded = _replace(text, range(1, len(text) + 1), _SPELLED)
+    # A reference whose first character is one, as some programs decode twice; and what a reader
+    # sees, which may have tags and marks in it.
+    twice = _replace(*decoded, _SPELLED)
+    places = set()
+    for shown, ends in (decoded, twice, _replace(*twice, _UNSEEN)):
+        places |= {ends[each.end() - 1] for each in _MENTION.finditer(shown)}
+        places |= {ends[each.end() - 1] for each in _CLOSING.finditer(shown)}
+    return splice(text, (((place, place), "\u200b") for place in places))
+
+
+def _replace(text: str, ends: Sequence[int], pattern: re.Pattern[str]) -> tuple[str, Sequence[int]]:
+    """`text` with what the pattern finds in it as it is read, and where each character ended in the
+    source, as `ends` says of `text`.
+    """
+    shown, places, at = [], [*ends[:0]], 0
+    for found in pattern.finditer(text):
+        read = _read_spelled(found[0]) if pattern is _SPELLED else ""
+        shown += [text[at : found.start()], read]
+        places += [*ends[at : found.start()], *[ends[found.end() - 1]] * len(read)]
+        at = found.end()
+    return "".join([*shown, text[at:]]), [*places, *ends[at:]]
+
+
+def _read_spelled(spelled: str) -> str:
+    if spelled[0] == "\\":
+        return ""
+    return unescape(spelled if spelled.endswith(";") else f"{spelled};")
 
 
 def code(text: str) -> str:

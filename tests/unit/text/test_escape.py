@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from releasekit.text.escape import (
     log_line,
     markdown,
     mermaid,
+    notify_nobody,
     subject,
     visible,
 )
@@ -101,7 +103,11 @@ def test_a_number_in_a_subject_still_links(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["`", "[", "<", "|", "\0", " ", "::", "##[", "www.", "://", "@", "fix ", "fix #"]
+    "piece",
+    [
+        *("`", "[", "<", "|", "\0", " ", "::", "##[", "www.", "://", "@", "fix ", "fix #"),
+        *("&", "&#0", "&amp;", "<!--", "<a", "](", "\\", "**fix "),
+    ],
 )
 def test_long_text_is_gone_over_once(piece: str) -> None:
     """R51: what went over it again for every piece would not come to an end within this test."""
@@ -109,6 +115,7 @@ def test_long_text_is_gone_over_once(piece: str) -> None:
     for shown in (
         markdown(text),
         subject(text),
+        notify_nobody(text),
         log_line(text),
         mermaid(text),
         link(text, text),
@@ -167,3 +174,44 @@ def test_log_lines_hold_no_command(text: str) -> None:
 
 def test_log_lines_keep_ordinary_text() -> None:
     assert log_line("Uploading core::1.0.0 [42%]") == "Uploading core::1.0.0 [42%]"
+
+
+SPELLED = [
+    *("@user", "&commat;user", "&#64;user", "&#x40;user", "&#X40;user", "&#0000064;user"),
+    *("@&#117;ser", "&amp;commat;user", "&amp;#64;user", "&amp;amp;#x40;user", "\\@user"),
+    *("<p>&#64user</p>", "<p>&#00000000064;user</p>", "<div>\n&#x40user\n</div>", "<x @user >"),
+    *("closes #1", "closes &num;1", "closes &#35;1", "closes &#x23;1", "clos&#101;s #1"),
+    *("closes&#32;#1", "closes&nbsp;#1", "<p>closes&nbsp#1</p>", "closes&NewLine;#1"),
+    *("closes&colon; #1", "closes\\: #1", "closes \\#1", "closes\n#1", "closes GH&#45;1"),
+    *("closes a/b&num;1", "closes https&colon;//github.com/a/b/issues/1", "<x closes #1 >"),
+    *("**closes** #1", "_closes_ **#1**", "closes <b>#1</b>", "clo<!-- -->ses #1"),
+    *("[closes](x) #1", "resolves &#x23;&#49;"),
+]
+
+
+@pytest.mark.parametrize("text", SPELLED)
+def test_nobody_is_mentioned_however_it_is_spelled(text: str) -> None:
+    """R35: a renderer says what a forge gets to see, and what it shows stays as it is."""
+    reads = re.compile(
+        r"(?i)@[a-z0-9]|\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+\S*(?:#|/|gh-)[0-9]"
+    )
+    for write in (notify_nobody, subject):
+        written = write(text)
+        rendered = MARKDOWN.render(written)
+        without_tags = re.sub(r"<[^<>]*>", "", rendered)
+        for seen in (
+            written,
+            unescape(rendered),
+            unescape(without_tags),
+            unescape(unescape(rendered)),
+        ):
+            assert not reads.search(seen)
+    assert MARKDOWN.render(notify_nobody(text)).replace("\u200b", "") == MARKDOWN.render(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["me@", "R&D &amp; more", "&num;1 is fixed", "a &lt;b&gt; `c` [d](e)", "prefixes #1", ""],
+)
+def test_what_notifies_nobody_stays_as_it_is(text: str) -> None:
+    assert notify_nobody(text) == text
