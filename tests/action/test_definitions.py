@@ -240,6 +240,20 @@ def test_documents_and_examples_use_the_same_versions_of_actions() -> None:
     assert said <= pinned
 
 
+def test_init_pins_what_it_writes_as_the_examples_do() -> None:
+    """A tag may be moved to another commit. Our own action has the tag that its documents have."""
+    setups = [each.setup for each in ECOSYSTEMS.values() if each.setup]
+    written = re.findall(r"uses: (\S+)@(\S+)(?: # (v[\d.]+))?", write_workflow(setups, Path()))
+    others = [each for each in written if each[0] != OWN_NAME.partition("@")[0]]
+    assert {"actions/checkout", "actions/setup-node", "actions/setup-java"} <= {
+        name for name, _, _ in others
+    }
+    assert all(re.fullmatch("[0-9a-f]{40}", commit) and tag for _, commit, tag in others)
+    examples = "".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
+    for name, commit, tag in others:
+        assert f"{name}@" not in examples or f"{name}@{commit} # {tag}" in examples
+
+
 def test_each_example_says_why_it_needs_its_permissions() -> None:
     """The table in docs/workflows.md has each permission of each job, and no other."""
     text = (PROJECT / "docs" / "workflows.md").read_text(encoding="utf-8")

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 WORKFLOW: Final = ".github/workflows/release.yml"
 _MAX_BYTES: Final = 1024 * 1024
-# Its actions are those of the documentation, where one release after another keeps them current.
+# Its actions are those of docs/examples, where one release after another keeps them current.
 _WORKFLOW: Final = """\
 # Publishes every package that its registry does not have yet, dependencies first, when a tag is
 # pushed. Run it again after a failure: it does what is still missing.
@@ -56,7 +56,7 @@ jobs:
     permissions:
 {permissions}
     steps:
-      - uses: actions/checkout@v7
+      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1
         with:
           fetch-depth: 0  # with the tags, by which the plan sees what changed without a new version
           persist-credentials: {persist}

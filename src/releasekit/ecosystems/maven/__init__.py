@@ -158,7 +158,7 @@ DECLARATION: Final = EcosystemDeclaration(
         "half is on a key server (https://central.sonatype.org/publish/requirements/gpg/), as "
         "GPG_KEY.",
         steps="""\
-- uses: actions/setup-java@v5
+- uses: actions/setup-java@b6effb05e454b25005698d916606bdc6ffcbf961 # v5.7.0
   with:
     distribution: temurin
     java-version: "21"

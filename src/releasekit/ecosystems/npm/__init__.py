@@ -107,7 +107,7 @@ DECLARATION: Final = EcosystemDeclaration(
         "register this repository and the workflow release.yml at "
         "https://www.npmjs.com/package/{name}/access.",
         steps="""\
-- uses: actions/setup-node@v7
+- uses: actions/setup-node@820762786026740c76f36085b0efc47a31fe5020 # v7.0.0
   with:
     node-version: lts/*
 # - run: npm ci && npm run build  # where what is published has to be built first
