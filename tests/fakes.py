@@ -17,6 +17,7 @@ from releasekit.decided import Edge
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import BuildFailed, Denied, DigestMismatch, MissingCredentials
+from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
 from releasekit.host.scrub import NOTHING_SECRET, Redactor, ToolVariables
 from releasekit.http.credentials import Credentials, snapshot
@@ -117,6 +118,7 @@ def services(config: Config, processes: object, redact: Redactor = NOTHING_SECRE
         logs=logs(config.state_directory, redact),
         retries=config.retry_policy(),
         ci=CI.of({}),
+        git=GitSettings(config.root, cast("Processes", processes), {}),
         insecure=config.insecure_hosts,
     )
 

@@ -18,7 +18,6 @@ from releasekit.announce.tag_names import (
     template_of,
 )
 from releasekit.announced import Status, Tag
-from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError, Rejected
 from releasekit.git.commits import Commits
 from releasekit.git.objects import make_tag, write_pack
@@ -26,6 +25,7 @@ from releasekit.git.remote import Remote
 from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.host.ci import JOB_BEARER
 from releasekit.host.files import repository_of
+from releasekit.host.scratch import scratch
 from releasekit.http.client import retry
 from releasekit.model import Action
 from releasekit.plan.changes import version_tags
@@ -88,7 +88,7 @@ async def plan_tags(
             f"there, or leave `{asked}` out.",
         )
     name, job_token = config.tagging.remote, services.credentials.get(JOB_BEARER)
-    remote = Remote(name, top, services.processes, services.environment, job_token)
+    remote = Remote(name, services.git, job_token)
     if not pages.repository and (found := services.ci.forge_of(await remote.find_url())):
         pages = found.pages
     tagging = Tagging(remote, Commits(top, services.processes), config, pages)

@@ -28,8 +28,8 @@ from releasekit.cli.session import start_processes
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import INTERRUPTED, ConfigError, Rejected
+from releasekit.host.scratch import scratch
 from releasekit.http.client import http_client
 from releasekit.http.traffic import collect
 from releasekit.plan.registries import find_unnamed, refuse_unnamed

@@ -259,8 +259,7 @@ async def _examine_forge(config: Config, services: Services, rows: list[Row]) ->
         rows.append(Row(said="tag: pushed with git's own login, which `publish` tries first"))
     if config.announce:
         with _collecting(rows):
-            name, top = config.tagging.remote, repository_of(config.root) or config.root
-            remote = Remote(name, top, services.processes, services.credentials.environment)
+            remote = Remote(config.tagging.remote, services.git)
             place = services.ci.forge_of(await remote.find_url()) or services.ci.forge
             require_token(services.credentials, services.ci, place, asked="announce")
             known = place.name if place else "GitHub"

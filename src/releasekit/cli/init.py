@@ -98,8 +98,7 @@ async def run(config: Config, session: Session) -> int:
         config, survey, services = await open_workspace(group, config, session)
         targets = await open_targets(group, config, session, services)
         top, remote = repository_of(config.root) or config.root, config.tagging.remote
-        environment = session.credentials.environment
-        url = await Remote(remote, top, services.processes, environment).find_url()
+        url = await Remote(remote, services.git).find_url()
         place = ForgePlace.of_remote(url)
     for line in survey.describe_unread(config.package_filter):
         say(line, session)

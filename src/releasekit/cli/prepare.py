@@ -102,13 +102,16 @@ async def prepare(
         tokens = open_tokens(session.ci, session.credentials, http)
         signs = tokens.find_obstacle(AUDIENCE) is None
         loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
-        config, survey = await surveyed
         services = Services.of(config, http, processes, session.credentials, logs, patience)
+        remembered = group.start(services.git.remember())
+        config, survey = await surveyed
         await loaded
         if await decided:  # most are not, and it is much to import
             import_from_top("releasekit.cli.late")
         discoveries = await open_ecosystems(group, config, session, services)
-        checkout = await looked_up  # before anybody's tools, which may write something there
+        # Before anybody's tools, which may write something there.
+        checkout = await looked_up
+        await remembered
         with name_bad_paths(config.root):
             targets = await discover(config.root, discoveries)
             targets = await with_prebuilt(

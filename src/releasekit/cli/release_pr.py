@@ -17,15 +17,16 @@ from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write, write_notes
 from releasekit.cli.session import open_command, start_processes, take_turn
 from releasekit.decided import Level
-from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError
 from releasekit.git.commits import Commits
 from releasekit.git.forge_repository import ForgeRepository
 from releasekit.git.objects import FILE_MODE, Object
 from releasekit.git.remote import Remote
+from releasekit.git.settings import GitSettings
 from releasekit.host.ci import SERVER_URL
 from releasekit.host.files import exists, read_file, repository_of
 from releasekit.host.forges import page_of_new_file
+from releasekit.host.scratch import closed_scratch
 from releasekit.http.origins import require_safe
 from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.warnings import refuse_warned
@@ -89,8 +90,9 @@ async def run(config: Config, session: Session) -> int:
         edits = await _list_edits(workspace, edited.changes)
         if edits:
             await write(decided, edited, seal, group, session, keeps=False)
-        place = await group.enter(scratch(session.credentials.environment))
-        keeper = _Keeper.of(decided, edits, at, token, place, into)
+        sandbox = workspace.services.processes.sandbox
+        closed = closed_scratch(session.credentials.environment, sandbox)
+        keeper = _Keeper.of(decided, edits, at, token, await group.enter(closed), into)
         await keeper.clone.begin(workspace.commits)
         kept = await keeper.keep()
     view, changes = decided.view, edited.names(config.root)
@@ -112,7 +114,7 @@ async def _find_forge(group: Group, config: Config, session: Session) -> ForgePl
     """Asked before a build could change remotes. Raises ConfigError for any but a GitHub."""
     processes = await start_processes(group, config, session, ())
     top, name = repository_of(config.root) or config.root, config.tagging.remote
-    remote = Remote(name, top, processes, session.credentials.environment)
+    remote = Remote(name, GitSettings(top, processes, session.credentials.environment))
     place = await find_forge(remote, name, session.ci, asked="release-pr")
     if place.kind != "github":
         raise ConfigError(
@@ -191,7 +193,7 @@ class _Keeper:
         workspace = decided.workspace
         services, bumps = workspace.services, decided.view.decision.bumps
         address = require_safe(f"{at.page}.git", name=SERVER_URL)
-        clone = ForgeRepository(str(address), token, place, services.processes)
+        clone = ForgeRepository(str(address), token, place, services.git)
         path = f"{workspace.config.versioning.directory}/change.md"
         entries = [Entry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
         return cls(

@@ -15,12 +15,12 @@ from releasekit.config.inputs import STATE_KEY
 from releasekit.config.levels import Level
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
-from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import PathError
 from releasekit.host.ci import TEMPORARY
 from releasekit.host.files import repository_of
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
+from releasekit.host.scratch import scratch
 from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.http.pool import CONNECTIONS
@@ -104,7 +104,9 @@ async def open_workspace(
     config, survey = await survey_root(config, session, processes)
     http = await group.enter(http_client(pool_size=CONNECTIONS))
     logs = make_logs(config.state_directory, session, config.mode)
-    return config, survey, Services.of(config, http, processes, session.credentials, logs)
+    services = Services.of(config, http, processes, session.credentials, logs)
+    await services.git.remember()
+    return config, survey, services
 
 
 async def list_packages(

@@ -18,9 +18,9 @@ from releasekit.cli.request_log import request_logger, say_busy
 from releasekit.cli.result_files import load_results, write
 from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.values import Directory
-from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import CommandFailed, ConfigError, PathError
 from releasekit.graph import reachable
+from releasekit.host.scratch import scratch
 from releasekit.http.traffic import collect
 from releasekit.plan.make import collect_packages
 from releasekit.plan.registries import ask_all, find_unnamed

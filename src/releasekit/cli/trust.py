@@ -78,7 +78,7 @@ async def run(config: Config, session: Session) -> int:
         about, tables = config.package_filter, config.ecosystem_tables
         # Found before anything is built that could change it.
         top = repository_of(config.root) or config.root
-        job = await _find_job(top, config, session, services.processes)
+        job = await _find_job(top, config, session, services.git)
         is_here = (top / _WORKFLOWS / job.workflow).is_file()
         targets = await open_targets(group, config, session, services)
         unlisted = survey.describe_unlisted(config.root, tables, about, targets)
@@ -151,14 +151,13 @@ def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
         yield from (words, *own, "")
 
 
-async def _find_job(top: Path, config: Config, session: Session, processes: Processes) -> Publisher:
+async def _find_job(top: Path, config: Config, session: Session, git: GitSettings) -> Publisher:
     """What flags say, else the git remote, and the only workflow that publishes with ReleaseKit.
 
     Raises ConfigError where that cannot be told.
     """
     name = config.tagging.remote
-    remote = Remote(name, top, processes, session.credentials.environment)
-    url = await remote.find_url()
+    url = await Remote(name, git).find_url()
     place, repository = ForgePlace.of_remote(url), config.repository
     if place and not repository:
         repository = place.repository if place.kind == "github" else place.page

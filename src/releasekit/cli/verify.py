@@ -14,9 +14,9 @@ import httpx
 from releasekit.aio import Group
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
-from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import ConfigError, PackageError, PathError, Rejected
 from releasekit.host.forges import SERVER
+from releasekit.host.scratch import scratch
 from releasekit.http.client import (
     RetryPolicy,
     check,

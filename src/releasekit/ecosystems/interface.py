@@ -9,7 +9,9 @@ from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
 
 from releasekit.aio import Resource, uncancellable
 from releasekit.errors import Denied, Rejected
+from releasekit.git.settings import GitSettings
 from releasekit.host.ci import CI
+from releasekit.host.files import repository_of
 from releasekit.scheduler.retries import PATIENT
 
 if TYPE_CHECKING:
@@ -559,6 +561,7 @@ class Services:
     logs: Logs
     retries: RetryPolicy
     ci: CI
+    git: GitSettings
     insecure: Collection[str] = ()
 
     @classmethod
@@ -579,5 +582,8 @@ class Services:
             logs,
             config.retry_policy(patience, credentials.redact),
             CI.of(credentials.environment).with_inputs(config.forge, config.run_url),
+            GitSettings(
+                repository_of(config.root) or config.root, processes, credentials.environment
+            ),
             config.insecure_hosts,
         )

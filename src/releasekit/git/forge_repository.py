@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, Denied
-from releasekit.git.remote import TIMEOUT_S, UNATTENDED, explain
+from releasekit.git.remote import explain
+from releasekit.git.settings import TIMEOUT_S, UNATTENDED
 from releasekit.host import durable
 
 if TYPE_CHECKING:
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.git.commits import Commits
-    from releasekit.host.process import Processes
+    from releasekit.git.settings import GitSettings
     from releasekit.http.credentials import Secret
 
-# How git reaches a server from here.
-_PASSED: Final = re.compile(r"(?:https?|all|no)_proxy|SSL_CERT_(?:FILE|DIR)", re.IGNORECASE)
 # Where a shallow clone ends: a commit a line.
 _MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
 
@@ -29,12 +27,13 @@ _MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
 class ForgeRepository:
     """The one at `url`. What it has and the clone lacks comes into a repository of our own at
     `place`: a build can write settings of the clone, and those would say where the token goes.
+    `settings` tell those of the user as they were before any build.
     """
 
     url: str
     token: Secret
     place: Path
-    processes: Processes
+    settings: GitSettings
 
     @property
     def objects(self) -> Path:
@@ -69,28 +68,25 @@ class ForgeRepository:
 
     async def _ask(self, *arguments: str) -> str:
         try:
-            return await self._git(*arguments, env=self._log_in())
+            return await self._git(*arguments, secrets=await self._log_in())
         except CommandFailed as error:
             found = explain(error, self.url, writing=False)
             if isinstance(found, Denied):
                 found.hint = "Give the job a token that may read the repository: `contents: read`."
             raise found from error
 
-    def _log_in(self) -> dict[str, str]:
+    async def _log_in(self) -> dict[str, str]:
         """https://git-scm.com/docs/git-config#Documentation/git-config.txt-httpextraHeader"""
         account = base64.b64encode(f"x-access-token:{self.token.reveal()}".encode()).decode()
-        environment = self.processes.environment.items()
-        return {name: value for name, value in environment if _PASSED.fullmatch(name)} | {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": f"http.{self.url}.extraHeader",
-            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {account}",
-        }
+        header = (f"http.{self.url}.extraHeader", f"Authorization: Basic {account}")
+        return await self.settings.hand_over_of_user(header)
 
-    async def _git(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
-        done = await self.processes.run(
+    async def _git(self, *arguments: str, secrets: Mapping[str, str] | None = None) -> str:
+        done = await self.settings.processes.run(
             ["git", *arguments],
             cwd=self.place,
-            env={**UNATTENDED, **(env or {})},
+            env=self.settings.pass_on(()) if secrets else UNATTENDED,
+            secrets=secrets,
             timeout_s=TIMEOUT_S,
             outside=True,
         )

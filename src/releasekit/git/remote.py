@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.git.commits import Commits
 from releasekit.host.ci import JOB_BEARER
 from releasekit.http.client import one_line
 from releasekit.http.remedies import PASSING, is_passing, remedy
@@ -19,25 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from releasekit.host.process import Processes
+    from releasekit.git.settings import GitSettings
     from releasekit.http.credentials import Secret
 
 
-TIMEOUT_S: Final = 300.0
-# What git needs to find the user's credentials and settings. None of it is secret, and no build
-# gets it.
-_PASSED: Final = (
-    *("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND"),
-    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
-    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
-)
-# No person can answer a prompt, and messages are told apart by their words.
-UNATTENDED: Final = {
-    "GIT_TERMINAL_PROMPT": "0",
-    "GCM_INTERACTIVE": "never",
-    "LC_ALL": "C",
-    "LANGUAGE": "C",
-}
 _DENIED: Final = re.compile(
     r"Authentication failed|Permission denied|Permission to \S+ denied|could not read (User|Pass)"
     r"|terminal prompts disabled|returned error: 40[13]|Repository not found|access rights",
@@ -65,8 +51,7 @@ _STATUS: Final = re.compile(r"returned error: (4\d\d|5\d\d)\b")
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 _MAX_LINE: Final = 2_000
 _MAX_PLACE: Final = 200
-# The commands that log in to the remote.
-_ASKING: Final = frozenset({"ls-remote", "push"})
+_OVER_HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
@@ -114,32 +99,18 @@ class RemoteTag:
 
 
 class Remote:
-    """One remote of the repository at `top`; `environment` is the snapshot taken at the start. In a
-    job of GitLab, git may need the `job_token`.
+    """One remote of a repository, which leads where its `settings` led when the run began. In a job
+    of GitLab, git may need the `job_token`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        top: Path,
-        processes: Processes,
-        environment: Mapping[str, str],
-        job_token: Secret | None = None,
-    ) -> None:
+    def __init__(self, name: str, settings: GitSettings, job_token: Secret | None = None) -> None:
         self._name = name
-        self._top = top
-        self._processes = processes
-        given = {name: environment.get(name) for name in _PASSED}
-        self._environment = {name: value for name, value in given.items() if value} | UNATTENDED
-        # For the credential helper that the runner sets up where URLs have no tokens.
-        # https://docs.gitlab.com/runner/configuration/feature-flags/ (FF_GIT_URLS_WITHOUT_TOKENS)
-        self._login = {JOB_BEARER: job_token.reveal()} if job_token else {}
+        self._settings = settings
+        self._job_token = job_token
         self._clock = itertools.count()
         self._turn = asyncio.Lock()
         self._looked_at = -1
         self._seen: dict[str, RemoteTag] | PackageError = {}
-        # As `git remote --verbose` has it: `https://host/a.git (push)`.
-        self._leads_to: tuple[str, ...] = ()
 
     async def list_tags(self) -> Mapping[str, RemoteTag]:
         """By name. One look at the remote answers all calls made before it began,
@@ -152,9 +123,6 @@ class Remote:
                 await asyncio.sleep(0)
                 looked_at = next(self._clock)
                 try:
-                    # Git takes any other name for a path, which may lead to what comes with the
-                    # sources.
-                    await self._check_where()
                     self._seen = parse_tags(await self._git("ls-remote", "--tags", self._name))
                 except CommandFailed as error:
                     self._seen = self._explain(error, f"git remote {self._name}", writing=False)
@@ -165,35 +133,22 @@ class Remote:
                 raise self._seen
             return self._seen
 
-    async def _check_where(self) -> None:
-        """Raises Rejected where the remote leads elsewhere than at the first look, which is taken
-        before any package is built: a build can change the settings of the repository.
-        """
+    async def _find_places(self) -> dict[str, str]:
+        """The URLs for `fetch` and for `push`, the first of each; empty without such a remote."""
         own = f"{self._name}\t"
-        listed = (await self._git("remote", "--verbose")).split("\n")
-        now = tuple(line.removeprefix(own) for line in listed if line.startswith(own))
-        if not now:
-            # Of one that there is not, git says so.
-            now = (await self._git("remote", "get-url", self._name),)
-        if now == (self._leads_to or now):
-            self._leads_to = now
-            return
-        place = next((each for each in now if each not in self._leads_to), "").rpartition(" (")[0]
-        where = visible(clip(strip_userinfo(place), _MAX_PLACE)) or "fewer places"
-        raise Rejected(
-            f"git remote {self._name} leads to {where} now, and did not when the run began",
-            hint="A build may have changed that: see `git remote -v`, `git config --list "
-            "--show-origin`, correct them, and run again.",
-            problem=Problem.TAG_REFUSED,
-        )
+        found: dict[str, str] = {}
+        for line in await self._settings.list_remotes():
+            if line.startswith(own):
+                url, _, use = line.removeprefix(own).rpartition(" (")
+                found.setdefault(use.partition(")")[0], url)
+        return found
 
     async def find_url(self) -> str:
         """Where a push goes, without the user and the password; empty without such a remote."""
         try:
-            url = await self._git("remote", "get-url", "--push", self._name)
-        except CommandFailed:
+            return strip_userinfo((await self._find_places()).get("push", ""))
+        except (CommandFailed, Rejected):
             return ""
-        return strip_userinfo(url.removesuffix("\n"))
 
     async def push(self, tags: Mapping[str, str], *, objects: Path, what: str) -> None:
         """All of these tags (tag → object) or none; none of them is ever moved.
@@ -203,7 +158,6 @@ class Remote:
         """
         specs = [f"{oid}:refs/tags/{name}" for name, oid in tags.items()]
         try:
-            await self._check_where()
             await self._push(specs, objects=objects)
         except CommandFailed as error:
             what = f"{what}: git remote {self._name}"
@@ -216,10 +170,8 @@ class Remote:
         """
         what = f"git remote {self._name}"
         try:
-            if not self._leads_to:  # else it was looked at, and nothing is built yet
-                await self._check_where()
-            # As HEAD alone, it may also mean a tag and a branch of that name.
-            await self._push([f"HEAD^0:refs/tags/{tag}"], "--dry-run")
+            head = await Commits(self._settings.top, self._settings.processes).read_head()
+            await self._push([f"{head or 'HEAD'}:refs/tags/{tag}"], "--dry-run")
         except CommandFailed as error:
             raise self._explain(error, what, writing=False) from error
         await self._refuse_closed(what)
@@ -233,20 +185,20 @@ class Remote:
         )
 
     def _explain(self, error: CommandFailed, what: str, *, writing: bool) -> PackageError:
-        return explain(error, what, writing=writing, in_gitlab=bool(self._login))
+        return explain(error, what, writing=writing, in_gitlab=bool(self._job_token))
 
     async def _refuse_closed(self, what: str, error: CommandFailed | None = None) -> None:
         """Raises Rejected where a push writes to a directory of this machine, and git may not. The
-        settings of the repository name it, which a build can change: so only the user opens it.
+        settings of the repository name it, which an earlier run's build can have changed: so only
+        the user opens it.
 
         https://git-scm.com/docs/git-push#URLS
         """
-        places = (each.partition(" (push)") for each in self._leads_to)
-        url = next((place for place, pushed, _ in places if pushed), "")
+        url = (await self._find_places()).get("push", "")
         if not url or (":" in url.partition("/")[0] and not url.startswith("file://")):
             return  # a server
-        place = self._top / url.removeprefix("file://")
-        can_write = self._processes.sandbox.can_write
+        place = self._settings.top / url.removeprefix("file://")
+        can_write = self._settings.processes.sandbox.can_write
         if await asyncio.to_thread(lambda: place.is_dir() and not can_write(place)):
             closed = visible(clip(str(place.resolve()), _MAX_PLACE))
             raise Rejected(
@@ -256,13 +208,16 @@ class Remote:
             ) from error
 
     async def _git(self, *arguments: str, objects: Path | None = None) -> str:
-        env = self._environment | (self._login if arguments[0] in _ASKING else {})
-        if objects is not None:
-            env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(objects)
-        done = await self._processes.run(
-            ["git", *arguments], cwd=self._top, env=env, timeout_s=TIMEOUT_S
-        )
-        return done.stdout
+        places = await self._find_places()
+        if not places:
+            # Git takes any other name for a path, which may lead to what comes with the sources.
+            raise CommandFailed(f"error: No such remote '{self._name}'")
+        # For the credential helper that the runner sets up where URLs have no tokens.
+        # https://docs.gitlab.com/runner/configuration/feature-flags/ (FF_GIT_URLS_WITHOUT_TOKENS)
+        login = {}
+        if self._job_token and all(_OVER_HTTP.match(url) for url in places.values()):
+            login = {JOB_BEARER: self._job_token.reveal()}
+        return await self._settings.run_git(*arguments, objects=objects, login=login)
 
 
 def parse_tags(listed: str) -> dict[str, RemoteTag]:

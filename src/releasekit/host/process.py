@@ -135,6 +135,7 @@ class Processes(Resource):
         stdin: str | int | None = None,
         stdout: int | None = None,
         given: Collection[int] = (),
+        secrets: Mapping[str, str] | None = None,
         outside: bool = False,
     ) -> Completed:
         """Run to the end; raises CommandFailed for any status but 0, or when time is up.
@@ -142,8 +143,11 @@ class Processes(Resource):
         `env` is added to the scrubbed environment; None takes a variable out of it.
         Without `log`, stdout is captured (at most 16 MiB); with it, both streams are appended to
         that file, redacted. A descriptor `stdout` gets it as it is instead. Without `stdin`, a text
-        or a descriptor, there is nothing to read; it gets the descriptors `given`, too. A program
-        that acts for the user runs `outside` of the sandbox, with few variables but those of `env`.
+        or a descriptor, there is nothing to read; it gets the descriptors `given`, too.
+
+        A child that is to have `secrets`, variables too, gets few others but those of `env`; its
+        program was looked up before any build, and no build can write in `cwd`. So does a program
+        that acts for the user, which runs `outside` of the sandbox.
         """
         began = time.monotonic()
         with ExitStack() as stack:
@@ -164,6 +168,7 @@ class Processes(Resource):
                 source=source,
                 sink=stdout,
                 given=given,
+                secrets=secrets,
                 outside=outside,
             )
             life = await self._attend(running)
@@ -229,15 +234,21 @@ class Processes(Resource):
         source: int | None = None,
         sink: int | None = None,
         given: Collection[int] = (),
+        secrets: Mapping[str, str] | None = None,
         outside: bool = False,
     ) -> _Running:
         """`streams` are of its stdout, unless `sink` gets that, and of its stderr."""
+        apart = outside or secrets is not None
         sandbox = UNCONFINED if outside else self.sandbox
-        usual = self.sandbox.outside(self.environment) if outside else self.environment
-        environment = {k: v for k, v in {**usual, **(env or {})}.items() if v is not None}
+        usual = self.sandbox.outside(self.environment) if apart else self.environment
+        several = {**usual, **(env or {}), **(secrets or {})}
+        environment = {k: v for k, v in several.items() if v is not None}
         if argv[0] == "git":
             environment = overrule_git_settings(environment)
-        if outside:
+        if apart:
+            if self.sandbox.can_change(cwd):
+                place = visible(clip(str(cwd), MAX_PLACE))
+                raise PathError(f"{argv[0]} is to start in {place}, where builds can write")
             program = self.outside(argv[0])
             if program is None:
                 raise CommandFailed(

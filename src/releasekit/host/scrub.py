@@ -105,7 +105,7 @@ def overrule_git_settings(environment: Mapping[str, str]) -> dict[str, str]:
     https://git-scm.com/docs/git-config#Documentation/git-config.txt-GITCONFIGCOUNT
     """
     given = environment.get("GIT_CONFIG_COUNT", "")
-    first = int(given) if given.isascii() and given.isdigit() and len(given) < 4 else 0
+    first = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else 0
     settings = {
         name: value
         for number, (key, setting) in enumerate(_OVERRULED.items(), start=first)

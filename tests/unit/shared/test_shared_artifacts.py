@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
-import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,11 +11,10 @@ from releasekit.ecosystems.shared.artifacts import (
     copy_new,
     digested,
     placed,
-    scratch,
     staged,
     write_new,
 )
-from releasekit.errors import BuildFailed, ConfigError
+from releasekit.errors import BuildFailed
 from releasekit.model import Artifact
 
 if TYPE_CHECKING:
@@ -72,31 +69,6 @@ def test_a_file_has_the_digests_that_are_asked_for(tmp_path: Path) -> None:
         "md5": hashlib.md5(path.read_bytes()).hexdigest(),
         "blake2b_256": hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest(),
     }
-
-
-def test_a_scratch_directory_is_where_the_runner_wants_it_until_it_is_left(tmp_path: Path) -> None:
-    async def main() -> None:
-        async with scratch({"RUNNER_TEMP": str(tmp_path)}) as found:
-            assert (found.parent, list(found.iterdir())) == (place, [])
-            (found / "file").touch()
-
-    place = tmp_path.resolve()
-    asyncio.run(main())
-    assert not list(place.iterdir())
-
-
-@pytest.mark.parametrize("variable", ["RUNNER_TEMP", "TMPDIR"])
-def test_where_no_scratch_directory_can_be_made_is_told(
-    tmp_path: Path, variable: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def main() -> None:
-        async with scratch({variable: nowhere}):
-            raise AssertionError
-
-    nowhere = str(tmp_path / "nowhere")
-    monkeypatch.setattr(tempfile, "tempdir", nowhere)
-    with pytest.raises(ConfigError, match=rf"^{variable}: .*there: No such file or directory"):
-        asyncio.run(main())
 
 
 @pytest.fixture(name="elsewhere")

@@ -22,9 +22,10 @@ from releasekit.ecosystems.cargo.mirror import Indexes
 from releasekit.ecosystems.cargo.registry import SparseRegistry
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
-from releasekit.ecosystems.shared.artifacts import find_too_large, scratch
+from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
 from releasekit.host import durable
+from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from releasekit.ecosystems.go.paths import parse_version
 from releasekit.ecosystems.go.release import filenames, read_version_in, tag_name
 from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.interface import RightsFound
-from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.answers import ResponseRules
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, RegistryClient
 from releasekit.errors import MissingCredentials, PackageError, PathError, Rejected, Transient
@@ -34,6 +33,7 @@ from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.ci import JOB_BEARER
 from releasekit.host.files import repository_of
+from releasekit.host.scratch import scratch
 from releasekit.http.client import MAX_RESPONSE_BYTES, retry
 from releasekit.http.origins import require_safe
 from releasekit.model import Published
@@ -83,13 +83,8 @@ class TagRegistry(Resource):
         self._at_a_time = at_a_time
         self._proxy = ModuleProxy(proxy, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
-        self._remote = Remote(
-            options.remote,
-            self._top or root,
-            services.processes,
-            services.environment,
-            services.credentials.get(JOB_BEARER),
-        )
+        job_token = services.credentials.get(JOB_BEARER)
+        self._remote = Remote(options.remote, services.git, job_token)
         self._new: set[PackageId] = set()
         # Started after the push, for the next lookup of each.
         self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
@@ -216,17 +211,15 @@ class TagRegistry(Resource):
     async def _push(self, bundles: Sequence[TagBundle], *, what: str) -> None:
         async with contextlib.AsyncExitStack() as stack:
             try:
-                scratch = await stack.enter_async_context(
-                    artifacts.scratch(self._processes.environment)
-                )
+                place = await stack.enter_async_context(scratch(self._processes.environment))
                 made = [each for bundle in bundles for each in bundle.objects]
-                await asyncio.to_thread(objects.write_pack, made, scratch)
+                await asyncio.to_thread(objects.write_pack, made, place)
             except (OSError, PathError) as error:
                 raise Rejected(
                     f"{what}: its tag cannot be made: {error}", problem=Problem.TAG_REFUSED
                 ) from error
             tags = {bundle.name: bundle.tag for bundle in bundles}
-            await self._remote.push(tags, objects=scratch, what=what)
+            await self._remote.push(tags, objects=place, what=what)
 
     def own_tag(self, package: Package) -> str:
         """Empty outside of a git repository, where nothing is published."""

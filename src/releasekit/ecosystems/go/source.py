@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.ecosystems.go.module_zip import MAX_ZIP_BYTES, File
 from releasekit.ecosystems.shared.archives import BAD_TAR, Tar
-from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import BuildFailed, CommandFailed
 from releasekit.git.objects import Signature, TreeEntry, make_tree
 from releasekit.host import durable
 from releasekit.host.files import repository_of
+from releasekit.host.scratch import scratch
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
 from releasekit.ecosystems.go.verify import Verifier
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
-from releasekit.ecosystems.shared.artifacts import scratch
 from releasekit.errors import BuildFailed, ConfigError
+from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
 from releasekit.problems import Problem
 

@@ -51,6 +51,7 @@ from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.host.scratch import scratch
 from releasekit.model import Action, Dependency, DependencyKind, PackageId
 from releasekit.report.text import few
 
@@ -264,8 +265,8 @@ class PyPI(Resource):
                     find_links=config.find_links,
                     pass_env=self._options.pass_env,
                 )
-                scratch = await self.group.enter(artifacts.scratch(self._processes.environment))
-                environments = Environments(installer, self._processes, scratch)
+                place = await self.group.enter(scratch(self._processes.environment))
+                environments = Environments(installer, self._processes, place)
                 self._environments = await self.group.enter(environments)
             return self._environments
 

@@ -7,21 +7,19 @@ import contextlib
 import errno
 import hashlib
 import os
-import tempfile
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from releasekit.aio import uncancellable
-from releasekit.errors import BuildFailed, PackageError, PathError
+from releasekit.errors import BuildFailed, PackageError
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
-from releasekit.host.ci import TEMPORARY
 from releasekit.host.folder import Folder
 from releasekit.model import Artifact, PackageWarning, WarningName
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from releasekit.ecosystems.interface import Built
     from releasekit.provenance.bundle import Bundle
@@ -46,36 +44,6 @@ def find_too_large(
                 message=f"{each.filename} has {each.size / 1024**2:.1f} MiB, more than the "
                 f"{most_bytes // 1024**2} MiB that {takes}",
             )
-
-
-@contextlib.asynccontextmanager
-async def scratch(environment: Mapping[str, str]) -> AsyncIterator[Path]:
-    """A new directory outside the workspace, removed at the end; raises ConfigError where it cannot
-    be made.
-    """
-    directory = _new_directory(environment.get(TEMPORARY))
-    try:
-        yield directory
-    finally:
-        await uncancellable(asyncio.to_thread(_remove, directory))
-
-
-def _new_directory(where: str | None) -> Path:
-    try:
-        parent = Path(where).resolve() if where else Path(tempfile.gettempdir())
-        return durable.make_scratch(parent, "releasekit-")
-    except OSError as error:
-        place = f"{TEMPORARY}: {where}" if where else "TMPDIR"
-        raise PathError(
-            f"{place}: no directory can be made there: {error.strerror}",
-            hint="Name a directory in which files can be written.",
-        ) from error
-
-
-def _remove(directory: Path) -> None:
-    """Files that a running build adds meanwhile stay."""
-    with contextlib.suppress(OSError):
-        durable.remove_tree(directory)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,306 @@
+"""What git is told of servers and logins, read before the first build, and how git runs with it.
+
+Builds write in the checkout, its settings included, and a setting can name a program. So git gets a
+login only in a repository of our own, which no build can change, with the settings that the
+checkout had when the run began, and the objects that it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from releasekit.aio import gather_all
+from releasekit.errors import CommandFailed, PathError, Rejected
+from releasekit.host import durable
+from releasekit.host.scratch import closed_scratch
+from releasekit.problems import Problem
+from releasekit.text.escape import clip, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from releasekit.host.process import Processes
+
+TIMEOUT_S: Final = 300.0
+# What git needs to find the user's credentials and settings. None of it is secret, and no build
+# gets it.
+_PROGRAMS: Final = ("SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND")
+_PLACES: Final = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+_PASSED: Final = ("SSH_AUTH_SOCK", *_PROGRAMS, "GIT_SSL_CAINFO", "GIT_SSL_CAPATH")
+# Of what every child gets: how a server is reached, and what a credential helper asks for.
+_OF_SERVERS: Final = re.compile(
+    r"(?:https?|all|no)_proxy|SSL_CERT_(?:FILE|DIR)|(?:CURL|REQUESTS)_CA_BUNDLE"
+    r"|NODE_EXTRA_CA_CERTS|XDG_\w+|CI|(?:CI|GITLAB|GITHUB|RUNNER)_\w+",
+    re.IGNORECASE,
+)
+# No person can answer a prompt, and messages are told apart by their words.
+UNATTENDED: Final = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GCM_INTERACTIVE": "never",
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+}
+# The settings that a push, a login or a helper of either reads. What they include is among those
+# that git lists. https://git-scm.com/docs/git-config
+_READ: Final = re.compile(
+    r"(?!core\.(?:bare|worktree|repositoryformatversion|hookspath|fsmonitor)$)"
+    r"(?:core|credential|gpg|http|pack|protocol|push|remote|ssh|transfer|url|user)\..+",
+    re.DOTALL,
+)
+# Those of a repository that say how its objects are kept; git obeys them in its own file alone.
+# https://git-scm.com/docs/git-config#Documentation/git-config.txt-extensions
+_OF_OBJECTS: Final = frozenset({"extensions.objectformat", "extensions.partialclone"})
+_OF_PROGRAMS: Final = re.compile(
+    r"core\.(?:sshcommand|askpass|gitproxy)|credential\.(?:.*\.)?helper|gpg\.(?:.*\.)?program",
+    re.DOTALL,
+)
+_ADDRESS: Final = re.compile(r"remote\..+\.(?:push)?url", re.DOTALL)
+_ALIAS: Final = re.compile(r"url\..+\.(?:push)?insteadof", re.DOTALL)
+# Where a shallow clone ends: a commit a line.
+_MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
+_MAX_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One setting, as `git config --list --show-scope` has it."""
+
+    scope: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """`remotes` is as `git remote --verbose` has it; `refusal` says why nothing may log in."""
+
+    entries: tuple[_Entry, ...]
+    remotes: tuple[str, ...]
+    objects: Path
+    shallow: bytes
+    refusal: Rejected | None
+
+
+class GitSettings:
+    """Those of the repository at `top`; `environment` is the snapshot taken at the start."""
+
+    def __init__(self, top: Path, processes: Processes, environment: Mapping[str, str]) -> None:
+        self.top = top
+        self.processes = processes
+        self._environment = environment
+        self._turn = asyncio.Lock()
+        self._seen: _Snapshot | CommandFailed | Rejected | None = None
+        self._place: Path | None = None
+
+    async def remember(self) -> None:
+        """As they are now, before the first build. Raises nothing: who needs them hears of it."""
+        async with self._turn:
+            if self._seen is None:
+                try:
+                    self._seen = await self._read()
+                except (CommandFailed, Rejected) as error:
+                    self._seen = error
+                except OSError as error:
+                    self._seen = CommandFailed(f"{self.top}: {error.strerror or error}")
+
+    async def list_remotes(self) -> tuple[str, ...]:
+        """As `git remote --verbose` has them. Raises CommandFailed and Rejected."""
+        return (await self._recall()).remotes
+
+    async def run_git(
+        self, *arguments: str, objects: Path | None = None, login: Mapping[str, str] | None = None
+    ) -> str:
+        """In the repository of our own, with the settings of the checkout, its objects, and a
+        directory of `objects` besides. Raises CommandFailed, Rejected, and PathError where no
+        directory is closed to builds.
+        """
+        known = await self._recall()
+        if known.refusal is not None:
+            raise known.refusal
+        place = await self.open_place()
+        beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)} if objects else {}
+        done = await self.processes.run(
+            ["git", *arguments],
+            cwd=place,
+            env={
+                **self.pass_on(_PASSED),
+                **beside,
+                "GIT_DIR": str(place),
+                "GIT_OBJECT_DIRECTORY": str(known.objects),
+                "GIT_CONFIG_GLOBAL": str(place / "safe"),
+                "GIT_CONFIG_NOSYSTEM": "1",
+            },
+            secrets={**_hand_over(self._settings_of(known)), **(login or {})},
+            timeout_s=TIMEOUT_S,
+        )
+        return done.stdout
+
+    async def hand_over_of_user(self, *further: tuple[str, str]) -> dict[str, str]:
+        """The settings of the user and of the machine, and these, as variables of git that lets no
+        file of either count. Raises CommandFailed and Rejected.
+        """
+        known = await self._recall()
+        if known.refusal is not None:
+            raise known.refusal
+        of_user = (each for each in known.entries if each.scope in {"system", "global"})
+        wanted = [(each.key, each.value) for each in of_user if _READ.fullmatch(each.key)]
+        files = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        return files | _hand_over([*wanted, *further])
+
+    def pass_on(self, names: Iterable[str]) -> dict[str, str]:
+        """For git: what reaches servers, and these variables."""
+        given = {name: self._environment.get(name, "") for name in names}
+        usual = self.processes.environment.items()
+        passed = {name: value for name, value in usual if _OF_SERVERS.fullmatch(name)}
+        return passed | {name: value for name, value in given.items() if value} | UNATTENDED
+
+    async def open_place(self) -> Path:
+        """The repository of our own, made once. It holds no setting that is secret."""
+        known = await self._recall()
+        async with self._turn:
+            if self._place is None:
+                manager = closed_scratch(self._environment, self.processes.sandbox)
+                place = await self.processes.group.enter(manager)
+                await asyncio.to_thread(_make_repository, place, known)
+                self._place = place
+        return self._place
+
+    async def _recall(self) -> _Snapshot:
+        await self.remember()
+        match self._seen:
+            case _Snapshot() as known:
+                return known
+            case None:
+                raise CommandFailed(f"{self.top}: the settings of git were not read")
+            case error:
+                raise error
+
+    async def _read(self) -> _Snapshot:
+        with contextlib.suppress(PathError):  # who would give it a login is told
+            self.processes.outside("git")
+        listed, verbose, places = await gather_all(
+            (
+                self._ask("config", "--list", "--null", "--show-scope"),
+                self._ask("remote", "--verbose"),
+                self._ask("rev-parse", "--git-path", "objects", "--git-path", "shallow"),
+            )
+        )
+        entries = tuple(_parse(listed))
+        # Ours are among them, but for a git that does not read them.
+        if not any(each.scope == "command" for each in entries):
+            raise Rejected(
+                "this git takes no settings from variables",
+                hint="Install git 2.32 or later: a login is used with no other settings than "
+                "those that the checkout had when the run began.",
+                problem=Problem.TAG_REFUSED,
+            )
+        objects, shallow = (self.top / line for line in places.splitlines())
+        ends = b""
+        if durable.is_file(shallow):
+            ends = durable.read_file(shallow, max_bytes=_MAX_SHALLOW_BYTES)
+        refusal = self._find_open_program(entries)
+        return _Snapshot(entries, tuple(verbose.split("\n")), objects.resolve(), ends, refusal)
+
+    async def _ask(self, *arguments: str) -> str:
+        env = self.pass_on(_PLACES)
+        done = await self.processes.run(
+            ["git", *arguments], cwd=self.top, env=env, timeout_s=TIMEOUT_S
+        )
+        return done.stdout
+
+    def _settings_of(self, known: _Snapshot) -> Iterator[tuple[str, str]]:
+        """Those that are read, with paths of remotes as they are from the checkout."""
+        prefixes = tuple(each.value for each in known.entries if _ALIAS.fullmatch(each.key))
+        for each in known.entries:
+            if each.scope == "command" or not _READ.fullmatch(each.key):
+                continue
+            is_path = ":" not in each.value.partition("/")[0] and not each.value.startswith("/")
+            if _ADDRESS.fullmatch(each.key) and is_path and not each.value.startswith(prefixes):
+                yield each.key, os.path.normpath(self.top / each.value)
+            else:
+                yield each.key, each.value
+
+    def _find_open_program(self, entries: Iterable[_Entry]) -> Rejected | None:
+        """One that would get a login, and that builds can write."""
+        named = [(each.key, each.value) for each in entries if _OF_PROGRAMS.fullmatch(each.key)]
+        named += [(name, self._environment.get(name, "")) for name in _PROGRAMS]
+        for name, value in named:
+            try:
+                words = shlex.split(value.removeprefix("!"))
+            except ValueError:
+                continue  # the shell that git starts says so
+            for word in words:
+                there = self.top / os.path.expanduser(word)  # noqa: PTH111 - raises nothing
+                is_relative = not os.path.expanduser(word).startswith("/")  # noqa: PTH111
+                if is_relative and not ("/" in word and there.is_file()):
+                    continue  # a name, an option, or text of a shell
+                is_program = word == words[0] or os.access(there, os.X_OK)
+                if is_relative or (is_program and self.processes.sandbox.can_change(there)):
+                    shown = visible(clip(word, _MAX_SHOWN))
+                    return Rejected(
+                        f"git would log in with {shown}, which {visible(name)} names and builds "
+                        "can write",
+                        hint="Keep it outside of the workspace, of /tmp, and of caches, and name "
+                        "its absolute path.",
+                        problem=Problem.TAG_REFUSED,
+                    )
+        return None
+
+
+def _parse(listed: str) -> Iterator[_Entry]:
+    """`--null` ends scopes and values with NUL, and keys with a line feed; a key alone is true."""
+    fields = listed.split("\0")
+    for scope, setting in zip(fields[::2], fields[1::2], strict=False):
+        key, separator, value = setting.partition("\n")
+        yield _Entry(scope, key, value if separator else "true")
+
+
+def _hand_over(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """By variables, since some are secret: no file of ours has them, and no argument.
+
+    https://git-scm.com/docs/git-config#Documentation/git-config.txt-GITCONFIGCOUNT
+    """
+    handed: dict[str, str] = {}
+    number = 0
+    for number, (key, value) in enumerate(settings, start=1):
+        handed[f"GIT_CONFIG_KEY_{number - 1}"] = key
+        handed[f"GIT_CONFIG_VALUE_{number - 1}"] = value
+    return handed | {"GIT_CONFIG_COUNT": str(number)}
+
+
+def _make_repository(place: Path, known: _Snapshot) -> None:
+    """An empty one; its objects are elsewhere.
+
+    https://git-scm.com/docs/gitrepository-layout
+    """
+    kept = [each for each in known.entries if each.key in _OF_OBJECTS and each.scope == "local"]
+    lines = ["[core]", f"repositoryFormatVersion = {1 if kept else 0}", "bare = true"]
+    for each in kept:
+        lines += ["[extensions]", f"{each.key.partition('.')[2]} = {_quote(each.value)}"]
+    # A program at the other end of a path reads no variables, and obeys only the user's own.
+    # https://git-scm.com/docs/git-config#Documentation/git-config.txt-safedirectory
+    of_user = (each for each in known.entries if each.scope in {"system", "global"})
+    safe = [each.value for each in of_user if each.key == "safe.directory"]
+    files = {
+        "HEAD": "ref: refs/heads/none\n",
+        "config": "".join(f"{line}\n" for line in lines),
+        "safe": "".join(f"[safe]\ndirectory = {_quote(each)}\n" for each in safe),
+    }
+    for name in ("objects", "refs"):
+        durable.make_directory(place / name)
+    for name, text in files.items():
+        durable.replace(place / name, text.encode("utf-8", "surrogateescape"))
+    if known.shallow:
+        durable.replace(place / "shallow", known.shallow)
+
+
+def _quote(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
