@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 from releasekit.aio import gather_all
 from releasekit.cli.request_log import say_busy
 from releasekit.cli.session import open_command, open_targets, open_workspace
+from releasekit.cli.terminal import Terminal
 from releasekit.config.values import WORKFLOW
 from releasekit.ecosystems.interface import Publisher, TrustState
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ConfigError, PackageError
 from releasekit.git.remote import Remote
 from releasekit.host.files import inside, read_head, read_parsed, repository_of
-from releasekit.host.forges import ForgePlace
+from releasekit.host.forges import SERVER, ForgePlace
 from releasekit.plan.make import collect_packages
 from releasekit.problems import DOCS, Problem
 from releasekit.report.screen import fit_lines
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Registry, Trust
-    from releasekit.host.process import Processes
+    from releasekit.git.settings import GitSettings
     from releasekit.model import Package
 
 _WORKFLOWS: Final = ".github/workflows"
@@ -60,6 +61,10 @@ class Row:
         return any(each.admits(self.job) for each in self.state.publishers)
 
     @property
+    def is_to_be_added(self) -> bool:
+        return not (self.is_trusting or self.state.unknown or self.is_new)
+
+    @property
     def verdict(self) -> str:
         state = self.state
         if self.is_trusting:
@@ -78,7 +83,7 @@ async def run(config: Config, session: Session) -> int:
         about, tables = config.package_filter, config.ecosystem_tables
         # Found before anything is built that could change it.
         top = repository_of(config.root) or config.root
-        job = await _find_job(top, config, session, services.git)
+        job, lacking = await _find_job(top, config, session, services.git)
         is_here = (top / _WORKFLOWS / job.workflow).is_file()
         targets = await open_targets(group, config, session, services)
         unlisted = survey.describe_unlisted(config.root, tables, about, targets)
@@ -90,13 +95,13 @@ async def run(config: Config, session: Session) -> int:
             for each in sorted(chosen, key=lambda each: each.id)
             if (trust := targets[each.id.ecosystem].trust)
         )
-        if config.write:
+        if config.write and await _may_add(rows, job, lacking, session):
             rows = await gather_all(map(_add, rows))
     others = {each.id.ecosystem for each in chosen if targets[each.id.ecosystem].trust is None}
-    lacking = [each for each in rows if not (each.is_trusting or each.state.hidden)]
+    missing = [each for each in rows if not (each.is_trusting or each.state.hidden)]
     hidden = [str(each.package.id) for each in rows if each.state.hidden and not each.is_trusting]
     heading = f"the workflow: {job}{'' if is_here else '; its file is not in this checkout'}"
-    lines = [heading, "", *_list_lines(lacking if config.check else rows)]
+    lines = [heading, "", *_list_lines(missing if config.check else rows)]
     if rows:
         count = sum(each.is_trusting for each in rows)
         lines.append(f"trusted by {count} of {packages(len(rows))}")
@@ -111,7 +116,7 @@ async def run(config: Config, session: Session) -> int:
         # What is indented is to be copied, so no line break goes in.
         fitting = told if line.startswith(" ") else fit_lines(told, session.out, environment)
         print(fitting, file=session.out)
-    return 1 if (config.check and lacking) or any(each.refusal for each in rows) else 0
+    return 1 if (config.check and missing) or any(each.refusal for each in rows) else 0
 
 
 async def _find(package: Package, trust: Trust, registry: Registry, job: Publisher) -> Row:
@@ -124,9 +129,29 @@ async def _find(package: Package, trust: Trust, registry: Registry, job: Publish
         return Row(package, trust, job, TrustState(unknown=unknown))
 
 
+async def _may_add(
+    rows: Sequence[Row], job: Publisher, lacking: Sequence[str], session: Session
+) -> bool:
+    """Whether a person, where flags and the job are `lacking` a part of it, says that it is right:
+    builds can write the files that do. Raises ConfigError where there is nobody to ask.
+    """
+    count = sum(each.is_to_be_added for each in rows)
+    if not (count and lacking):
+        return True
+    terminal = Terminal.at(session.out, session.credentials.environment)
+    if terminal is None:
+        raise ConfigError(
+            f"registries would trust {visible(str(job))}, as only files of this checkout say, "
+            "which builds can write; nothing was added",
+            hint=f"Write {', '.join(lacking)} beside --write, or run it in a terminal, which asks.",
+            problem=Problem.COMMAND_LINE,
+        )
+    return await terminal.confirm(f"Let {packages(count)} trust {visible(str(job))}?")
+
+
 async def _add(row: Row) -> Row:
     """As it is where nothing is missing, or where that is not known."""
-    if row.is_trusting or row.state.unknown or row.is_new:
+    if not row.is_to_be_added:
         return row
     try:
         is_added = await row.trust.add_trust(row.package, row.job)
@@ -151,16 +176,28 @@ def _list_lines(rows: Sequence[Row]) -> Iterator[str]:
         yield from (words, *own, "")
 
 
-async def _find_job(top: Path, config: Config, session: Session, git: GitSettings) -> Publisher:
-    """What flags say, else the git remote, and the only workflow that publishes with ReleaseKit.
+async def _find_job(
+    top: Path, config: Config, session: Session, git: GitSettings
+) -> tuple[Publisher, list[str]]:
+    """What flags say, else the repository of this job, else the git remote, and the only workflow
+    that publishes with ReleaseKit; and the flags of what only files of the checkout tell.
 
     Raises ConfigError where that cannot be told.
     """
     name = config.tagging.remote
     url = await Remote(name, git).find_url()
+    own = session.ci.forge if session.ci.kind == "github" else None
     place, repository = ForgePlace.of_remote(url), config.repository
+    if own and place and not repository and own.page.casefold() != place.page.casefold():
+        raise _make_error(
+            f"this is a job of {own.page}, and the git remote {name} leads to {place.page}: write "
+            "--repository OWNER/NAME"
+        )
+    lacking = [] if repository or own else ["--repository OWNER/NAME"]
+    place = own or place
     if place and not repository:
-        repository = place.repository if place.kind == "github" else place.page
+        is_known = place.kind == "github" and place.server == SERVER
+        repository = place.repository if is_known else place.page
     if "://" in repository or "/" in config.workflow:
         raise ConfigError(
             "trust knows repositories of github.com only",
@@ -183,7 +220,9 @@ async def _find_job(top: Path, config: Config, session: Session, git: GitSetting
         told = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
         said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {told}"
         raise _make_error(f"{said}: write --environment NAME")
-    return Publisher(repository, workflow, environment)
+    lacking += [] if config.workflow else ["--workflow FILE"]
+    lacking += ["--environment NAME"] if environment and not config.environment else []
+    return Publisher(repository, workflow, environment), lacking
 
 
 def _make_error(said: str) -> ConfigError:

@@ -20,6 +20,7 @@ import pytest
 
 from harness.http_server import Handler, serving
 from releasekit.__main__ import main
+from releasekit.cli import trust
 from releasekit.cli.trust import _list_environments
 from releasekit.http.client import http_client
 from watchdog import assert_no_worse_than_linear
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 MATRIX = (EXAMPLES / "matrix.yml").read_text()
+# What only files that builds can write tell has to be said, or confirmed.
+WRITE = (
+    *("--write", "--repository", "acme/kit", "--workflow", "release.yml"),
+    *("--environment", "release"),
+)
 
 
 @dataclass
@@ -307,7 +313,7 @@ def test_what_is_missing_is_added_where_the_registry_takes_it(
     registries.proved = True
     registries.npm["@acme/ui"] = []
     registries.crates["acme"] = [of_crates("acme/old", "ci.yml")]
-    assert main(["trust", str(root), "--write", "--ecosystem", "npm,cargo"]) == 0
+    assert main(["trust", str(root), *WRITE, "--ecosystem", "npm,cargo"]) == 0
     assert rows(capsys.readouterr().out) == [
         "cargo:acme    yes",
         "npm:@acme/ui  yes",
@@ -317,7 +323,7 @@ def test_what_is_missing_is_added_where_the_registry_takes_it(
         {"crate": "acme", **of_crates("acme/kit", "release.yml", "release")}
     ]
     registries.asked.clear()
-    assert main(["trust", str(root), "--write", "--ecosystem", "npm,cargo"]) == 0
+    assert main(["trust", str(root), *WRITE, "--ecosystem", "npm,cargo"]) == 0
     assert {each.method for each in registries.asked} == {"GET"}
 
 
@@ -345,7 +351,7 @@ def test_npm_is_written_to_by_a_person_only(
         registries.npm[f"@acme/{name}"] = []
     workspaces = {"private": True, "name": "w", "workspaces": ["ui", "kit", "css"]}
     write_json(root / "package.json", workspaces)
-    assert main(["trust", str(root), "--write", "--ecosystem", "npm"]) == 0
+    assert main(["trust", str(root), *WRITE, "--ecosystem", "npm"]) == 0
     said = capsys.readouterr().out
     assert rows(said) == [f"npm:@acme/{name:<4} not known" for name in ("css", "kit", "ui")]
     assert said.count("  npm trust github @acme/") == 3
@@ -364,7 +370,7 @@ def test_a_second_factor_may_be_forgotten_before_npm_is_written_to(
         return registries(request)
 
     with answering(answer):
-        assert main(["trust", str(root), "--write", "--ecosystem", "npm"]) == 0
+        assert main(["trust", str(root), *WRITE, "--ecosystem", "npm"]) == 0
     said = capsys.readouterr().out
     assert rows(said) == ["npm:@acme/ui  no"]
     assert "  npm trust github @acme/ui" in said
@@ -396,11 +402,11 @@ def test_a_refusal_is_told_and_fails_the_command(
     """npm keeps one trusted publisher for a package."""
     registries.proved = True
     registries.npm["@acme/ui"] = [of_npm("acme/kit", "ci.yml")]
-    assert main(["trust", str(root), "--write", "--ecosystem", "npm"]) == 1
+    assert main(["trust", str(root), *WRITE, "--ecosystem", "npm"]) == 1
     (row,) = rows(capsys.readouterr().out)
     assert "trusted publisher config already exists for the package." in row
     registries.crates["acme"], registries.scopes = [], ()
-    assert main(["trust", str(root), "--write", "--ecosystem", "cargo"]) == 0
+    assert main(["trust", str(root), *WRITE, "--ecosystem", "cargo"]) == 0
     said = capsys.readouterr().out
     assert rows(said) == ["cargo:acme  not known"]
     assert "this token does not have the required permissions" in said
@@ -417,7 +423,7 @@ def test_who_stages_trusts_the_workflow_to_stage(
     asked = ["trust", str(root), "--ecosystem", "npm", "--stage", "always"]
     assert main(asked) == 0
     assert "--allow-stage-publish --yes" in capsys.readouterr().out
-    assert main([*asked, "--write"]) == 0
+    assert main([*asked, *WRITE]) == 0
     assert registries.npm["@acme/ui"][0]["permissions"] == ["createStagedPackage"]
 
 
@@ -624,6 +630,107 @@ def test_flags_name_another_job(
     assert main(["trust", str(root), "--ecosystem", "pypi", *flags]) == 0
     heading = "the workflow: away.yml of acme/kit; its file is not in this checkout\n"
     assert capsys.readouterr().out.startswith(heading)
+
+
+class Person:
+    """At a terminal, who answers that question."""
+
+    def __init__(self, *, says: bool) -> None:
+        self.says = says
+        self.asked: list[str] = []
+
+    async def confirm(self, question: str) -> bool:
+        self.asked.append(question)
+        return self.says
+
+
+@pytest.fixture
+def missing(registries: Registries) -> Registries:
+    registries.proved = True
+    registries.npm["@acme/ui"], registries.crates["acme"] = [], []
+    return registries
+
+
+def posted(registries: Registries) -> list[httpx.Request]:
+    return [each for each in registries.asked if each.method == "POST"]
+
+
+ALL = ("--ecosystem", "npm,cargo")
+
+
+@pytest.mark.usefixtures("logins")
+@pytest.mark.parametrize(
+    ("flags", "lacks"),
+    [
+        ((), "--repository OWNER/NAME, --workflow FILE, --environment NAME"),
+        (("--repository", "acme/kit"), "--workflow FILE, --environment NAME"),
+        (("--repository", "acme/kit", "--workflow", "release.yml"), "--environment NAME"),
+        (("--workflow", "release.yml", "--environment", "release"), "--repository OWNER/NAME"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("remote.origin.url", "https://github.com/stranger/kit"),
+        ("url.https://github.com/stranger/.insteadOf", "git@github.com:acme/"),
+        ("remote.origin.pushurl", "git@github.com:stranger/kit.git"),
+    ],
+)
+def test_nobody_is_trusted_whom_only_files_of_the_checkout_name(
+    root: Path,
+    missing: Registries,
+    capsys: pytest.CaptureFixture[str],
+    flags: tuple[str, ...],
+    lacks: str,
+    key: str,
+    value: str,
+) -> None:
+    """R69: the build of an earlier run may have written them."""
+    git(root, "config", key, value)
+    assert main(["trust", str(root), "--write", *ALL, *flags]) == 2
+    said = capsys.readouterr().err
+    owner = "acme" if "--repository" in flags else "stranger"
+    assert f"would trust release.yml of {owner}/kit, environment release, as only files" in said
+    assert f"Write {lacks} beside --write" in said
+    assert not posted(missing)
+
+
+@pytest.mark.usefixtures("logins")
+@pytest.mark.parametrize("says", [True, False])
+def test_a_person_is_asked_once_for_all_packages(
+    root: Path, missing: Registries, monkeypatch: pytest.MonkeyPatch, *, says: bool
+) -> None:
+    """R69"""
+    person = Person(says=says)
+    monkeypatch.setattr(trust.Terminal, "at", lambda *_: person)
+    assert main(["trust", str(root), "--write", *ALL]) == 0
+    assert person.asked == ["Let 2 packages trust release.yml of acme/kit, environment release?"]
+    assert len(posted(missing)) == (2 if says else 0)
+    person.asked.clear()
+    assert main(["trust", str(root), "--write", *ALL]) == 0
+    assert bool(person.asked) is not says  # nothing is left to ask for
+
+
+@pytest.mark.usefixtures("logins")
+def test_a_job_says_itself_which_repository_it_is_of(
+    root: Path,
+    missing: Registries,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """R69: its word counts, and another one of the git remote is an error."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "Acme/kit")
+    asked = ["trust", str(root), "--write", *ALL, *WRITE[3:]]
+    git(root, "remote", "set-url", "origin", "https://github.com/stranger/kit")
+    assert main(asked) == 2
+    said = capsys.readouterr().err
+    assert "a job of https://github.com/Acme/kit, and the git remote origin leads to " in said
+    assert "https://github.com/stranger/kit: write --repository OWNER/NAME" in said
+    assert not posted(missing)
+    git(root, "remote", "set-url", "origin", "https://github.com/acme/kit")
+    assert main(asked) == 0
+    assert missing.npm["@acme/ui"] == [of_npm("Acme/kit", "release.yml", "release")]
 
 
 def test_a_repository_elsewhere_is_trusted_by_no_registry(
