@@ -26,9 +26,12 @@ def require_tool(name: str) -> Path:
     pytest.skip(f"{name} is not installed")
 
 
-def require_access_for_others() -> None:
-    """Whether another user may read this program, which a home of root's keeps them from."""
-    closed = [path for path in Path(__file__).resolve().parents if not path.stat().st_mode & 0o001]
+def require_access_for_others(*further: str) -> None:
+    """Whether another user may read this program, and `further` ones that it starts, which a home
+    of root's keeps them from.
+    """
+    files = (Path(each).resolve() for each in (__file__, *further))
+    closed = [path for file in files for path in file.parents if not path.stat().st_mode & 0o001]
     if closed and os.environ.get("CI") == "true":
         pytest.fail(f"only its owner may enter {closed[0]}; CI runs every test")
     if closed:

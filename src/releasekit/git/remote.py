@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
-from releasekit.git.commits import Commits
 from releasekit.host.ci import JOB_BEARER
 from releasekit.http.client import one_line
 from releasekit.http.remedies import PASSING, is_passing, remedy
@@ -170,7 +169,7 @@ class Remote:
         """
         what = f"git remote {self._name}"
         try:
-            head = await Commits(self._settings.top, self._settings.processes).read_head()
+            head = await self._settings.read_head()
             await self._push([f"{head or 'HEAD'}:refs/tags/{tag}"], "--dry-run")
         except CommandFailed as error:
             raise self._explain(error, what, writing=False) from error

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PathError, Rejected
+from releasekit.git.commits import Commits
 from releasekit.host import durable
 from releasekit.host.scratch import closed_scratch
 from releasekit.problems import Problem
@@ -83,6 +84,7 @@ class _Snapshot:
 
     entries: tuple[_Entry, ...]
     remotes: tuple[str, ...]
+    head: str
     objects: Path
     shallow: bytes
     refusal: Rejected | None
@@ -114,6 +116,10 @@ class GitSettings:
         """As `git remote --verbose` has them. Raises CommandFailed and Rejected."""
         return (await self._recall()).remotes
 
+    async def read_head(self) -> str:
+        """The commit that was checked out; empty where nothing is committed. Raises as above."""
+        return (await self._recall()).head
+
     async def run_git(
         self, *arguments: str, objects: Path | None = None, login: Mapping[str, str] | None = None
     ) -> str:
@@ -124,6 +130,13 @@ class GitSettings:
         known = await self._recall()
         if known.refusal is not None:
             raise known.refusal
+        if not await asyncio.to_thread(known.objects.is_dir):
+            raise Rejected(
+                f"{visible(clip(str(known.objects), _MAX_SHOWN))} is gone, where the objects of "
+                "the repository were when the run began",
+                hint="A build may have moved them: see what it does to `.git`, and run again.",
+                problem=Problem.TAG_REFUSED,
+            )
         place = await self.open_place()
         beside = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)} if objects else {}
         done = await self.processes.run(
@@ -185,11 +198,12 @@ class GitSettings:
     async def _read(self) -> _Snapshot:
         with contextlib.suppress(PathError):  # who would give it a login is told
             self.processes.outside("git")
-        listed, verbose, places = await gather_all(
+        listed, verbose, places, head = await gather_all(
             (
                 self._ask("config", "--list", "--null", "--show-scope"),
                 self._ask("remote", "--verbose"),
                 self._ask("rev-parse", "--git-path", "objects", "--git-path", "shallow"),
+                Commits(self.top, self.processes).read_head(),
             )
         )
         entries = tuple(_parse(listed))
@@ -206,7 +220,8 @@ class GitSettings:
         if durable.is_file(shallow):
             ends = durable.read_file(shallow, max_bytes=_MAX_SHALLOW_BYTES)
         refusal = self._find_open_program(entries)
-        return _Snapshot(entries, tuple(verbose.split("\n")), objects.resolve(), ends, refusal)
+        remotes = tuple(verbose.split("\n"))
+        return _Snapshot(entries, remotes, head, objects.resolve(), ends, refusal)
 
     async def _ask(self, *arguments: str) -> str:
         env = self.pass_on(_PLACES)

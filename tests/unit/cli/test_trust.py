@@ -20,7 +20,7 @@ import pytest
 
 from harness.http_server import Handler, serving
 from releasekit.__main__ import main
-from releasekit.cli import trust
+from releasekit.cli.terminal import Terminal
 from releasekit.cli.trust import _list_environments
 from releasekit.http.client import http_client
 from watchdog import assert_no_worse_than_linear
@@ -702,7 +702,7 @@ def test_a_person_is_asked_once_for_all_packages(
 ) -> None:
     """R69"""
     person = Person(says=says)
-    monkeypatch.setattr(trust.Terminal, "at", lambda *_: person)
+    monkeypatch.setattr(Terminal, "at", lambda *_: person)
     assert main(["trust", str(root), "--write", *ALL]) == 0
     assert person.asked == ["Let 2 packages trust release.yml of acme/kit, environment release?"]
     assert len(posted(missing)) == (2 if says else 0)
