@@ -124,6 +124,38 @@ def test_only_process_starts_processes_and_only_main_reads_the_environment(modul
     assert not used & environment or module in {"__main__", "host.reexec"}
 
 
+def starts_of(tree: ast.Module) -> list[ast.Call]:
+    """Where it starts a child."""
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and re.search(r"\b_?processes\.(run|start)$", ast.unparse(node.func))
+    ]
+
+
+# What looks at a secret, or at what has one, and starts children as well.
+HOLDERS = {"git.forge_repository", "git.settings"}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_a_child_that_holds_a_secret_is_kept_from_what_builds_write(module: str) -> None:
+    """R69: only `secrets` of `Processes.run` may hold one, and that sees to the program, the
+    directory and the variables; a child without is a build, or might as well be one.
+    """
+    calls = starts_of(TREES[module])
+    names = [{each.arg: ast.unparse(each.value) for each in call.keywords} for call in calls]
+    holds = [each for each in names if "secrets" in each]
+    assert bool(holds) is (module in HOLDERS)
+    if module not in HOLDERS and calls:
+        assert not re.search(r"\.reveal\(|\bcredentials\b", "".join(map(ast.unparse, calls)))
+    for each in holds:
+        assert not re.search(r"reveal|login|header|token", each.get("env", ""))
+    # Who reveals a secret starts nothing with it, but hands it over as one of these.
+    revealing = ".reveal()" in ast.unparse(TREES[module])
+    assert not (revealing and calls) or module in HOLDERS
+
+
 # What follows a link, and waits for who writes to a pipe.
 BY_PATH = {
     *("chmod", "hardlink_to", "mkdir", "open", "read_bytes", "read_text", "rename", "rmdir"),

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
@@ -25,7 +26,6 @@ from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
     from releasekit.host.process import Processes
 
@@ -170,8 +170,13 @@ class GitSettings:
     def pass_on(self, names: Iterable[str]) -> dict[str, str]:
         """For git: what reaches servers, and these variables."""
         given = {name: self._environment.get(name, "") for name in names}
-        usual = self.processes.environment.items()
-        passed = {name: value for name, value in usual if _OF_SERVERS.fullmatch(name)}
+        usual, can_change = self.processes.environment, self.processes.sandbox.can_change
+        passed = {
+            name: value
+            for name, value in usual.items()
+            if _OF_SERVERS.fullmatch(name)
+            and not (name.startswith("XDG_") and can_change(Path(value)))  # settings of helpers
+        }
         return passed | {name: value for name, value in given.items() if value} | UNATTENDED
 
     async def open_place(self) -> Path:

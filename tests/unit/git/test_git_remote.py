@@ -107,11 +107,8 @@ class Git:
         self, argv: list[str], *, cwd: Path, env: dict[str, str], **_: object
     ) -> Completed:
         lines = [f"origin\thttps://host/a.git ({each})\n" for each in ("fetch", "push")]
-        told = {
-            "remote": "".join(lines),
-            "config": self.settings,
-            "rev-parse": "objects\nshallow\n",
-        }
+        told = {"remote": "".join(lines), "config": self.settings, "rev-parse": ".\nshallow\n"}
+        told["--no-replace-objects"] = "1" * 40  # what is checked out
         if argv[1] in told:
             return Completed(stdout=told[argv[1]], tail=(), duration_s=0.0)
         assert argv == ["git", "ls-remote", "--tags", "origin"]
@@ -134,7 +131,8 @@ def remote(git: Git) -> Remote:
         "GIT_SSL_CAINFO": "/authorities.pem",
         "HOME": "/home",
     }
-    return Remote("origin", GitSettings(Path("/repository"), cast("Processes", git), given))
+    top = Path(__file__).parent  # where the directory of objects would be
+    return Remote("origin", GitSettings(top, cast("Processes", git), given))
 
 
 def test_one_look_answers_everybody_who_had_asked_before() -> None:

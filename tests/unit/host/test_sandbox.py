@@ -784,6 +784,36 @@ def test_a_program_outside_gets_nothing_that_loads_what_a_build_wrote(tmp_path: 
     assert within.outside({"PATH": own})["PATH"] == os.defpath
 
 
+def test_a_child_with_a_secret_starts_where_no_build_writes_and_is_confined(tmp_path: Path) -> None:
+    """R34, R69"""
+    (tmp_path / "open").mkdir()
+    within = Sandbox(words="", abi=require_landlock(), places=(str(tmp_path / "open"), "/dev/null"))
+    environment = {
+        "PATH": f"{tmp_path}/open:{os.environ['PATH']}",
+        "NODE_OPTIONS": f"--require {tmp_path}/open/x.js",
+    }
+    secrets = {"TOKEN": "canary"}
+
+    async def body() -> None:
+        async with Processes(environment=environment, sandbox=within) as processes:
+            done = await processes.run(["env"], cwd=tmp_path, env={"A": "b"}, secrets=secrets)
+            given = dict(line.split("=", 1) for line in done.stdout.splitlines())
+            assert given.keys() == {"PATH", "TOKEN", "A"}
+            assert str(tmp_path) not in given["PATH"]
+            with pytest.raises(CommandFailed, match="Permission denied|failed with"):
+                await processes.run(["touch", "file"], cwd=tmp_path, secrets=secrets)
+            for given_secrets in (secrets, {}):
+                with pytest.raises(PathError, match="env is to start in .*/open, where builds"):
+                    await processes.run(["env"], cwd=tmp_path / "open", secrets=given_secrets)
+            planted = tmp_path / "open" / "tool"
+            planted.write_text("#!/bin/sh\n")
+            planted.chmod(0o755)
+            with pytest.raises(PathError, match="tool is .*/open/tool, where builds can write"):
+                await processes.run(["tool"], cwd=tmp_path, secrets=secrets)
+
+    asyncio.run(body())
+
+
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_AUDIT", "GCONV_PATH", "LOCPATH"])
 def test_a_setting_of_the_loader_is_for_the_child_alone(name: str) -> None:
     """R50: `pass-env` asked for it, and the launcher is not confined yet."""
