@@ -22,7 +22,7 @@ from releasekit.host.sandbox import Sandbox
 from releasekit.http.credentials import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 TOKEN = "ghs_of_the_job"
 
@@ -63,12 +63,12 @@ def push(
     meanwhile: Callable[[], object] = lambda: None,
     *,
     home: Path | None = None,
-    **environment: str,
+    given: Mapping[str, str] | None = None,
 ) -> frozenset[str]:
     """The tags that the remote shows after a tag was pushed in the sandbox of the builds."""
     home = home or top.parent
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), **environment}
-    environment = {"SSH_AUTH_SOCK": "/agent", **environment}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    environment |= {"SSH_AUTH_SOCK": "/agent", **(given or {})}
     writable = ("/dev/null", str(home / "bare.git"), str(home / "clone"), str(home / "tree"))
     abi = require_landlock()
     commit = git("rev-parse", "HEAD", cwd=top)
@@ -135,7 +135,7 @@ class Recording(BaseHTTPRequestHandler):
     seen: ClassVar[list[str]]
 
     def do_GET(self) -> None:
-        self.seen += self.headers.get_all("Authorization", ["none"])
+        self.seen.extend(self.headers.get_all("Authorization", ["none"]))
         self.send_error(401)
 
     def log_message(self, *_: object) -> None:
@@ -240,15 +240,19 @@ def test_a_program_of_a_variable_may_lie_where_no_build_writes(
     place: Path, ssh: Path, name: str
 ) -> None:
     """R69"""
-    assert push(place / "clone", **{name: str(ssh)}) == {"v1"}
+    assert push(place / "clone", given={name: str(ssh)}) == {"v1"}
     spy = place / "clone" / "spy"
     spy.write_text("#!/bin/sh\n")
-    assert f"which {name} names" in refuse(place / "clone", **{name: str(spy)})
+    assert f"which {name} names" in refuse(place / "clone", given={name: str(spy)})
 
 
-def refuse(top: Path, meanwhile: Callable[[], object] = lambda: None, **environment: str) -> str:
+def refuse(
+    top: Path,
+    meanwhile: Callable[[], object] = lambda: None,
+    given: Mapping[str, str] | None = None,
+) -> str:
     with pytest.raises(PackageError) as caught:
-        push(top, meanwhile, **environment)
+        push(top, meanwhile, given=given)
     return str(caught.value)
 
 
@@ -259,7 +263,7 @@ def test_a_git_that_takes_no_settings_from_variables_is_told(place: Path) -> Non
     real = shutil.which("git")
     program.write_text(f"#!/bin/sh\nunset GIT_CONFIG_COUNT\nexec '{real}' \"$@\"\n")
     program.chmod(0o755)
-    said = refuse(place / "clone", PATH=f"{program.parent}:{os.environ['PATH']}")
+    said = refuse(place / "clone", given={"PATH": f"{program.parent}:{os.environ['PATH']}"})
     assert said == "this git takes no settings from variables"
 
 
@@ -268,7 +272,7 @@ def test_a_git_that_builds_can_write_gets_no_login(place: Path) -> None:
     program = place / "clone" / "git"
     program.symlink_to(str(shutil.which("git")))
     with pytest.raises(PathError, match=r"git is .*/clone/git, where builds can write"):
-        push(place / "clone", PATH=f"{program.parent}:{os.environ['PATH']}")
+        push(place / "clone", given={"PATH": f"{program.parent}:{os.environ['PATH']}"})
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -288,8 +292,8 @@ def test_a_login_needs_a_directory_that_is_closed_to_builds(
     monkeypatch.setattr(durable, "make_scratch", make)
     if closed:
         given = {"RUNNER_TEMP": str(place / "clone"), "XDG_RUNTIME_DIR": "", "HOME": str(place)}
-        assert push(place / "clone", **given) == {"v1"}
+        assert push(place / "clone", given=given) == {"v1"}
         assert tried == [Path("/var/tmp"), place]
         return
     with pytest.raises(PathError, match="none of RUNNER_TEMP, XDG_RUNTIME_DIR, XDG_STATE_HOME"):
-        push(place / "clone", HOME=str(place / "clone"))
+        push(place / "clone", given={"HOME": str(place / "clone")})

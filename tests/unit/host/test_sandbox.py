@@ -19,7 +19,7 @@ import pytest
 
 from integration.tools import require_access_for_others, require_landlock
 from processes import IMPATIENT, ended
-from releasekit.errors import CommandFailed, ConfigError
+from releasekit.errors import CommandFailed, ConfigError, PathError
 from releasekit.host import launcher, sandbox
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import HINT, UNCONFINED, Cache, Sandbox, chosen, landlock, outermost
@@ -798,17 +798,17 @@ def test_a_child_with_a_secret_starts_where_no_build_writes_and_is_confined(tmp_
         async with Processes(environment=environment, sandbox=within) as processes:
             done = await processes.run(["env"], cwd=tmp_path, env={"A": "b"}, secrets=secrets)
             given = dict(line.split("=", 1) for line in done.stdout.splitlines())
-            assert given.keys() == {"PATH", "TOKEN", "A"}
+            assert given.keys() - {"LC_CTYPE"} == {"PATH", "TOKEN", "A"}  # Python's own
             assert str(tmp_path) not in given["PATH"]
-            with pytest.raises(CommandFailed, match="Permission denied|failed with"):
+            with pytest.raises(CommandFailed, match="failed with exit code 1"):
                 await processes.run(["touch", "file"], cwd=tmp_path, secrets=secrets)
             for given_secrets in (secrets, {}):
-                with pytest.raises(PathError, match="env is to start in .*/open, where builds"):
+                with pytest.raises(PathError, match=r"env is to start in .*/open, where builds"):
                     await processes.run(["env"], cwd=tmp_path / "open", secrets=given_secrets)
             planted = tmp_path / "open" / "tool"
             planted.write_text("#!/bin/sh\n")
             planted.chmod(0o755)
-            with pytest.raises(PathError, match="tool is .*/open/tool, where builds can write"):
+            with pytest.raises(PathError, match=r"tool is .*/open/tool, where builds can write"):
                 await processes.run(["tool"], cwd=tmp_path, secrets=secrets)
 
     asyncio.run(body())
