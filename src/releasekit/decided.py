@@ -87,7 +87,8 @@ class Standing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
     """What the published files of `dependent` ask of `on`: `requirement`, as published, `admits` a
-    version or not. What releasekit.toml declares has no requirement, and a `carry`.
+    version or not. What releasekit.toml declares has no requirement, and a `carry`. Of an
+    `optional` one, the dependent can be used without it.
     """
 
     dependent: PackageId
@@ -96,6 +97,7 @@ class Edge:
     requirement: str = ""
     admits: Callable[[str], bool] = field(default=lambda _: True, compare=False)
     carry: Carry = ""
+    optional: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,8 @@ class DependencyKind(StrEnum):
 
 # More than any tool reads as a manifest.
 MAX_MANIFEST_BYTES: Final = 16 * 1024 * 1024
+# Of why a version was withdrawn, which its publisher writes.
+MAX_REASON_CHARS: Final = 200
 _ASKED_BY_NOBODY: Final = frozenset({DependencyKind.DEV, DependencyKind.ORDER})
 _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 
@@ -142,13 +144,36 @@ class Package:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """What a registry tells clients of a version that is there, and that it never takes again.
+
+    `word` is what its users call that, `reason` what was said of it, in one line, and `cure` takes
+    it back. Where it is in part, some of the files are as before. `others` are versions that
+    clients of the package may take in its place.
+    """
+
+    word: Literal["yanked", "yanked in part", "deprecated", "retracted"]
+    cure: Links
+    reason: str = ""
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.word} ({self.reason})" if self.reason else self.word
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether clients pass over it wherever they may take another version."""
+        return self.word == "yanked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
     """What a registry shows of one version. `files` maps each filename to its digest as
     "algorithm:value", in the registry's own algorithm. `complete` says whether a client of that
     registry finds everything a release of it normally has (a source distribution and a wheel, for
     instance); False means some files are still missing. `lacks` is what clients look for beside the
     files and do not find, such as a list of versions that names this one. `since` is when the first
-    of the files came, where the registry tells.
+    of the files came, where the registry tells. One with a `withdrawal` was taken back since.
     """
 
     files: Annotated[Mapping[str, str], Mark.IDENTITY]
@@ -156,6 +181,7 @@ class Published:
     url: Links = ""
     lacks: str = ""
     since: datetime | None = None
+    withdrawal: Withdrawal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +218,7 @@ class WarningName(StrEnum):
     UNREAD_COMMIT = "unread-commit"
     UNREAD_MANIFEST = "unread-manifest"
     UNSANDBOXED = "unsandboxed"
+    WITHDRAWN_SIBLING = "withdrawn-sibling"
 
     @property
     def problem(self) -> Problem:

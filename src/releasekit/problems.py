@@ -140,6 +140,7 @@ class Problem(StrEnum):
     STATE = "RK-322", "The state directory cannot be used"
     PINNED_MANIFEST = "RK-323", "A manifest was changed while it was pinned"
     NO_RIGHT = "RK-324", "These credentials may not publish a package"
+    NEEDS_YANKED = "RK-326", "A package depends on a version that is yanked"
     ONLY_HERE = "RK-327", "A dependency is a file that only this repository has"
     TAGGED_ELSEWHERE = "RK-330", "The version decided has a tag already"
     STABLE_NEEDS_PRERELEASE = "RK-331", "A stable package would require a prerelease"
@@ -169,6 +170,7 @@ class Problem(StrEnum):
     UNREAD_COMMIT = "RK-515", "A commit does not say what it asks for"
     OVER_LIMIT = "RK-516", "The release is larger than a registry takes"
     ENDS_EARLY = "RK-517", "The run ends before the release can"
+    WITHDRAWN_SIBLING = "RK-518", "It requires a sibling that was withdrawn"
     UNREAD_MANIFEST = "RK-520", "A file that could be a package cannot be read"
 
     @property

@@ -18,12 +18,13 @@ from releasekit.cli.request_log import request_logger, say_busy
 from releasekit.cli.result_files import load_results, write
 from releasekit.cli.session import open_command, open_targets, open_workspace
 from releasekit.config.values import Directory
-from releasekit.errors import CommandFailed, ConfigError, PathError
+from releasekit.errors import CommandFailed, ConfigError, PackageError, PathError
 from releasekit.graph import reachable
 from releasekit.host.scratch import scratch
 from releasekit.http.traffic import collect
 from releasekit.plan.make import collect_packages
 from releasekit.plan.registries import ask_all, find_unnamed
+from releasekit.plan.withdrawn import find_withdrawn_needs
 from releasekit.problems import Problem
 from releasekit.report.screen import fit_lines
 from releasekit.report.status import Status, list_needs, status_table
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package, PackageId
+    from releasekit.plan.registries import Answer
 
 _MAX_CHARS: Final = 100
 # What cargo, rustup and uv look for in all directories above; some of it names programs to start.
@@ -89,9 +91,11 @@ async def run(config: Config, session: Session) -> int:
                 {name: targets[name].registry.check_credentials for name in asked}
             )
             say_busy("asking registries", session)
+            answers = await ask_all(packages, targets, unnamed)
             status = Status(
                 packages=packages,
-                answers=await ask_all(packages, targets, unnamed),
+                answers=answers,
+                unreachable=await asyncio.to_thread(_find_unreachable, packages, answers, targets),
                 places=[targets[name].registry.url for name in sorted(asked)],
                 gone=[
                     f"{id_} {version}"
@@ -107,6 +111,19 @@ async def run(config: Config, session: Session) -> int:
     text = session.credentials.redact(status_table(status))
     print(fit_lines(text, session.out, session.credentials.environment), file=session.out)
     return 0 if status.is_installable else 1
+
+
+def _find_unreachable(
+    packages: Sequence[Package],
+    answers: Mapping[PackageId, Answer],
+    targets: Mapping[str, Target],
+) -> set[tuple[PackageId, PackageId]]:
+    """Pairs of a package and a yanked one that clients do not take for it. Blocks."""
+    known = {each.id: each for each in packages}
+    published = {id_: it for id_, it in answers.items() if not isinstance(it, PackageError)}
+    there = [each for each in packages if published.get(each.id)]
+    needs = find_withdrawn_needs(there, known, published, targets)
+    return {(need.package.id, need.on.id) for need in needs if need.fatal}
 
 
 def _list_versions(

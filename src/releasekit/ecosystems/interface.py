@@ -356,6 +356,8 @@ class Target:
     # each, once all were looked up; None where it has no such limits.
     find_excess: Callable[[Planned], Mapping[PackageId, PackageWarning]] | None = None
     find_earliest: Callable[[Planned], Mapping[PackageId, float]] | None = None
+    # Whether clients take a version that is hidden, as a yanked one, for a requirement.
+    takes_hidden: Callable[[str], bool] | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.
     builds_on_published: bool = False
     # A batch that waits for no registry is built after those that hold what it needs.

@@ -47,6 +47,7 @@ from releasekit.plan.unlisted_packages import (
     find_unlisted,
 )
 from releasekit.plan.warnings import WAY_OUT
+from releasekit.plan.withdrawn import find_withdrawn_needs, refuse_withdrawn, warn_of_withdrawn
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private, few
 from releasekit.text.commands import spell
@@ -182,6 +183,7 @@ async def make_plan(
         ordered, published, about, not_to_publish=config.not_to_publish, waits=config.wait > 0
     )
     refuse_unreleased(planned, unreleased, targets)
+    planned = await asyncio.to_thread(_check_withdrawn, planned, public, published, targets)
     versions = planned_versions(public.values())
     # Parses whole manifests, which may be long.
     await asyncio.to_thread(check_pins, planned, versions, targets)
@@ -450,6 +452,31 @@ def refuse_unreleased(
     )
 
 
+def _check_withdrawn(
+    planned: Sequence[PlannedPackage],
+    public: Mapping[PackageId, Package],
+    published: Mapping[PackageId, Published | None],
+    targets: Mapping[str, Target],
+) -> tuple[PlannedPackage, ...]:
+    """With warnings for what goes out and needs a version that was withdrawn. Raises PlanError
+    where nobody could install it.
+    """
+    sent = [each.package for each in planned if each.action in SENT]
+    needs = [*find_withdrawn_needs(sent, public, published, targets)]
+    chosen = [each.package for each in planned]
+    refuse_withdrawn(needs, lambda package: with_dependents(package, chosen))
+    return tuple(
+        replace(
+            each,
+            warnings=(
+                *each.warnings,
+                *warn_of_withdrawn(need for need in needs if need.package.id == each.package.id),
+            ),
+        )
+        for each in planned
+    )
+
+
 def waiting_elsewhere(
     chosen: Sequence[Package], public: Mapping[PackageId, Package]
 ) -> dict[PackageId, int]:
@@ -509,6 +536,8 @@ def plan_package(
     if not is_known and action in {*SENT, Action.REFUSE}:
         action = Action.PUBLISH if action is Action.REFUSE else action
         reason = UNKNOWN
+    if published and published.withdrawal and action is not Action.REFUSE:
+        reason += f", {published.withdrawal}"
     if action is Action.PUBLISH and prebuilt:
         reason += f"; {len(prebuilt)} file{'s' * (len(prebuilt) > 1)} from dist"
     return PlannedPackage(

@@ -158,7 +158,8 @@ def plan_json(plan: Plan, root: Path) -> str:
                 "fingerprint": planned.fingerprint,
                 "artifacts": _file_rows(planned.artifacts, root),
                 "prebuilt": _file_rows(planned.package.prebuilt, root),
-                "published": planned.published and row_of(planned.published, lacks={}, since={}),
+                "published": planned.published
+                and row_of(planned.published, lacks={}, since={}, withdrawal={}),
                 "warnings": planned.warnings,
                 **({"shard": planned.shard} if planned.shard else {}),
                 **({"tag": planned.tag} if planned.tag else {}),

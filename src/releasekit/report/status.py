@@ -17,12 +17,13 @@ from releasekit.text.commands import spell
 from releasekit.text.escape import clip, log_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from releasekit.model import Package, PackageId, Published
 
 # The order of the table.
-_STATES: Final = ("missing", "partly there", "unknown", "there")
+_STATES: Final = ("missing", "partly there", "unknown", "yanked", "there")
+_ABSENT: Final = frozenset({"missing", "partly there"})
 # What is not installed with a package.
 _LEFT_OUT: Final = frozenset(
     {DependencyKind.DEV, DependencyKind.ORDER, DependencyKind.OPTIONAL, DependencyKind.EXTRA}
@@ -32,13 +33,15 @@ _MAX_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """`answers` are those of `plan.registries.ask_all`. `unresolved` says why the client of a
+    """`answers` are those of `plan.registries.ask_all`. `unreachable` are pairs of packages: users
+    of the first cannot get the second, which is yanked. `unresolved` says why the client of a
     package that is there does not resolve it. `gone` are packages of an earlier run that are not
     here any more. `places` are the URLs of the registries that they go to.
     """
 
     packages: Sequence[Package]
     answers: Mapping[PackageId, Published | PackageError | None]
+    unreachable: Collection[tuple[PackageId, PackageId]] = ()
     unresolved: Mapping[PackageId, str] = field(default_factory=dict)
     gone: Sequence[str] = ()
     places: Sequence[str] = ()
@@ -48,7 +51,9 @@ class Status:
         answer = self.answers[package]
         if isinstance(answer, PackageError):
             return "unknown"
-        return "missing" if answer is None else "there" if answer.complete else "partly there"
+        if answer is None or not answer.complete:
+            return "missing" if answer is None else "partly there"
+        return "yanked" if answer.withdrawal and answer.withdrawal.is_hidden else "there"
 
     @property
     def is_installable(self) -> bool:
@@ -60,10 +65,9 @@ class Status:
         dependents: defaultdict[PackageId, list[PackageId]] = defaultdict(list)
         for package in self.packages:
             for need in list_needs(package):
-                dependents[need].append(package.id)
-        absent = [
-            each for each in self.answers if self.find_state(each) in {"missing", "partly there"}
-        ]
+                if self.find_state(need) != "yanked" or (package.id, need) in self.unreachable:
+                    dependents[need].append(package.id)
+        absent = [each for each in self.answers if self.find_state(each) in {*_ABSENT, "yanked"}]
         nearest = {each: each for each in sorted(absent)}
         pending = deque(nearest)
         while pending:
@@ -81,6 +85,8 @@ class Status:
             return clip(without_name(str(answer), package), _MAX_CHARS)
         told = [f"needs {needed}, which is {self.find_state(needed.id)}"] if needed else []
         told += [self.unresolved.get(package.id, ""), answer.lacks if answer else ""]
+        if answer and answer.withdrawal:
+            told.append(f"{answer.withdrawal}: {answer.withdrawal.cure}")
         return "; ".join(clip(each, _MAX_CHARS) for each in told if each)
 
 
@@ -120,7 +126,7 @@ def _conclude(status: Status, needing: int) -> Iterator[str]:
     told = [f"{count_of(counts[it], 'is', 'are')} {it}" for it in _STATES[:-1] if counts[it]]
     if needing:
         words = count_of(needing, "that is there needs", "that are there need")
-        told.append(f"{words} {'it' if lacking == 1 else 'them'}")
+        told.append(f"{words} {'it' if lacking + counts['yanked'] == 1 else 'them'}")
     if status.unresolved:
         told.append(f"{count_of(len(status.unresolved), 'is', 'are')} not resolved")
     if not told:
@@ -130,6 +136,8 @@ def _conclude(status: Status, needing: int) -> Iterator[str]:
     *most, last = told
     listed = f"{', '.join(most)}, and {last}" if most else last
     yield f"{counts['there']} of {total} {'is' if counts['there'] == 1 else 'are'} there; {listed}"
+    if counts["yanked"]:
+        yield "what is yanked is there for good: un-yank it, or bump its version, and publish that"
     if lacking:
         yield f"{spell('publish')} on the commit of these versions publishes only what is missing"
     if counts["partly there"]:

@@ -314,7 +314,9 @@ def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         paths.append(request.url.path)
         if request.url.path == "/de/mo/demo":
-            return httpx.Response(200, content=b"\n" + json.dumps(line).encode() + b"\n")
+            newer = {**line, "vers": "1.0.1", "yanked": False}
+            lines = [b"", *(json.dumps(each).encode() for each in (line, newer)), b""]
+            return httpx.Response(200, content=b"\n".join(lines))
         return httpx.Response({"/1/a": 404, "/2/ab": 410, "/3/a/abc": 451}[request.url.path])
 
     async def use(target: Target) -> None:
@@ -324,6 +326,9 @@ def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:
         assert found is not None
         assert found.files == {"demo-1.0.0.crate": f"sha256:{'ab' * 32}"}
         assert found.url == "https://crates.io/crates/demo/1.0.0"
+        assert found.withdrawal is not None
+        assert (str(found.withdrawal), found.withdrawal.others) == ("yanked", ("1.0.1",))
+        assert found.withdrawal.cure == "`cargo yank --undo demo@1.0.0`"
 
     using(tmp_path, use, answer, place="")
 

@@ -178,3 +178,24 @@ def test_no_edit_takes_long() -> None:
     found = mod(f"module a.b/c\nrequire (\n{requires})\n{replaces}")
     made = gomod.edit_mod(found, {"a.b/d": "v1.0.1"}, needed=[], local=found.replaces)
     assert made == f"module a.b/c\nrequire (\n{requires.replace('1.0.0', '1.0.1')})\n"
+
+
+@pytest.mark.parametrize(
+    ("directive", "reason"),
+    [
+        ("", None),
+        ("retract v1.0.1", None),
+        ("retract v1.0.0", ""),
+        ("retract v1.0.0 // bad", "bad"),
+        ("// bad\nretract [v0.9.0, v1.0.0]", "bad"),
+        ("retract [v1.0.1, v2.0.0]", None),
+        ("// all\nretract (\n\tv0.1.0\n\tv1.0.0\n)", "all"),
+        ("retract (\n\t// this one\n\tv1.0.0\n)", "this one"),
+        ("retract ()", None),
+        ("retract nonsense", None),
+    ],
+)
+def test_a_go_mod_retracts_versions(directive: str, reason: str | None) -> None:
+    """R65: https://go.dev/ref/mod#go-mod-file-retract"""
+    mod = gomod.parse_mod(f"module example.com/m\n\n{directive}\n", "go.mod")
+    assert gomod.find_retraction(mod, "v1.0.0") == reason

@@ -77,6 +77,25 @@ OTHER_INFO = (
 )
 
 
+def test_the_newest_go_mod_retracts_in_a_directory(tmp_path: Path) -> None:
+    """R65: stable versions before prereleases, as `@latest` has them."""
+    directory = tmp_path / "github.com/!acme/core/@v"
+    directory.mkdir(parents=True)
+    versions = ["v1.0.0", "v1.0.1", "v1.1.0-rc.1", "v2.0.0"]
+    (directory / "list").write_text("\n".join(versions))
+    for version, mod in (
+        ("v1.0.0", MOD),
+        ("v1.0.1", MOD + b"retract v1.0.0 // It loses data.\n"),
+        ("v1.1.0-rc.1", MOD),
+    ):
+        for end in ("info", "mod", "zip", "git"):
+            (directory / f"{version}.{end}").write_bytes(mod if end == "mod" else b"")
+    (directory / "v1.0.0.zip").write_bytes(ZIP)
+    found = ProxyDirectory().lookup(tmp_path, PACKAGE)
+    assert found is not None
+    assert str(found.withdrawal) == "retracted (It loses data.)"
+
+
 @pytest.mark.parametrize("info", OTHER_INFO)
 def test_a_module_is_its_version_go_mod_and_zip_on_a_proxy(info: bytes) -> None:
     """R16: some tell when they fetched it."""

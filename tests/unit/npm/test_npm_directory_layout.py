@@ -90,6 +90,23 @@ def test_what_was_uploaded_is_found(tmp_path: Path) -> None:
     assert found.url.startswith("file://")
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("", None), (False, None), ("use\x1b x", r"deprecated (use\x1b x)"), (True, "deprecated")],
+)
+def test_a_deprecated_version_is_there(tmp_path: Path, said: object, expected: str | None) -> None:
+    """R65: an empty text takes a deprecation back."""
+    upload(tmp_path, "1.0.0")
+    page = packument(tmp_path)
+    page["versions"]["1.0.0"]["deprecated"] = said
+    (tmp_path / "www" / "@acme" / "core").write_text(json.dumps(page))
+    found = PackumentDirectory(tag="", url=URL).lookup(tmp_path / "www", package(version="1.0.0"))
+    assert found is not None
+    assert (found.withdrawal and str(found.withdrawal)) == expected
+    upload(tmp_path, "1.0.1")
+    assert packument(tmp_path)["versions"]["1.0.0"]["deprecated"] == said
+
+
 def test_a_damaged_packument_is_no_absence(tmp_path: Path) -> None:
     layout = PackumentDirectory(tag="", url="https://x/")
     registry = DirectoryRegistry(tmp_path / "www", layout)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -35,7 +36,7 @@ def test_json_pages_are_read() -> None:
         {"filename": "a-6.tar.gz", "hashes": {"sha256": AB * 9, "sha1": "xy" * 20, "crc": "ab"}},
     )
     assert tuple(parse_page(body, f"{JSON}; charset=utf-8")) == (
-        ListedFile("a-1.tar.gz", f"sha256:{AB}"),
+        ListedFile("a-1.tar.gz", f"sha256:{AB}", yanked="bad"),
         ListedFile("a-2.tar.gz", f"blake2b:{'ef' * 64}"),
         ListedFile("a-3.tar.gz", ""),
         ListedFile("a-4.tar.gz", ""),
@@ -52,7 +53,7 @@ def test_html_pages_are_read(kind: str) -> None:
     <a href="a-3.tar.gz">a</a><a href="a-4.tar.gz#egg">a</a><a href="/">up</a></body></html>"""
     assert tuple(parse_page(body.encode(), kind)) == (
         ListedFile("a-1+2.tar.gz", f"sha256:{AB}"),
-        ListedFile("a-2.whl", f"md5:{AB[:32]}"),
+        ListedFile("a-2.whl", f"md5:{AB[:32]}", yanked=""),
         ListedFile("a-3.tar.gz", ""),
         ListedFile("a-4.tar.gz", ""),
         ListedFile("", ""),
@@ -98,7 +99,9 @@ def test_pages_are_read_as_html_parser_reads_them() -> None:
         Links().feed(page)
         if quote or more != "/":
             assert found == [target]
-            assert list(parse_page(page.encode(), "text/html")) == listed("a-1.tar.gz")
+            (file,) = parse_page(page.encode(), "text/html")
+            assert replace(file, yanked=None) == listed("a-1.tar.gz")[0]
+            assert file.yanked == ("" if "yanked" in more else None)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +179,58 @@ def test_a_version_is_complete_with_a_source_and_a_wheel(names: list[str], compl
     assert dict(found.files) == dict.fromkeys(names, f"sha256:{AB}")
     assert found.complete is complete
     assert found.url == "https://index.example/acme-core/"
+
+
+@pytest.mark.parametrize(
+    ("html", "yanked"),
+    [
+        ("", None),
+        ("data-yanked", ""),
+        ('data-yanked=""', ""),
+        ("DATA-YANKED='a &lt; b'", "a < b"),
+        ('x-data-yanked=""', None),
+    ],
+)
+def test_both_forms_of_a_page_say_what_is_yanked(html: str, yanked: str | None) -> None:
+    """R65: https://peps.python.org/pep-0592/"""
+    body = f'<a {html} href="a-1.tar.gz#sha256={AB}">a</a>'
+    assert [file.yanked for file in parse_page(body.encode(), "text/html")] == [yanked]
+
+
+@pytest.mark.parametrize(
+    ("value", "yanked"), [(True, ""), (False, None), ("", None), (None, None), ("bad", "bad")]
+)
+def test_a_value_that_is_true_yanks_in_json(value: object, yanked: str | None) -> None:
+    """R65: https://peps.python.org/pep-0691/#project-detail"""
+    body = page({"filename": "a-1.tar.gz", "hashes": {"sha256": AB}, "yanked": value})
+    assert [file.yanked for file in parse_page(body, JSON)] == [yanked]
+
+
+@pytest.mark.parametrize(
+    ("yanked", "expected"),
+    [
+        ([None, None], None),
+        (["", "because\nof x"], "yanked (because of x)"),
+        (["", None], "yanked in part"),
+    ],
+)
+def test_a_version_is_yanked_by_its_files(yanked: list[str | None], expected: str | None) -> None:
+    """R65"""
+    names = ["acme_core-1.0.0.tar.gz", "acme_core-1.0.0-py3-none-any.whl"]
+    files = [
+        ListedFile(name, f"sha256:{AB}", yanked=why)
+        for name, why in zip(names, yanked, strict=True)
+    ]
+    files += [*listed("acme_core-1.1.tar.gz"), ListedFile("acme_core-1.2.tar.gz", "", yanked="")]
+    found = find_published(files, PACKAGE, url="https://pypi.org/project/acme-core/1.0.0/")
+    assert found is not None
+    if expected is None:
+        assert found.withdrawal is None
+        return
+    assert found.withdrawal is not None
+    assert str(found.withdrawal) == expected
+    assert found.withdrawal.others == ("1.1",)
+    assert "https://pypi.org/manage/project/acme-core/releases/" in found.withdrawal.cure
 
 
 def test_a_version_without_files_is_absent() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fakes import package, package_id
 from releasekit.errors import Denied, PackageError, Transient
-from releasekit.model import DependencyKind, Published
+from releasekit.model import DependencyKind, Published, Withdrawal
 from releasekit.report.status import Status, status_table
 
 if TYPE_CHECKING:
@@ -160,3 +160,32 @@ def test_a_client_may_print_lines_of_any_length() -> None:
     """R40"""
     made = status({"a": THERE}, unresolved={package_id("a"): "x" * 60_000})
     assert len(status_table(made)) < 500
+
+
+@pytest.mark.parametrize("unreachable", [True, False])
+def test_what_is_yanked_is_not_there_for_users(*, unreachable: bool) -> None:
+    """R65: what needs it is told where clients do not take it."""
+    taken_back = Withdrawal(word="yanked", cure="un-yank it", reason="bad")
+    core, app = package("core"), package("app", "core")
+    pairs = {(app.id, core.id)} if unreachable else set()
+    yanked = replace(THERE, withdrawal=taken_back)
+    made = status({"core": yanked, "app": THERE}, core, app, unreachable=pairs)
+    assert not made.is_installable
+    row = "fake:app   1.0      there"
+    assert status_table(made).splitlines()[1:3] == [
+        "fake:core  1.0      yanked    yanked (bad): un-yank it",
+        f"{row}     needs fake:core 1.0, which is yanked" if unreachable else row,
+    ]
+    needing = ", and 1 that is there needs it" if unreachable else ""
+    counts = f"1 is yanked{needing}" if unreachable else "1 is yanked"
+    assert last(made)[0] == f"1 of 2 is there; {counts}"
+    assert last(made)[1].startswith("what is yanked is there for good: un-yank it, or bump")
+
+
+@pytest.mark.parametrize("word", ["deprecated", "retracted", "yanked in part"])
+def test_what_clients_warn_of_is_there(word: str) -> None:
+    """R65"""
+    taken_back = Withdrawal(word=word, cure="take it back")  # type: ignore[arg-type]
+    made = status({"core": replace(THERE, withdrawal=taken_back)})
+    assert made.is_installable
+    assert f"there     {word}: take it back" in status_table(made)

@@ -64,6 +64,7 @@ class Need:
     requirement: str
     kind: Literal["normal", "build", "dev"]
     registry: str = ""
+    optional: bool = False
 
     @property
     def has_version(self) -> bool:
@@ -156,6 +157,7 @@ def _parse_need(dependency: dict[str, Any]) -> Need:
         requirement=dependency["req"],
         kind=dependency["kind"] or "normal",
         registry=dependency["registry"] or "",
+        optional=bool(dependency.get("optional")),
     )
 
 
@@ -314,6 +316,7 @@ def list_published_edges(
                 kind=_KINDS[need.kind],
                 requirement=asked,
                 admits=partial(_admits, Requirement.parse(asked)),
+                optional=need.optional,
             )
 
 

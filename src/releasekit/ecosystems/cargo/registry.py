@@ -293,11 +293,18 @@ class SparseRegistry(Resource):
                 url=f"{self._destination.api}/crates/{package.id.name}/{package.version}"
                 if self._destination.is_crates_io
                 else str(endpoints.api),
+                unyank=self._spell_unyank(package),
             )
         except ValueError as error:
             raise Transient(
                 f"{what}: not a file of a sparse index ({error})", problem=Problem.STRANGE_ANSWER
             ) from error
+
+    def _spell_unyank(self, package: Package) -> str:
+        """https://doc.rust-lang.org/cargo/commands/cargo-yank.html"""
+        to = self._destination.name
+        option = "" if self._destination.is_crates_io else f" --registry {to or 'NAME'}"
+        return f"`cargo yank --undo{option} {package.id.name}@{package.version}`"
 
     async def differing(self, package: Package, artifact: Artifact) -> list[str]:
         """As in `interface.Target`; empty too where the index is private."""

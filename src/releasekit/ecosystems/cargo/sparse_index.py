@@ -22,7 +22,7 @@ from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.ecosystems.shared.documents import known_digest, text_in
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.host import durable
-from releasekit.model import Published
+from releasekit.model import Published, Withdrawal
 from releasekit.text.json_text import MAX_ENTRY_BYTES, parse_json
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def parse_lines(body: bytes) -> Iterator[dict[str, Any]]:
         yield line
 
 
-def find_published(body: bytes, package: Package, *, url: str) -> Published | None:
+def find_published(body: bytes, package: Package, *, url: str, unyank: str) -> Published | None:
     """The version of `package`, None when no line has it; raises ValueError.
 
-    A yanked version counts, because it is taken for ever. Build metadata does not: registries take
-    a version once, with any build metadata.
+    A yanked version counts, because it is taken for ever; `unyank` takes that back. Build metadata
+    does not: registries take a version once, with any build metadata.
     """
     wanted = Version.parse(package.version)
     for line in parse_lines(body):
@@ -92,7 +92,11 @@ def find_published(body: bytes, package: Package, *, url: str) -> Published | No
             digest = known_digest("sha256", line["cksum"])
             if not digest:
                 raise ValueError("a cksum that is not a SHA-256")
-            return Published(files={file: digest}, url=url)
+            withdrawal = None
+            if line.get("yanked") is True:
+                others = [it["vers"] for it in parse_lines(body) if it.get("yanked") is not True]
+                withdrawal = Withdrawal(word="yanked", cure=unyank, others=tuple(others))
+            return Published(files={file: digest}, url=url, withdrawal=withdrawal)
     return None
 
 
@@ -260,7 +264,8 @@ class SparseDirectory:
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / index_path(package.id.name)
-        return find_published(page_there(page), package, url=page.as_uri())
+        unyank = f'write `"yanked":false` into its line of {page}'
+        return find_published(page_there(page), package, url=page.as_uri(), unyank=unyank)
 
 
 def _crate_path(package: Package) -> PurePosixPath:

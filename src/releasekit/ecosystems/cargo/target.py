@@ -87,6 +87,8 @@ def target(
 class CargoTarget(Target):
     # The calls of a workspace take turns anyway, and each finds what earlier ones packaged.
     builds_in_turn = True
+    # Only a Cargo.lock that has it already: https://doc.rust-lang.org/cargo/commands/cargo-yank.html
+    takes_hidden = staticmethod(lambda _: False)
     version_at = staticmethod(roots.version_at)
     inherited_at = staticmethod(roots.inherited_at)
     offered_at = staticmethod(roots.offered_at)

@@ -134,6 +134,23 @@ def parse_mod(text: str, where: str) -> GoMod:
     )
 
 
+def find_retraction(mod: GoMod, version: str) -> str | None:
+    """Why a go.mod retracts a version, which may be empty; None where it does not.
+
+    https://go.dev/ref/mod#go-mod-file-retract
+    """
+    wanted = parse_version(version)
+    for line in mod.lines:
+        named = [parse_version(word) for word in line.words if word.startswith("v")]
+        if line.verb == "retract" and named and named[0] <= wanted <= named[-1]:
+            starts = (line.start, *(line.block or ())[:1])
+            above = [mod.text[:start].rstrip("\n").rpartition("\n")[2] for start in starts]
+            # Beside it, above it, or above its block: https://go.dev/ref/mod#go-mod-file-comments
+            said = map(str.strip, (mod.text[line.arguments[-1].end : line.end], *above))
+            return next((it.lstrip("/ ") for it in said if it.startswith("//")), "")
+    return None
+
+
 def used_directories(text: str, where: str) -> tuple[str, ...]:
     """The directories that a go.work uses; raises ConfigError for an invalid go.work."""
     return tuple(line.words[0] for line in _parse(text, where) if line.verb == "use" and line.words)

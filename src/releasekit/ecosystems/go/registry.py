@@ -10,6 +10,8 @@ import asyncio
 import contextlib
 import hashlib
 import re
+from collections import defaultdict
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -25,18 +27,25 @@ from releasekit.ecosystems.go.source import path_in_repository
 from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.shared.answers import ResponseRules
 from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, RegistryClient
-from releasekit.errors import MissingCredentials, PackageError, PathError, Rejected, Transient
+from releasekit.errors import (
+    ConfigError,
+    MissingCredentials,
+    PackageError,
+    PathError,
+    Rejected,
+    Transient,
+)
 from releasekit.git import objects
 from releasekit.git.objects import TagBundle
 from releasekit.git.remote import HINT, Remote
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.ci import JOB_BEARER
-from releasekit.host.files import repository_of
+from releasekit.host.files import read_text, repository_of
 from releasekit.host.scratch import scratch
-from releasekit.http.client import MAX_RESPONSE_BYTES, retry
+from releasekit.http.client import MAX_RESPONSE_BYTES, one_line, retry
 from releasekit.http.origins import require_safe
-from releasekit.model import Published
+from releasekit.model import MAX_REASON_CHARS, Published, Withdrawal
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -45,6 +54,7 @@ if TYPE_CHECKING:
 
     from releasekit.ecosystems.go import Options
     from releasekit.ecosystems.interface import Services
+    from releasekit.git.remote import RemoteTag
     from releasekit.model import Artifact, Package, PackageId
     from releasekit.provenance.bundle import Bundle
 
@@ -86,6 +96,11 @@ class TagRegistry(Resource):
         job_token = services.credentials.get(JOB_BEARER)
         self._remote = Remote(options.remote, services.git, job_token)
         self._new: set[PackageId] = set()
+        # The versions of the tags, by what stands before them.
+        self._versions_of: Mapping[str, RemoteTag] | None = None
+        self._versions: Mapping[str, Sequence[str]] = {}
+        # The go.mod of the newest version of a module, by its path and that version.
+        self._newest: dict[tuple[str, str], str] = {}
         # Started after the push, for the next lookup of each.
         self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
 
@@ -120,7 +135,8 @@ class TagRegistry(Resource):
     async def _look(self, package: Package) -> Published | None:
         name, tags = self._tag(package), await self._remote.list_tags()
         if name in tags:
-            return await self._ask_proxy(package, tag=tags[name].object)
+            found = await self._ask_proxy(package, tag=tags[name].object)
+            return replace(found, withdrawal=await self._find_retraction(package, tags))
         # A proxy would remember that the version does not exist.
         before = f"{name.removesuffix(package.version)}v"
         if package.doubt and not any(each.startswith(before) for each in tags):
@@ -137,6 +153,31 @@ class TagRegistry(Resource):
         if self._proxy.url == OFFICIAL:
             url = f"https://pkg.go.dev/{package.id.name}@{package.version}"
         return Published(files=files, complete=len(files) == len(names), url=url)
+
+    async def _find_retraction(
+        self, package: Package, tags: Mapping[str, RemoteTag]
+    ) -> Withdrawal | None:
+        """By the go.mod of the newest version, which is read where it may tell: of a newer one, and
+        of this one where the go.mod here retracts it.
+        """
+        if self._proxy is None:
+            return None
+        if self._versions_of is not tags:
+            self._versions_of, found = tags, defaultdict(list)
+            for tag in tags:
+                directory, slash, version = tag.rpartition("/")
+                found[directory + slash].append(version)
+            self._versions = found
+        directory = self._tag(package).removesuffix(package.version)
+        newest = find_newest(package.id.name, self._versions.get(directory, ()))
+        if newest == package.version:
+            here = await asyncio.to_thread(read_text, package.manifest, max_bytes=gomod.MAX_BYTES)
+            if find_retraction(here, package) is None:
+                return None
+        key = (package.id.name, newest)
+        if key not in self._newest:
+            self._newest[key] = await self._proxy.read_mod(package, newest)
+        return find_retraction(self._newest[key], package)
 
     async def upload(self, package: Package, artifacts: Sequence[Artifact]) -> None:
         await self.deploy({package: artifacts})
@@ -286,6 +327,12 @@ class ModuleProxy:
                 raise Rejected(f"{package}: {zip_data.url}: {error}") from error
         return found
 
+    async def read_mod(self, package: Package, version: str) -> str:
+        """The go.mod of a version; empty where the proxy has none."""
+        url = self.address(package, filenames(version)[2])
+        answer = await self._get(url, package, max_bytes=gomod.MAX_BYTES)
+        return answer.content.decode("utf-8", "replace") if answer else ""
+
     def address(self, package: Package, filename: str) -> str:
         path = paths.escape(package.id.name)
         return f"{self.url}{path}/@v/{paths.escape(filename)}"
@@ -347,9 +394,39 @@ class ProxyDirectory:
             files.pop(names[-1], None)
         if not files:
             return None
+        newest = find_newest(package.id.name, listed)
+        page = read_page(directory / f"{paths.escape(newest)}.mod") if newest else None
         return Published(
-            files=files, complete=len(files) == len(names), url=f"{directory.as_uri()}/"
+            files=files,
+            complete=len(files) == len(names),
+            url=f"{directory.as_uri()}/",
+            withdrawal=find_retraction((page or b"").decode("utf-8", "replace"), package),
         )
+
+
+def find_newest(module: str, versions: Iterable[str]) -> str:
+    """The version whose go.mod says which ones are retracted, empty where there is none: stable
+    ones first. https://go.dev/ref/mod#version-queries (@latest)
+    """
+    fitting = [each for each in versions if not paths.trouble_with_version(module, each)]
+    parsed = {each: parse_version(each) for each in fitting}
+    return max(fitting, key=lambda each: (not parsed[each].pre, parsed[each]), default="")
+
+
+def find_retraction(text: str, package: Package) -> Withdrawal | None:
+    """By the go.mod of its newest version. One that cannot be read retracts nothing: the go command
+    cannot read it either.
+    """
+    if "retract" not in text:
+        return None
+    try:
+        reason = gomod.find_retraction(gomod.parse_mod(text, "go.mod"), package.version)
+    except ConfigError:
+        return None
+    if reason is None:
+        return None
+    cure = "publish a version of it whose go.mod does not retract this one"
+    return Withdrawal(word="retracted", cure=cure, reason=one_line(reason, MAX_REASON_CHARS))
 
 
 def _directory(package: Package) -> PurePosixPath:

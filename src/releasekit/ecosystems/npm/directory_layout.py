@@ -92,7 +92,11 @@ class PackumentDirectory:
         if entry is None:
             return None
         digest = document.find_digest(table_in(entry, "dist"))
-        return Published(files={get_filename(package): digest}, url=page.as_uri())
+        return Published(
+            files={get_filename(package): digest},
+            url=page.as_uri(),
+            withdrawal=document.find_deprecation(entry, package),
+        )
 
     def _make_entry(self, root: Path, package: Package, path: Path) -> dict[str, Any]:
         with durable.reading(path) as file:

@@ -22,6 +22,8 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.ecosystems.shared.server import UPLOAD_TIMEOUT
 from releasekit.errors import ManifestError
 from releasekit.host.artifact_reader import open_artifact
+from releasekit.http.client import one_line
+from releasekit.model import MAX_REASON_CHARS, Withdrawal
 from releasekit.text.json_text import read_entries
 
 if TYPE_CHECKING:
@@ -96,6 +98,19 @@ def find_digest(dist: Mapping[str, Any]) -> str:
             if digest := known_digest("sha512", found):
                 return digest
     return known_digest("sha1", dist.get("shasum"))
+
+
+def find_deprecation(entry: Mapping[str, Any], package: Package) -> Withdrawal | None:
+    """What npm warns of when it installs the version; an empty text takes that back.
+    https://docs.npmjs.com/cli/commands/npm-deprecate
+    """
+    if not (said := entry.get("deprecated")):
+        return None
+    return Withdrawal(
+        word="deprecated",
+        cure=f'`npm deprecate {package.id.name}@{package.version} ""`',
+        reason=one_line(said, MAX_REASON_CHARS) if isinstance(said, str) else "",
+    )
 
 
 async def build_request(

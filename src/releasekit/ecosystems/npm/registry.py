@@ -229,7 +229,11 @@ class NpmRegistry:
         url = f"https://www.npmjs.com/package/{name}/v/{package.version}"
         if not self.is_npmjs:
             url = str(self.server.at(name))
-        found = Published(files={get_filename(package): digest}, url=url)
+        found = Published(
+            files={get_filename(package): digest},
+            url=url,
+            withdrawal=document.find_deprecation(entry, package),
+        )
         tag = self._refused_tags.get(name)
         return replace(found, lacks=await self._find_lack(package, tag)) if tag else found
 

@@ -81,7 +81,7 @@ class SimpleDirectory:
 
     def pages(self, root: Path, package: Package) -> Iterable[tuple[PurePosixPath, bytes]]:
         name, simple = package.id.name, PurePosixPath("simple")
-        known = _read_entries(root / simple / name / "index.json")
+        known = _read_entries(root / simple / name)
         entries: list[FileEntry] = []
         versions: set[str] = set()
         here = root / _files_of(package)
@@ -121,17 +121,24 @@ def _files_of(package: Package) -> PurePosixPath:
     return PurePosixPath("files", package.id.name)
 
 
-def _read_entries(page: Path) -> dict[str, FileEntry]:
-    """The entries of the present page, so that no file is hashed twice."""
+def _read_entries(where: Path) -> dict[str, FileEntry]:
+    """The entries of the present page, so that no file is hashed twice, and what either form of it
+    says is yanked stays so.
+    """
     try:
-        document = parse_json(page_there(page), max_bytes=None)
-        return {
+        document = parse_json(page_there(where / "index.json"), max_bytes=None)
+        entries = {
             entry["filename"]: entry
             for entry in document["files"]
             if isinstance(entry["hashes"]["sha256"], str) and _make_link(entry)
         }
+        listed = simple_index.parse_page(page_there(where / "index.html"), "text/html")
+        for file in listed:
+            if file.yanked is not None and file.filename in entries:
+                entries[file.filename].setdefault("yanked", file.yanked or True)
     except (FileNotFoundError, ValueError, LookupError, TypeError):
         return {}
+    return entries
 
 
 def _describe(path: Path, *, is_wheel: bool) -> tuple[FileEntry, bytes]:
@@ -170,6 +177,9 @@ def _make_link(entry: FileEntry) -> str:
         attributes.append(f'data-requires-python="{html.escape(str(requires))}"')
     if metadata := entry.get("core-metadata"):
         attributes.append(f'data-core-metadata="{_format_digest(metadata)}"')
+    if yanked := entry.get("yanked"):
+        reason = html.escape(yanked) if isinstance(yanked, str) else ""
+        attributes.append(f'data-yanked="{reason}"')
     if provenance := entry.get("provenance"):
         attributes.append(f'data-provenance="{html.escape(str(provenance))}"')
     return f"<a {' '.join(attributes)}>{html.escape(str(entry['filename']))}</a>"

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name, is_normalized_name
 from packaging.version import InvalidVersion, Version
 
@@ -305,9 +306,17 @@ def is_requirement(text: str) -> bool:
 
 def is_exact(requirement: Requirement) -> bool:
     """Whether it asks for one version only, as it is spelled."""
+    return is_pin(requirement.specifier)
+
+
+def is_pin(specifier: SpecifierSet | str) -> bool:
+    """Whether pip takes a yanked version for it; uv never does, unless the user names the version.
+    https://peps.python.org/pep-0592/ and
+    https://github.com/astral-sh/uv/blob/main/crates/uv-resolver/src/yanks.rs
+    """
     return any(
         each.operator in {"==", "==="} and not each.version.endswith(".*")
-        for each in requirement.specifier
+        for each in SpecifierSet(str(specifier))
     )
 
 

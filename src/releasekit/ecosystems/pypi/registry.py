@@ -25,6 +25,7 @@ from releasekit.attested import Obstacle
 from releasekit.ecosystems.interface import RightsFound, TrustState
 from releasekit.ecosystems.pypi import Inputs, login, macaroon, simple_index
 from releasekit.ecosystems.pypi.distribution import make_form, read_metadata
+from releasekit.ecosystems.pypi.simple_index import PUBLIC_HOSTS
 from releasekit.ecosystems.shared.answers import (
     ResponseRules,
     all_stored,
@@ -81,7 +82,6 @@ NEW_PROJECTS_AN_HOUR: Final = 20
 _KEPT: Final = 128
 # The pieces of a body that are sent at once; the body of a smaller file is one.
 _PIECE_BYTES: Final = 64 * 1024
-_PUBLIC: Final = frozenset({"pypi.org", "test.pypi.org"})
 
 _WIDER: Final = (
     "Give a token for all of them, or for the whole account, as RELEASEKIT_PYPI_TOKEN (input "
@@ -387,13 +387,13 @@ class PackageIndex:
         index, name = self.index_url, package.id.name
         # Private indexes redirect to pypi.org for packages that they do not have.
         # https://docs.gitlab.com/user/packages/pypi_repository/#forward-requests-to-pypiorg
-        is_elsewhere = response.url.host in _PUBLIC and index.host not in _PUBLIC
+        is_elsewhere = response.url.host in PUBLIC_HOSTS and index.host not in PUBLIC_HOSTS
         if response.status_code == 404 or is_elsewhere:
             self._unknown.add(name)
             return None
         self._unknown.discard(name)
         url = str(below(index, f"{name}/"))
-        if index.host in _PUBLIC:
+        if index.host in PUBLIC_HOSTS:
             url = f"https://{index.host}/project/{name}/{package.version}/"
 
         def read() -> Published | None:

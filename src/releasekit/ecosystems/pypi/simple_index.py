@@ -19,7 +19,8 @@ from packaging.version import Version
 
 from releasekit.ecosystems.shared.documents import known_digest, table_in, text_in
 from releasekit.errors import Rejected
-from releasekit.model import Published
+from releasekit.http.client import one_line
+from releasekit.model import MAX_REASON_CHARS, Published, Withdrawal
 from releasekit.problems import Problem
 from releasekit.text.escape import clip
 from releasekit.text.json_text import read_entries
@@ -48,6 +49,7 @@ MAX_TAGS: Final = 1_000_000
 # Of one version; the largest known have some hundred wheels.
 MAX_FILES: Final = 10_000
 
+PUBLIC_HOSTS: Final = frozenset({"pypi.org", "test.pypi.org"})
 _PIECE: Final = 1024 * 1024
 
 # A tag or a comment. Possessive, so that no page takes long.
@@ -61,12 +63,14 @@ _ATTRIBUTE: Final = re.compile(
 @dataclass(frozen=True, slots=True)
 class ListedFile:
     """A file of an index page; `digest` is "algorithm:hex". `digest` and `uploaded` are empty where
-    the page has none. https://peps.python.org/pep-0700/
+    the page has none. https://peps.python.org/pep-0700/ `yanked` is why clients pass over it,
+    which may be empty, and None where they do not. https://peps.python.org/pep-0592/
     """
 
     filename: str
     digest: str
     uploaded: str = ""
+    yanked: str | None = None
 
 
 def parse_page(body: bytes, content_type: str) -> Iterator[ListedFile]:
@@ -88,9 +92,15 @@ def find_published(listed: Iterable[ListedFile], package: Package, *, url: str) 
     files: dict[str, str] = {}
     kinds: set[str] = set()
     times: list[datetime] = []
+    yanked: list[str] = []
+    others: dict[Version, None] = {}
     for file in listed:
         release = parse_filename(file.filename)
-        if release is None or release[:2] != (package.id.name, version):
+        if release is None or release[0] != package.id.name:
+            continue
+        if release[1] != version:
+            if file.yanked is None:
+                others[release[1]] = None
             continue
         if len(files) >= MAX_FILES:
             raise ValueError(f"more than {MAX_FILES} files of {version}")
@@ -103,12 +113,35 @@ def find_published(listed: Iterable[ListedFile], package: Package, *, url: str) 
             )
         files[file.filename] = file.digest
         kinds.add(release[2])
+        if file.yanked is not None:
+            yanked.append(file.yanked)
         with contextlib.suppress(ValueError):
             times.append(datetime.fromisoformat(file.uploaded).astimezone(UTC))
     if not files:
         return None
-    since = min(times, default=None)
-    return Published(files=files, complete=len(kinds) == 2, url=url, since=since)
+    withdrawal = None
+    if yanked:
+        withdrawal = Withdrawal(
+            word="yanked" if len(yanked) == len(files) else "yanked in part",
+            cure=_spell_unyank(package, url),
+            reason=one_line(max(yanked, key=len), MAX_REASON_CHARS),
+            others=tuple(map(str, others)),
+        )
+    return Published(
+        files=files,
+        complete=len(kinds) == 2,
+        url=url,
+        since=min(times, default=None),
+        withdrawal=withdrawal,
+    )
+
+
+def _spell_unyank(package: Package, url: str) -> str:
+    """https://docs.pypi.org/project-management/yanking/"""
+    host = urlsplit(url).hostname
+    if host in PUBLIC_HOSTS:
+        return f"un-yank it at https://{host}/manage/project/{package.id.name}/releases/"
+    return "un-yank its files on the index"
 
 
 def parse_filename(filename: str) -> tuple[str, Version, str] | None:
@@ -141,8 +174,11 @@ def _parse_json(body: bytes) -> Iterator[ListedFile]:
         elif listed:
             if not text_in(file, "filename"):
                 raise ValueError("a file without a filename")
-            uploaded = text_in(file, "upload-time")
-            yield ListedFile(file["filename"], _find_digest(table_in(file, "hashes")), uploaded)
+            uploaded, yanked = text_in(file, "upload-time"), file.get("yanked")
+            # Any value that is true: https://peps.python.org/pep-0691/#project-detail
+            why = (yanked if isinstance(yanked, str) else "") if yanked else None
+            digest = _find_digest(table_in(file, "hashes"))
+            yield ListedFile(file["filename"], digest, uploaded, why)
     if not listed:
         raise ValueError("JSON without a list of files")
 
@@ -152,17 +188,19 @@ def _parse_html(body: bytes) -> Iterator[ListedFile]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = (body[start : start + _PIECE] for start in range(0, len(body), _PIECE))
     text = "".join([*map(decoder.decode, pieces), decoder.decode(b"", final=True)])
-    for target in _find_links(text):
+    for target, yanked in _find_links(text):
         # The text of a link is for people; a client downloads its target.
         parts = urlsplit(target)
         algorithm, separator, value = parts.fragment.partition("=")
         filename = unquote(parts.path).rpartition("/")[2]
-        yield ListedFile(filename, _find_digest({algorithm: value}) if separator else "")
+        digest = _find_digest({algorithm: value}) if separator else ""
+        yield ListedFile(filename, digest, yanked=yanked)
 
 
-def _find_links(text: str) -> Iterator[str]:
-    """The targets of a page's links, in one pass: html.parser starts over for each tag or comment
-    without an end. https://html.spec.whatwg.org/multipage/parsing.html#tokenization
+def _find_links(text: str) -> Iterator[tuple[str, str | None]]:
+    """The targets of a page's links, each with its `data-yanked`, in one pass: html.parser starts
+    over for each tag or comment without an end.
+    https://html.spec.whatwg.org/multipage/parsing.html#tokenization
     """
     if text.count("<") > MAX_TAGS:
         raise ValueError(f"more than {MAX_TAGS} tags")
@@ -177,17 +215,21 @@ def _find_links(text: str) -> Iterator[str]:
         if opening["tag"] is None:
             position = text.find("-->", opening.start() + 2)
             continue
-        position, target = opening.end(), ""
+        position, target, yanked = opening.end(), "", None
         while attribute := _ATTRIBUTE.match(text, position):
             position = attribute.end()
             attributes += 1
             if attributes > MAX_TAGS:
                 raise ValueError(f"more than {MAX_TAGS} attributes")
-            if attribute["name"].lower() == "href":
-                value = attribute["double"] or attribute["single"] or attribute["bare"]
-                target = target or value or ""
+            name = attribute["name"].lower()
+            if name in {"href", "data-yanked"}:
+                value = attribute["double"] or attribute["single"] or attribute["bare"] or ""
+                if name == "href":
+                    target = target or value
+                elif yanked is None:
+                    yanked = value
         position = text.find(">", position)
         if target and opening["tag"].lower() == "a" and position >= 0:
             if len(target) > MAX_LINK_CHARS:
                 raise ValueError(f"a link of more than {MAX_LINK_CHARS} characters")
-            yield html.unescape(target)
+            yield html.unescape(target), None if yanked is None else html.unescape(yanked)
