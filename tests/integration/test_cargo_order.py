@@ -182,11 +182,14 @@ def test_a_circle_that_cargo_cannot_publish_says_what_to_leave_out(
     assert "Leave its version out" in run.row("demo-attributes")["hint"]
 
 
+@pytest.mark.parametrize("verify", ["true", "false"])
 @pytest.mark.parametrize("kind", ["directory", "url"])
 def test_a_circle_finds_what_the_registry_of_the_release_has(
-    crate_server: CrateServer, tmp_path: Path, kind: str
+    crate_server: CrateServer, tmp_path: Path, kind: str, verify: str
 ) -> None:
-    """R6, R48: cargo's own settings know nothing of it, and what is kept there is there for it."""
+    """R6, R48, R65: cargo's own settings know nothing of it, and what is kept there is there for
+    it, also where it compiles.
+    """
     home = tmp_path / "home"
     home.mkdir()
     program = Program(home, {**toolchain(home), "RELEASEKIT_CARGO_TOKEN": crates.TOKEN})
@@ -195,6 +198,7 @@ def test_a_circle_finds_what_the_registry_of_the_release_has(
         "demo-b": '[dependencies]\ndemo-a = { path = "../demo-a", version = "1" }\n',
     }
     root = write(tmp_path / "workspace", "1.0.0", members, "")
+    (root / "releasekit.toml").write_text(f"[cargo]\nverify = {verify}\n")
     places = {"directory": f"dir:{tmp_path / 'registry'}", "url": crate_server.index_url}
     where = ["--cargo-registry", places[kind]]
     first = program.run("publish", root, *where)
@@ -205,6 +209,28 @@ def test_a_circle_finds_what_the_registry_of_the_release_has(
     second = program.run("publish", root, *where)
     assert second.code == 0, second.out + second.err
     assert second.outcomes == {"demo-a": "published", "demo-b": "already-published"}
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+def test_what_is_needed_by_version_alone_is_compiled_from_a_directory(
+    tmp_path: Path, *, compiles: bool
+) -> None:
+    """R65: as the root of tokio has it. What then does not compile is said as rustc says it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    members = {"demo-a": "", "demo-b": '[dependencies]\ndemo-a = "1"\n'}
+    patch = '[patch.crates-io]\ndemo-a = { path = "demo-a" }\n'
+    root = write(tmp_path / "workspace", "1.0.0", members, patch)
+    (root / "releasekit.toml").unlink()
+    called = "count" if compiles else "discount"
+    (root / "demo-b" / "src" / "lib.rs").write_text(f"pub fn b() {{ demo_a::{called}(); }}\n")
+    program = Program(home, toolchain(home))
+    run = program.run("publish", root, "--cargo-registry", f"dir:{tmp_path / 'registry'}")
+    last = "published" if compiles else "failed"
+    assert run.outcomes == {"demo-a": "published", "demo-b": last}, run.out + run.err
+    assert compiles or "cannot find function `discount`" in run.row("demo-b")["reason"]
+    kept = tmp_path.glob("**/registry/cache/127.0.0.1-*")
+    assert [*kept] == []
 
 
 def test_a_circle_of_build_dependencies_is_named(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -17,11 +18,12 @@ from releasekit.ecosystems.cargo.crate_file import CrateFile
 from releasekit.ecosystems.cargo.destination import CargoConfig, Destination
 from releasekit.ecosystems.cargo.discover import Crate, Need
 from releasekit.ecosystems.cargo.mirror import Indexes, Loopback, Mirror
+from releasekit.ecosystems.cargo.sparse_index import download_url
 from releasekit.errors import BuildFailed
 from releasekit.host.process import Processes
 from releasekit.http.client import RetryPolicy, http_client
 from releasekit.http.credentials import Credentials, snapshot
-from releasekit.model import Dependency, Package, PackageId
+from releasekit.model import Artifact, Dependency, Package, PackageId
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -457,7 +459,8 @@ def test_what_was_packaged_is_shown_beside_what_there_is(tmp_path: Path) -> None
     seen: dict[str, bytes | None] = {}
 
     async def use(indexes: Indexes) -> None:
-        indexes.add_packaged(ours, "ab" * 32)
+        made = Artifact(path=tmp_path / "a.crate", size=1, digests={"sha256": "ab" * 32})
+        indexes.add_packaged(ours, made)
         mirror = indexes.mirror([CORP], home=CORP)
         assert mirror is not None
         async with mirror:
@@ -549,3 +552,49 @@ def test_what_needs_nothing_is_packaged_first_and_ever_more_after_it() -> None:
 
 def chunks_of(packages: Sequence[Package]) -> list[list[str]]:
     return [[package.id.name for package in chunk] for chunk in split_into_chunks(packages)]
+
+
+def test_a_cargo_that_compiles_gets_what_this_run_made_and_is_sent_on_for_the_rest(
+    tmp_path: Path,
+) -> None:
+    """R65: no byte of other crates comes through the mirror."""
+    crate = tmp_path / "demo-1.0.0.crate"
+    crate.write_bytes(b"made")
+    checksum = hashlib.sha256(b"made").hexdigest()
+    artifact = Artifact(path=crate, size=4, digests={"sha256": checksum})
+    made = CrateFile(manifest={"package": {"name": "demo", "version": "1.0.0"}}, readme=None)
+
+    async def use(indexes: Indexes) -> None:
+        indexes.add_packaged(made, artifact)
+        mirror = indexes.mirror([], downloads=True)
+        assert mirror is not None
+        async with mirror, http_client() as http:
+            address = mirror.address("").removeprefix("sparse+")
+            template = (await told(mirror, "config.json")).json()["dl"]
+            assert template.startswith(address)
+
+            async def fetch(name: str, version: str, sum_: str) -> httpx.Response:
+                return await http.get(download_url(template, name, version, sum_))
+
+            assert (await fetch("demo", "1.0.0", checksum)).content == b"made"
+            other = await fetch("demo", "1.0.0+a", "ab" * 32)
+            assert other.status_code == 302
+            assert other.headers["Location"] == "https://files.example/demo/1.0.0+a/download"
+            crate.write_bytes(b"changed by a build")
+            assert (await fetch("demo", "1.0.0", checksum)).status_code == 302
+            elsewhere = await http.get(f"{address[:-2]}9/-/demo/1.0.0/{checksum}")
+            assert elsewhere.status_code == 404
+
+    using(tmp_path, use)
+
+
+@pytest.mark.parametrize(
+    ("template", "address"),
+    [
+        ("https://h", "https://h/Acme/1.0.0/download"),
+        ("https://h/{prefix}/{lowerprefix}/{crate}-{version}", "https://h/Ac/me/ac/me/Acme-1.0.0"),
+        ("https://h/{sha256-checksum}", "https://h/ab"),
+    ],
+)
+def test_a_template_says_where_a_crate_is(template: str, address: str) -> None:
+    assert download_url(template, "Acme", "1.0.0", "ab") == address

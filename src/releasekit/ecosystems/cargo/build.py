@@ -186,7 +186,12 @@ class Packager:
         names = reachable(batch.left, lambda name: self.edges.get(name, ()))
         crates = [self.crates[name] for name in sorted(names)]
         named, home = _find_indexes(crates), self._find_home(batch)
-        mirror = self.indexes.mirror(named, home) if self.indexes else None
+        indexes = self.indexes
+        # A cargo that compiles also downloads what it needs, into the directory that it uses
+        # outside of ReleaseKit too, so it reads the registries itself where these have everything.
+        if self.verify and not any(map(self._lacks_member, batch.left)):
+            indexes = None
+        mirror = indexes.mirror(named, home, downloads=self.verify) if indexes else None
         if mirror is None:
             yield None
             return
@@ -201,14 +206,32 @@ class Packager:
             mirror.fetch(needs)
             yield mirror
 
+    def _lacks_member(self, name: str) -> bool:
+        """Whether cargo looks for another member on a registry that is not that of this release: it
+        packages what has a path beside it, unless that closes a cycle.
+        """
+        destination = self.indexes.destination if self.indexes else None
+        return destination is not None and any(
+            need.name in self.edges[name]
+            and not need.is_stripped
+            and not destination.is_read_by_cargo(need.registry)
+            and (need.path is None or name in self._closure(need.name))
+            for need in self.crates[name].needs
+        )
+
     async def _try_to_package(self, batch: CrateBatch, mirror: Mirror | None) -> bool:
         """Whether cargo packaged everything; if not, changes the batch for the next call."""
         named = _find_indexes(self.crates[name] for name in (*batch.left, *batch.beside))
         if mirror is not None and not mirror.trouble and named <= {*mirror.names}:
+            log = self._new_log(batch)
             try:
-                await self._call(batch, self._new_log(batch), mirror)
+                await self._call(batch, log, mirror)
             except CommandFailed:
-                pass  # the next call asks the registry itself, and reports what is wrong
+                # Without the mirror, cargo would only miss the other members.
+                if self.verify and not mirror.trouble:
+                    self._learn(batch, log)
+                    return False
+                # The next call asks the registry itself, and reports what is wrong.
             else:
                 return True
         log = self._new_log(batch)
@@ -347,7 +370,7 @@ class Packager:
         # The only digest in cargo's indexes.
         artifact = digested(directory / filename, "sha256")
         if self.indexes is not None:
-            self.indexes.add_packaged(packed, artifact.sha256)
+            self.indexes.add_packaged(packed, artifact)
         return (artifact,)
 
 

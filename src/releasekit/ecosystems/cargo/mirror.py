@@ -19,6 +19,9 @@ import re
 import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import httpx
 
 from releasekit.aio import GroupClosed, Resource, uncancellable
 from releasekit.ecosystems.cargo import CRATES_IO_INDEX
@@ -30,12 +33,15 @@ from releasekit.ecosystems.cargo.destination import (
 from releasekit.ecosystems.cargo.sparse_index import (
     ABSENT,
     Home,
+    crate_path,
+    download_url,
     index_line,
     index_path,
     parse_lines,
 )
 from releasekit.ecosystems.directory import read_page
-from releasekit.ecosystems.shared.server import MAX_PAGE_BYTES
+from releasekit.ecosystems.shared.documents import text_in
+from releasekit.ecosystems.shared.server import MAX_FILE_BYTES, MAX_PAGE_BYTES
 from releasekit.errors import ConfigError, PackageError
 from releasekit.host import durable
 from releasekit.http import client
@@ -47,11 +53,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    import httpx
-
     from releasekit.ecosystems.cargo.crate_file import CrateFile
     from releasekit.ecosystems.cargo.destination import CargoConfig, Destination
     from releasekit.ecosystems.interface import Services
+    from releasekit.model import Artifact
 
     Answer = Callable[[str], Awaitable[tuple[int, bytes]]]
 
@@ -60,6 +65,7 @@ _CONFIG: Final = "config.json"
 _PATH: Final = re.compile(r"/(?P<number>\d{1,3})/(?P<file>[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*)")
 # Where cargo caches a registry. https://doc.rust-lang.org/cargo/guide/cargo-home.html
 _KEPT: Final = ("index", "cache", "src")
+_DOWNLOAD: Final = re.compile(r"/(\d{1,3})/-/([A-Za-z0-9_-]+)/([A-Za-z0-9.+%-]+)/([0-9a-f]{64})")
 _MARK: Final = "releasekit-mirror"
 _MAX_CONFIG_BYTES: Final = 64 * 1024
 # After that, cargo asks the registry itself, and can wait longer.
@@ -68,7 +74,13 @@ _PATIENCE_S: Final = 30.0
 _MOST_AT_ONCE: Final = 8
 HOST: Final = "127.0.0.1"
 _MAX_HEAD_BYTES: Final = 16 * 1024
-_REASONS: Final = {200: "OK", 304: "Not Modified", 404: "Not Found", 502: "Bad Gateway"}
+_REASONS: Final = {
+    200: "OK",
+    302: "Found",
+    304: "Not Modified",
+    404: "Not Found",
+    502: "Bad Gateway",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +88,8 @@ class Indexes:
     """What may be mirrored in a run. `crates_io` is the sparse index that cargo reads for
     crates.io, with a slash at its end, empty where it reads none; `seen` are files that were read
     in this run, by URL, None for one that is not there; `broken` are indexes that could not be
-    mirrored; `built` are the lines of what this run has packaged, by the path of their file.
+    mirrored; `built` are the lines of what this run has packaged, by the path of their file, and
+    `files` these crates, by checksum.
     `members` are the files of all members: the mirror adds what their `destination` has, which
     cargo may not read.
     """
@@ -91,6 +104,7 @@ class Indexes:
     members: frozenset[str]
     broken: set[str] = field(default_factory=set)
     built: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -129,19 +143,36 @@ class Indexes:
             lines[built["vers"]] = built
         return [*lines.values()]
 
-    def add_packaged(self, crate: CrateFile, checksum: str) -> None:
+    def add_packaged(self, crate: CrateFile, artifact: Artifact) -> None:
         """Shows a crate in the mirror of any index, so each of its needs names its own index."""
-        line = index_line(crate, checksum, Home("", ()))
+        line = index_line(crate, artifact.sha256, Home("", ()))
         self.built[index_path(line["name"])] = line
+        self.files[artifact.sha256] = artifact.path
 
-    def mirror(self, named: Iterable[str], home: str = "") -> Mirror | None:
+    def read_crate(self, name: str, version: str, checksum: str) -> bytes | None:
+        """One that this run has packaged, or that lies in the directory it goes to; None for any
+        other. Blocks.
+        """
+        path = self.files.get(checksum)
+        if path is None and self.destination.directory and index_path(name) in self.members:
+            path = self.destination.directory / crate_path(name, version)
+        with contextlib.suppress(OSError):
+            data = durable.read_file(path, max_bytes=MAX_FILE_BYTES) if path else b""
+            if data and hashlib.sha256(data).hexdigest() == checksum:
+                return data
+        return None
+
+    def mirror(
+        self, named: Iterable[str], home: str = "", *, downloads: bool = False
+    ) -> Mirror | None:
         """Of crates.io and of the indexes that manifests have `named`; None where one of them
-        cannot be mirrored. What this run has packaged shows in the one named `home`.
+        cannot be mirrored. What this run has packaged shows in the one named `home`, and cargo gets
+        that from the mirror where it `downloads`.
         """
         origins = {"": self.crates_io, **{index: _address(index) for index in named}}
         if not all(origins.values()) or self.broken & {*origins.values()}:
             return None
-        return Mirror(self, origins, home)
+        return Mirror(self, origins, home, downloads=downloads)
 
 
 class Mirror(Resource):
@@ -150,9 +181,12 @@ class Mirror(Resource):
     then is not to be trusted.
     """
 
-    def __init__(self, indexes: Indexes, origins: Mapping[str, str], home: str) -> None:
+    def __init__(
+        self, indexes: Indexes, origins: Mapping[str, str], home: str, *, downloads: bool
+    ) -> None:
         super().__init__()
         self.trouble = ""
+        self._downloads = downloads
         self._home = origins.get(home)
         self._indexes = indexes
         self._names = origins
@@ -200,7 +234,7 @@ class Mirror(Resource):
     def environment(self) -> dict[str, str]:
         """Loopback needs no proxy, and cargo does not retry what fails here."""
         # https://curl.se/libcurl/c/CURLOPT_NOPROXY.html: the one in lower case comes first.
-        found = {"CARGO_NET_RETRY": "0"}
+        found = {} if self._downloads else {"CARGO_NET_RETRY": "0"}
         for name in ("no_proxy", "NO_PROXY"):
             given = self._indexes.environment.get(name)
             found[name] = f"{given},{HOST}" if given else HOST
@@ -214,6 +248,8 @@ class Mirror(Resource):
                 _ = self._start_fetch(f"{origin}{file}")
 
     async def _answer(self, path: str) -> tuple[int, bytes]:
+        if crate := _DOWNLOAD.fullmatch(path):
+            return await self._answer_download(crate)
         found = _PATH.fullmatch(path)
         if found is None or int(found["number"]) >= len(self._origins):
             return 404, b""
@@ -222,6 +258,34 @@ class Mirror(Resource):
         if origin != self._home or status == 502:
             return status, body
         return await asyncio.to_thread(self._merge_lines, status, body, found["file"])
+
+    async def _answer_download(self, found: re.Match[str]) -> tuple[int, bytes]:
+        """The crate itself, or the address that the index gives for it."""
+        number, name, version, checksum = found.groups()
+        if int(number) >= len(self._origins):
+            return 404, b""
+        origin = self._origins[int(number)]
+        if origin == self._home:
+            read = self._indexes.read_crate
+            data = await asyncio.to_thread(read, name, unquote(version), checksum)
+            if data is not None:
+                return 200, data
+            destination = self._indexes.destination
+            file = index_path(name)
+            if file in self._indexes.members and not destination.directory:
+                lines = await asyncio.to_thread(self._indexes.read_lines, file)
+                ours = any(line["cksum"] == checksum for line in lines)
+                origin = destination.index if ours else origin
+        _ = await asyncio.shield(self._start_fetch(f"{origin}{_CONFIG}"))
+        try:
+            config = parse_json(
+                self._indexes.seen.get(f"{origin}{_CONFIG}") or b"{}", max_bytes=MAX_ENTRY_BYTES
+            )
+            address = download_url(text_in(config, "dl"), name, version, checksum)
+            return 302, str(require_safe(address, name=f"{origin}{_CONFIG}: dl")).encode()
+        except (ValueError, ConfigError, httpx.InvalidURL) as error:
+            self.trouble = f"{origin}{_CONFIG}: {error}"
+            return 502, b""
 
     def _merge_lines(self, status: int, body: bytes, file: str) -> tuple[int, bytes]:
         """As cargo does with what it packages: our line replaces that of the registry.
@@ -250,7 +314,7 @@ class Mirror(Resource):
                 seen[url] = await self._read(url)
             body = seen[url]
             if body is not None and url.endswith(f"/{_CONFIG}"):
-                body = self._mark_configuration(body)
+                body = self._mark_configuration(body, url.removesuffix(_CONFIG))
         except (PackageError, ValueError) as error:
             self.trouble = f"{url}: {error}"
             self._indexes.broken.update(it for it in self._origins if url.startswith(it))
@@ -274,11 +338,14 @@ class Mirror(Resource):
             raise ValueError(f"HTTP {response.status_code}")
         return response.content
 
-    def _mark_configuration(self, body: bytes) -> bytes:
+    def _mark_configuration(self, body: bytes, origin: str) -> bytes:
         """Raises ValueError for an index that requires a token."""
         document = parse_json(body, max_bytes=MAX_ENTRY_BYTES)
         if not isinstance(document, dict) or document.get("auth-required"):
             raise ValueError("the index is not for everybody")
+        if self._downloads and origin in self._origins:
+            at = f"{self._server.origin}/{self._origins.index(origin)}"
+            document["dl"] = f"{at}/-/{{crate}}/{{version}}/{{sha256-checksum}}"
         return json.dumps({**document, _MARK: self._mark}).encode()
 
     @contextlib.asynccontextmanager
@@ -317,8 +384,8 @@ def _address(index: str) -> str:
 class Loopback(Resource):
     """A web server for programs that this process starts: GET, on loopback, while it is open.
 
-    `answer` takes the path of a request, and returns a status and a body. Each body has an ETag, so
-    that a client gets it whole only once.
+    `answer` takes the path of a request, and returns a status and a body, which is an address where
+    it redirects. Each body has an ETag, so that a client gets it whole only once.
     """
 
     def __init__(self, answer: Answer) -> None:
@@ -388,6 +455,9 @@ def _make_response(status: int, body: bytes, asked: str) -> bytes:
     if status == 200 and asked == etag:
         status, body = 304, b""
     head = [f"HTTP/1.1 {status} {_REASONS[status]}"]
+    if status == 302:
+        head.append(f"Location: {body.decode()}")
+        body = b""
     if status in {200, 304}:
         head.append(f"ETag: {etag}")
     if status != 304:

@@ -315,7 +315,12 @@ class SparseRegistry(Resource):
                 await self._get("config.json", token=None), str(package)
             )
             url = require_safe(
-                sparse_index.download_url(str(document.get("dl") or ""), package),
+                sparse_index.download_url(
+                    str(document.get("dl") or ""),
+                    package.id.name,
+                    package.version,
+                    artifact.sha256,
+                ),
                 name=f"{self.url}config.json: dl",
                 insecure=self._insecure,
             )

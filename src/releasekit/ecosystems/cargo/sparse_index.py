@@ -56,16 +56,21 @@ def index_path(name: str) -> str:
             return f"{lower[:2]}/{lower[2:4]}/{lower}"
 
 
-def download_url(template: str, package: Package) -> str:
-    """Where a crate is, by the `dl` of a config.json; a template with unusual markers leads to
-    nothing.
+def download_url(template: str, name: str, version: str, checksum: str) -> str:
+    """Where a crate is, by the `dl` of a config.json.
 
     https://doc.rust-lang.org/cargo/reference/registry-index.html#index-configuration
     """
     if "{" not in template:
         template += "/{crate}/{version}/download"
-    named = template.replace("{crate}", package.id.name).replace("{version}", package.version)
-    return named.replace("{lowerprefix}", index_path(package.id.name).rpartition("/")[0])
+    lower = index_path(name).rpartition("/")[0]
+    prefix = (
+        lower if len(name) < 3 else f"3/{name[0]}" if len(name) == 3 else f"{name[:2]}/{name[2:4]}"
+    )
+    values = {"crate": name, "version": version, "sha256-checksum": checksum}
+    for marker, value in {**values, "prefix": prefix, "lowerprefix": lower}.items():
+        template = template.replace(f"{{{marker}}}", value)
+    return template
 
 
 def parse_lines(body: bytes) -> Iterator[dict[str, Any]]:
@@ -269,8 +274,12 @@ class SparseDirectory:
 
 
 def _crate_path(package: Package) -> PurePosixPath:
-    name = package.id.name
-    return PurePosixPath("crates", name, crate_file.filename(name, package.version))
+    return crate_path(package.id.name, package.version)
+
+
+def crate_path(name: str, version: str) -> PurePosixPath:
+    """Where a directory has a crate."""
+    return PurePosixPath("crates", name, crate_file.filename(name, version))
 
 
 def _json(document: dict[str, Any]) -> bytes:

@@ -196,10 +196,8 @@ class Cargo(Resource):
         return CargoWorkspace(packages=packages, crates=crates, root=root, cargo=self)
 
     def indexes(self, cargo_config: CargoConfig, members: Iterable[str]) -> Indexes | None:
-        """What may be mirrored. A cargo that compiles also downloads what it needs, into the
-        directory that it uses outside of ReleaseKit too, so it reads the registries itself.
-        """
-        if self._indexes is None and not self.options.verify:
+        """What may be mirrored."""
+        if self._indexes is None:
             self._indexes = Indexes.of(
                 cargo_config,
                 self.services,
