@@ -174,6 +174,7 @@ class Published:
     instance); False means some files are still missing. `lacks` is what clients look for beside the
     files and do not find, such as a list of versions that names this one. `since` is when the first
     of the files came, where the registry tells. One with a `withdrawal` was taken back since.
+    `asks` are its requirements by the names of packages, where a registry says them without a file.
     """
 
     files: Annotated[Mapping[str, str], Mark.IDENTITY]
@@ -182,6 +183,7 @@ class Published:
     lacks: str = ""
     since: datetime | None = None
     withdrawal: Withdrawal | None = None
+    asks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

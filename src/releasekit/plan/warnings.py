@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -59,6 +60,8 @@ async def with_warnings(
         if each.action is Action.UPLOAD
         or (each.action is Action.PUBLISH and not (each.published and each.published.complete))
     }
+    unchanged = {each.package for each in plan.packages if plan.commit}
+    unchanged -= {*found.unbumped, *found.unknown}
     is_said = WarningName.NEW_NAME in levels.given
     below: defaultdict[Path, list[PackageId]] = defaultdict(list)
     for each in plan.packages:
@@ -72,7 +75,9 @@ async def with_warnings(
             *planned.warnings,
             *_of_names(planned, target, below[planned.package.directory], is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
-            *await asyncio.to_thread(_of_siblings, planned, new, target),
+            *await asyncio.to_thread(
+                _of_siblings, planned, new, target, is_unchanged=planned.package in unchanged
+            ),
             *_of_excluded(planned, plan.versions.get(ecosystem, {}), new, target, levels),
             *_of_changes(planned, found, plan.commit, from_commit=target.builds_from_commit),
         ]
@@ -155,11 +160,12 @@ def _of_sandbox(planned: PlannedPackage, lacking: str) -> Iterator[PackageWarnin
 
 
 def _of_siblings(
-    planned: PlannedPackage, new: Mapping[PackageId, str], target: Target
+    planned: PlannedPackage, new: Mapping[PackageId, str], target: Target, *, is_unchanged: bool
 ) -> Sequence[PackageWarning]:
     """A version is there for good, with what it asked for when it was built: of what this release
-    has in a `new` version, that was another one. Its files tell, where an earlier run of ours has
-    left them, and else its manifest does.
+    has in a `new` version, that was another one, unless a release was begun from its other end. Its
+    files tell, where an earlier run of ours has left them, or its registry. Else its manifest does,
+    if that `is_unchanged` since.
     """
     needs = [each for each in planned.package.dependencies if each.on in new]
     if planned.action is not Action.KEEP or not needs:
@@ -169,7 +175,15 @@ def _of_siblings(
         versions = {need.on.name: new[need.on] for need in needs}
         older = target.pinned_apart(planned.artifacts, versions)
     if older is None:
-        older = [need.on.name for need in needs if need.exact]
+        asked = planned.published.asks if planned.published else {}
+        older = [
+            need.on.name
+            for need in needs
+            if need.exact
+            and not _names(
+                asked.get(need.on.name) or (need.requirement if is_unchanged else ""), new[need.on]
+            )
+        ]
     if not older:
         return []
     message = (
@@ -177,6 +191,11 @@ def _of_siblings(
         "beside the new one: bump its version too"
     )
     return [PackageWarning(name=WarningName.OLDER_SIBLING, message=message)]
+
+
+def _names(requirement: str, version: str) -> bool:
+    """Whether an exact requirement is on this very version."""
+    return re.search(rf"(?:^|[=\s]){re.escape(version)}(?![\w.+-])", requirement) is not None
 
 
 def _of_excluded(

@@ -159,7 +159,7 @@ def plan_json(plan: Plan, root: Path) -> str:
                 "artifacts": _file_rows(planned.artifacts, root),
                 "prebuilt": _file_rows(planned.package.prebuilt, root),
                 "published": planned.published
-                and row_of(planned.published, lacks={}, since={}, withdrawal={}),
+                and row_of(planned.published, lacks={}, since={}, withdrawal={}, asks={}),
                 "warnings": planned.warnings,
                 **({"shard": planned.shard} if planned.shard else {}),
                 **({"tag": planned.tag} if planned.tag else {}),

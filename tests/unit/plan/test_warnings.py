@@ -235,6 +235,41 @@ def test_a_kept_package_pinned_to_an_older_sibling_is_said(
     assert names(found)["app"] == expected
 
 
+@pytest.mark.parametrize(
+    ("asks", "requirement", "tagged", "expected"),
+    [
+        ({"core": "=1.0"}, "=1.0", False, []),
+        ({"core": "1.0"}, "=1.0", False, []),
+        ({"core": "=0.9"}, "=1.0", True, ["older-sibling"]),
+        ({"core": "=1.0.1"}, "=1.0", True, ["older-sibling"]),
+        ({}, "core == 1.0 ; python_version > '3'", True, []),
+        ({}, "core==1.0", False, ["older-sibling"]),
+        ({}, "workspace:*", True, ["older-sibling"]),
+    ],
+)
+def test_a_kept_package_may_be_pinned_to_what_this_release_brings(
+    tmp_path: Path, asks: dict[str, str], requirement: str, expected: list[str], *, tagged: bool
+) -> None:
+    """R65: somebody published it first; its registry says so, or its manifest of then."""
+    for name in ("app", "core"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest").write_text("")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "Start")
+    if tagged:
+        git(tmp_path, "tag", "app-1.0")
+    need = replace(APP.dependencies[0], exact=True, requirement=requirement)
+    core = package("core", root=tmp_path)
+    app = replace(package("app", "core", root=tmp_path), dependencies=(need,))
+    made = plan(core, app, actions={"app": Action.KEEP})
+    there = Published(files={"app.pkg": "sha256:00"}, asks=asks)
+    made = replace(made, packages=(made.packages[0], replace(made.packages[1], published=there)))
+    target = FakeTarget(FakeWorkspace(packages=[core, app]), FakeRegistry())
+    found = warned(tmp_path, made, target, tags={app.id: "app-1.0"})
+    assert [each for each in names(found)["app"] if each == "older-sibling"] == expected
+
+
 @pytest.mark.parametrize("apart", [[], ["core"]])
 def test_the_files_of_an_earlier_run_say_what_they_are_pinned_to(
     tmp_path: Path, apart: list[str]

@@ -101,7 +101,13 @@ def find_published(body: bytes, package: Package, *, url: str, unyank: str) -> P
             if line.get("yanked") is True:
                 others = [it["vers"] for it in parse_lines(body) if it.get("yanked") is not True]
                 withdrawal = Withdrawal(word="yanked", cure=unyank, others=tuple(others))
-            return Published(files={file: digest}, url=url, withdrawal=withdrawal)
+            needs = line.get("deps")
+            asks = {
+                text_in(need, "package") or text_in(need, "name"): text_in(need, "req")
+                for need in (needs if isinstance(needs, list) else ())
+                if text_in(need, "kind") != "dev"
+            }
+            return Published(files={file: digest}, url=url, withdrawal=withdrawal, asks=asks)
     return None
 
 

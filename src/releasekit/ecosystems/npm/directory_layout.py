@@ -96,6 +96,7 @@ class PackumentDirectory:
             files={get_filename(package): digest},
             url=page.as_uri(),
             withdrawal=document.find_deprecation(entry, package),
+            asks=document.list_requirements(entry),
         )
 
     def _make_entry(self, root: Path, package: Package, path: Path) -> dict[str, Any]:

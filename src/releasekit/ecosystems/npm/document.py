@@ -100,6 +100,12 @@ def find_digest(dist: Mapping[str, Any]) -> str:
     return known_digest("sha1", dist.get("shasum"))
 
 
+def list_requirements(entry: Mapping[str, Any]) -> dict[str, str]:
+    """By name; where a package is a dependency and a peer, the user's one has to fit the peer."""
+    asked = {**table_in(entry, "dependencies"), **table_in(entry, "peerDependencies")}
+    return {name: wanted for name, wanted in asked.items() if isinstance(wanted, str)}
+
+
 def find_deprecation(entry: Mapping[str, Any], package: Package) -> Withdrawal | None:
     """What npm warns of when it installs the version; an empty text takes that back.
     https://docs.npmjs.com/cli/commands/npm-deprecate

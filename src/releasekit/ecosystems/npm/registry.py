@@ -233,6 +233,7 @@ class NpmRegistry:
             files={get_filename(package): digest},
             url=url,
             withdrawal=document.find_deprecation(entry, package),
+            asks=document.list_requirements(entry),
         )
         tag = self._refused_tags.get(name)
         return replace(found, lacks=await self._find_lack(package, tag)) if tag else found
