@@ -170,27 +170,34 @@ def _of_siblings(
     needs = [each for each in planned.package.dependencies if each.on in new]
     if planned.action is not Action.KEEP or not needs:
         return []
-    older = None
+    older: Sequence[str] | None = None
+    unclear: list[str] = []
     if planned.artifacts:
         versions = {need.on.name: new[need.on] for need in needs}
         older = target.pinned_apart(planned.artifacts, versions)
     if older is None:
         asked = planned.published.asks if planned.published else {}
+        exact = [need for need in needs if need.exact]
+        unclear = [] if is_unchanged else [it.on.name for it in exact if it.on.name not in asked]
         older = [
             need.on.name
-            for need in needs
-            if need.exact
-            and not _names(
-                asked.get(need.on.name) or (need.requirement if is_unchanged else ""), new[need.on]
-            )
+            for need in exact
+            if need.on.name not in unclear
+            and not _names(asked.get(need.on.name, need.requirement), new[need.on])
         ]
-    if not older:
-        return []
-    message = (
-        f"the published version is pinned to an older {few(older)}, so users cannot install it "
-        "beside the new one: bump its version too"
-    )
-    return [PackageWarning(name=WarningName.OLDER_SIBLING, message=message)]
+    messages = []
+    if older:
+        messages.append(
+            f"the published version is pinned to an older {few(older)}, so users cannot install it "
+            "beside the new one: bump its version too"
+        )
+    if unclear:
+        messages.append(
+            f"nothing here says which version of {few(unclear)} the published version is pinned "
+            "to, and beside another one users cannot install it: bump its version too; or, if it "
+            'is the new one, write `older-sibling = "ignore"` below [warnings] in releasekit.toml'
+        )
+    return [PackageWarning(name=WarningName.OLDER_SIBLING, message=each) for each in messages]
 
 
 def _names(requirement: str, version: str) -> bool:

@@ -328,7 +328,7 @@ def test_the_index_is_asked_as_cargo_asks_it(tmp_path: Path) -> None:
         assert found.url == "https://crates.io/crates/demo/1.0.0"
         assert found.withdrawal is not None
         assert (str(found.withdrawal), found.withdrawal.others) == ("yanked", ("1.0.1",))
-        assert found.withdrawal.cure == "`cargo yank --undo demo@1.0.0`"
+        assert found.withdrawal.cure == "run `cargo yank --undo demo@1.0.0`"
 
     using(tmp_path, use, answer, place="")
 

@@ -317,3 +317,24 @@ def test_a_lock_that_is_never_given_back_is_not_waited_for_for_ever(
         assert try_lock(descriptor)
         with pytest.raises(Transient, match="another process has it locked"):
             run(registry.upload(PACKAGE, []))
+
+
+@pytest.mark.parametrize("form", ["index.json", "index.html"])
+def test_what_is_yanked_in_either_form_stays_so(
+    registry: DirectoryRegistry, root: Path, tmp_path: Path, form: str
+) -> None:
+    """R65: also once another version is published there."""
+    run(registry.upload(PACKAGE, [distributions.sdist(tmp_path, PACKAGE)]))
+    page = root / "simple" / PACKAGE.id.name / form
+    text = page.read_text()
+    marked = text.replace('"hashes"', '"yanked": "bad",\n"hashes"')
+    if form == "index.html":
+        marked = text.replace("<a ", '<a data-yanked="bad" ')
+    assert marked != text
+    page.write_text(marked)
+    for name in ("index.json", "index.html"):
+        run(registry.upload(PACKAGE, []))
+        assert "bad" in page.with_name(name).read_text()
+    found = run(registry.lookup(PACKAGE))
+    assert found is not None
+    assert str(found.withdrawal) == "yanked (bad)"

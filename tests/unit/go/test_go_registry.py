@@ -365,3 +365,47 @@ def test_behind_a_push_the_remote_is_looked_at_only_without_a_proxy(
     monkeypatch.setattr(Remote, "list_tags", look)
     place.run(use, proxy=proxy)
     assert bool(looks) is not bool(proxy)
+
+
+@pytest.mark.parametrize(
+    ("newest", "mod", "here", "expected", "asked"),
+    [
+        ("", "", "", None, []),
+        ("core/v1.0.1", "retract v1.0.0 // bad", "", "retracted (bad)", ["core/@v/v1.0.1.mod"]),
+        ("core/v1.0.1", "retract v0.9.0", "", None, ["core/@v/v1.0.1.mod"]),
+        ("core/v1.0.1", "retract (", "", None, ["core/@v/v1.0.1.mod"]),
+        ("core/v1.1.0-rc.1", "", "", None, []),
+        ("core/v2.0.0", "", "", None, []),
+        ("text/v1.0.1", "", "", None, []),
+        # What the next commit says is not published yet, so the published go.mod is asked.
+        ("", "", "retract v1.0.0", None, ["core/@v/v1.0.0.mod"]),
+        ("", "retract v1.0.0", "retract v1.0.0", "retracted", ["core/@v/v1.0.0.mod"]),
+    ],
+)
+def test_the_newest_go_mod_is_asked_once_and_only_where_it_may_tell(
+    place: Place, newest: str, mod: str, here: str, expected: str | None, asked: list[str]
+) -> None:
+    """R65: the newest version is that of `@latest`."""
+    git(place.forge.bare, "tag", "core/v1.0.0", "main")
+    if newest:
+        git(place.forge.bare, "tag", newest, "main")
+    paths: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        path = request.url.path.removeprefix("/github.com/acme/mono/")
+        if path.endswith(".mod"):
+            paths.append(path)
+            return httpx.Response(200, text=f"module github.com/acme/mono/core\n{mod}\n")
+        return httpx.Response(200, json={"Version": "v1.0.0"})
+
+    async def use(target: Target, packages: list[Package]) -> str | None:
+        with packages[0].manifest.open("a") as file:
+            file.write(f"\n{here}\n")
+        first, second = [await target.registry.lookup(packages[0]) for _ in range(2)]
+        assert first is not None
+        assert first == second
+        return str(first.withdrawal) if first.withdrawal else None
+
+    official = "https://proxy.golang.org"
+    assert replace(place, answers=answer).run(use, proxy=official) == expected
+    assert paths == asked

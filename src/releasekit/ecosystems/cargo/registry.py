@@ -304,7 +304,7 @@ class SparseRegistry(Resource):
         """https://doc.rust-lang.org/cargo/commands/cargo-yank.html"""
         to = self._destination.name
         option = "" if self._destination.is_crates_io else f" --registry {to or 'NAME'}"
-        return f"`cargo yank --undo{option} {package.id.name}@{package.version}`"
+        return f"run `cargo yank --undo{option} {package.id.name}@{package.version}`"
 
     async def differing(self, package: Package, artifact: Artifact) -> list[str]:
         """As in `interface.Target`; empty too where the index is private."""

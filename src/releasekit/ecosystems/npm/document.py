@@ -114,7 +114,7 @@ def find_deprecation(entry: Mapping[str, Any], package: Package) -> Withdrawal |
         return None
     return Withdrawal(
         word="deprecated",
-        cure=f'`npm deprecate {package.id.name}@{package.version} ""`',
+        cure=f'run `npm deprecate {package.id.name}@{package.version} ""`',
         reason=one_line(said, MAX_REASON_CHARS) if isinstance(said, str) else "",
     )
 
