@@ -19,7 +19,6 @@ import re
 import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
 import httpx
 
@@ -65,7 +64,7 @@ _CONFIG: Final = "config.json"
 _PATH: Final = re.compile(r"/(?P<number>\d{1,3})/(?P<file>[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*)")
 # Where cargo caches a registry. https://doc.rust-lang.org/cargo/guide/cargo-home.html
 _KEPT: Final = ("index", "cache", "src")
-_DOWNLOAD: Final = re.compile(r"/(\d{1,3})/-/([A-Za-z0-9_-]+)/([A-Za-z0-9.+%-]+)/([0-9a-f]{64})")
+_DOWNLOAD: Final = re.compile(r"/(\d{1,3})/-/([A-Za-z0-9_-]+)/([A-Za-z0-9.+-]+)/([0-9a-f]{64})")
 _MARK: Final = "releasekit-mirror"
 _MAX_CONFIG_BYTES: Final = 64 * 1024
 # After that, cargo asks the registry itself, and can wait longer.
@@ -267,7 +266,7 @@ class Mirror(Resource):
         origin = self._origins[int(number)]
         if origin == self._home:
             read = self._indexes.read_crate
-            data = await asyncio.to_thread(read, name, unquote(version), checksum)
+            data = await asyncio.to_thread(read, name, version, checksum)
             if data is not None:
                 return 200, data
             destination = self._indexes.destination
