@@ -57,7 +57,7 @@ def web(field: str, key: str, spec: str) -> str:
         ("dependencies", "*", "1.2.0", "1.2.0", "*"),
         ("dependencies", "^1.1", "^1.1", "1.2.0", "^1.1"),
         ("dependencies", "^2.0.0", "^2.0.0", "^2.0.0", "^2.0.0"),
-        ("dependencies", "latest", "latest", "latest", "latest"),
+        ("dependencies", "latest", "latest", "1.2.0", "latest"),
         ("optionalDependencies", "*", "1.2.0", "1.2.0", "*"),
         ("peerDependencies", "*", "*", "*", "*"),
         ("peerDependencies", ">=1", ">=1", ">=1", ">=1"),

@@ -11,9 +11,12 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from releasekit.ecosystems.npm.tarball import read_artifact
+from releasekit.ecosystems.npm.manifest import list_bundled
+from releasekit.ecosystems.npm.tarball import has_bundled, read_artifact, refuse_unresolvable
 from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.ecosystems.shared.packed import Patterns
+from releasekit.errors import ConfigError
 from releasekit.model import PackageWarning, WarningName
 from releasekit.report.text import few
 
@@ -53,7 +56,12 @@ _MAX_COMPARED_CHARS: Final = 100_000_000
 def find_warnings(package: Package, artifacts: Sequence[Artifact]) -> Iterator[PackageWarning]:
     """Blocks. Raises PackageError for a file that is not a tarball."""
     for artifact in artifacts:
-        tarball = read_artifact(artifact, f"{package}: {artifact.filename}")
+        what = f"{package}: {artifact.filename}"
+        tarball = read_artifact(artifact, what)
+        try:
+            refuse_unresolvable(tarball, what)
+        except ConfigError as error:  # a script may have written anything
+            raise not_a_package(str(error)) from error
         if patterns := count_excessive_patterns(tarball.manifest, tarball.names):
             yield PackageWarning(
                 name=WarningName.MISSING_FILES,
@@ -89,6 +97,12 @@ def find_missing_files(document: Mapping[str, Any], names: Collection[str]) -> l
         there = _matches(path, names) if _is_pattern(path) else wanted in names
         if not there:
             missing[f'{key} "{path}"'] = None
+    # Whoever bundles all of them leaves out those of other platforms, and works without.
+    missing |= {
+        f'bundleDependencies "{name}"': None
+        for name in table_in(document, "optionalDependencies")
+        if name in list_bundled(document) and not has_bundled(names, name)
+    }
     missing |= {f'files "{path}"': None for path in _list_in_vain(document.get("files"), names)}
     return [*missing]
 

@@ -156,10 +156,6 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
             hint='Write a version as semver has it, "1.2.3" or "2.0.0-beta.1"; npm drops build '
             "metadata (+…).",
         )
-    # https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies
-    bundled = document.get("bundleDependencies", document.get("bundledDependencies"))
-    if bundled is True:
-        bundled = list(table_in(document, "dependencies"))
     # https://napi.rs/docs/cli/napi-config
     napi = table_in(document, "napi")
     prefix = napi.get("packageName") or table_in(napi, "package").get("name") or name
@@ -170,7 +166,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         declared=list_declared(document, path),
         scripts=frozenset(scripts) & frozenset(SCRIPTS),
         following=tuple(event for event in FOLLOWING if scripts.get(event)),
-        bundled=frozenset(map(str, bundled) if isinstance(bundled, list) else ()),
+        bundled=list_bundled(document),
         optional_peers=frozenset(
             peer
             for peer, meta in checked_table(document, "peerDependenciesMeta", path=path).items()
@@ -184,6 +180,14 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
         unpublishable=unpublishable,
         names_files=not _CONTENTS.isdisjoint(document),
     )
+
+
+def list_bundled(document: Mapping[str, object]) -> frozenset[str]:
+    """https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies"""
+    bundled = document.get("bundleDependencies", document.get("bundledDependencies"))
+    if bundled is True:
+        bundled = list(table_in(document, "dependencies"))
+    return frozenset(map(str, bundled) if isinstance(bundled, list) else ())
 
 
 def list_declared(document: Mapping[str, object], path: Path) -> tuple[DeclaredDependency, ...]:

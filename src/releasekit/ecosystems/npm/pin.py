@@ -24,7 +24,7 @@ from releasekit.ecosystems.npm.discover import (
     is_ours,
 )
 from releasekit.ecosystems.npm.manifest import FIELDS, DeclaredDependency
-from releasekit.ecosystems.npm.reference import Range, Reference
+from releasekit.ecosystems.npm.reference import Range, Reference, find_carried
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ManifestError, PlanError
@@ -106,19 +106,30 @@ class Pins:
                     "that catalog has no such entry", "Add it to the catalog, or write a range."
                 )
             reference = Reference.parse(declared.key, spec)
+        if reference.kind == "jsr":
+            # As pnpm and yarn pack it; users name the registry of the scope @jsr.
+            # https://pnpm.io/package-sources#jsr-registry, https://jsr.io/docs/npm-compatibility
+            return f"npm:{reference.name}{'@' if reference.wanted else ''}{reference.wanted}"
         needed = find_needed(declared, project, self.found)
         if needed is None and reference.kind == "workspace":
             raise leads_nowhere(
                 f"no package of this workspace is named {reference.name!r}",
                 "List it in the workspace, correct the name, or write a range.",
             )
-        if (
-            needed is None
-            and reference.kind == "path"
-            and declared.field != "devDependencies"
-            and not exists(project.directory / reference.wanted)
-        ):
-            raise leads_nowhere("nothing is there", "Correct the path, or write a range.")
+        # What is bundled comes from the tarball, and users do not install what is for development.
+        is_installed = declared.field != "devDependencies" and declared.key not in project.bundled
+        if is_installed and needed is None and reference.kind in {"path", "unknown"}:
+            if reference.kind == "path" and not exists(project.directory / reference.wanted):
+                raise leads_nowhere("nothing is there", "Correct the path, or write a range.")
+            # Of what lies in the package, only its tarball tells whether it goes along.
+            if not find_carried(spec):
+                raise PlanError(
+                    f"{project.manifest}: {declared.field}.{declared.key} is {spec!r}, which users "
+                    "cannot install",
+                    hint="Write a range of versions, and publish what it leads to; or bundle it "
+                    "(bundleDependencies). Only devDependencies may stay as they are.",
+                    problem=Problem.CANNOT_PIN,
+                )
         if needed is None or needed is project:
             return spec
         if declared.key in project.bundled and reference.kind not in {"workspace", "path"}:
@@ -158,7 +169,7 @@ class Pins:
                     continue
                 reference = self.found.resolve(declared, project)
                 # A dist-tag or a URL says nothing of versions, and pinning refuses a bad catalog.
-                tells = reference.kind not in {"elsewhere", "catalog"}
+                tells = reference.kind in {"workspace", "range", "path"}
                 if not tells or not is_ours(reference, needed.version):
                     continue
                 released = self.versions.get(needed.name, needed.version)
@@ -181,7 +192,7 @@ class Pins:
         exact = self.mode == "exact" and ours
         match reference.kind:
             case "elsewhere":
-                return None
+                return version if exact and version else None
             case "path":
                 return version or "*"
             case "workspace" if reference.wanted in MARKERS:

@@ -5,6 +5,7 @@ Ranges are as node-semver has them: https://github.com/npm/node-semver
 
 from __future__ import annotations
 
+import posixpath
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -128,16 +129,32 @@ def _respell_partial(
     return ".".join(spelled) + end
 
 
-Kind = Literal["workspace", "catalog", "range", "path", "elsewhere"]
+Kind = Literal["workspace", "catalog", "range", "path", "jsr", "elsewhere", "unknown"]
 _ALIAS: Final = re.compile(r"(?P<name>@?[^@/]+(?:/[^@/]+)?)@(?P<rest>.*)", re.DOTALL)
-_PATH: Final = re.compile(r"(?:file|link|portal):(?P<path>.*)", re.DOTALL)
+_PATH: Final = re.compile(r"(?P<how>file|link|portal):(?P<path>.*)", re.DOTALL | re.IGNORECASE)
 _RELATIVE: Final = re.compile(r"\.{1,2}(?:/.*)?", re.DOTALL)
+_JSR: Final = re.compile(r"@(?P<scope>[^@/]+)/(?P<name>[^@/]+)(?:@(?P<wanted>.*))?", re.DOTALL)
+# What npm takes for a path though nothing before a colon says so: https://docs.npmjs.com/cli/using-npm/package-spec
+# and https://github.com/npm/npm-package-arg/blob/main/lib/npa.js (isPosixFile, isFileType)
+_BARE_PATH: Final = re.compile(
+    r"(?:[./]|~/).*|@[^:#]+/[^:#]*|[^:#/]+/[^:#/]+/[^:#]*|[^:#/]+\.(?:tgz|tar\.gz|tar)",
+    re.DOTALL | re.IGNORECASE,
+)
+# What npm, or else pnpm and yarn, fetch from somewhere; a repository on the disk of its author is
+# nowhere. https://github.com/npm/npm-package-arg/blob/main/lib/npa.js (fromURL)
+_FETCHED: Final = re.compile(
+    r"(?:git(?:\+(?:ftp|https?|rsync|ssh))?|https?|ssh|bitbucket|gist|github|gitlab|sourcehut):"
+    r"|[^/:]+@[^/:]+:",
+    re.IGNORECASE,
+)
+_ARCHIVE: Final = re.compile(r"\.(?:tgz|tar\.gz|tar)$", re.IGNORECASE)
+_PROTOCOL: Final = re.compile(r"[a-z][a-z\d+.-]*:", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """`name` is the package it leads to (empty where only its path says), `wanted` the range, the
-    marker (`^`, `~`, `*`), the catalog's name or the path.
+    marker (`^`, `~`, `*`), the catalog's name or the path. What is `unknown` means nothing to npm.
     """
 
     kind: Kind
@@ -163,13 +180,40 @@ class Reference:
             return cls("workspace", name, wanted if known else "*")
         if path := _PATH.fullmatch(spec):
             return cls("path", "", path["path"])
+        if spec.startswith("jsr:"):
+            return _parse_jsr(key, spec.removeprefix("jsr:"))
         if spec.startswith("npm:"):
             name, wanted = _split_alias(key, spec.removeprefix("npm:"))
-            return cls("range" if is_range(wanted) else "elsewhere", name, wanted)
+            kind: Kind = "unknown" if re.search(r"[:/]", wanted) else "elsewhere"
+            return cls("range" if is_range(wanted) else kind, name, wanted)
         if is_range(spec):
             return cls("range", key, spec)
+        if _BARE_PATH.fullmatch(spec):
+            return cls("path", "", spec)
+        if _PROTOCOL.match(spec) and not _FETCHED.match(spec):
+            return cls("unknown", "", spec)
         # A dist-tag of this package, or the URL or the repository of any package.
         return cls("elsewhere", "" if re.search(r"[:/]", spec) else key, spec)
+
+
+def _parse_jsr(key: str, text: str) -> Reference:
+    """https://pnpm.io/package-sources#jsr-registry; only the name of the entry may be left out."""
+    found = _JSR.fullmatch(text) or _JSR.fullmatch(f"{key}@{text}")
+    if found is None:
+        return Reference("unknown", "", f"jsr:{text}")
+    return Reference("jsr", f"@jsr/{found['scope']}__{found['name']}", found["wanted"] or "")
+
+
+def find_carried(spec: str) -> str:
+    """The directory of the package itself that npm takes such a dependency from, where a tarball
+    holds it; empty for all others.
+    """
+    found = _PATH.fullmatch(spec.strip())
+    if found and found["how"].lower() != "file":
+        return ""
+    path = posixpath.normpath(found["path"] if found else spec.strip())
+    is_inside = path.split("/", 1)[0] not in {"", ".", "..", "~"}
+    return path if is_inside and not _ARCHIVE.search(path) else ""
 
 
 def is_range(text: str) -> bool:

@@ -9,23 +9,25 @@ import gzip
 import re
 import tarfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from releasekit.ecosystems.interface import Contained
 from releasekit.ecosystems.npm import manifest
-from releasekit.ecosystems.npm.reference import Range, Reference
+from releasekit.ecosystems.npm.reference import Range, Reference, find_carried
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
 from releasekit.ecosystems.shared.artifacts import copied
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.ecosystems.shared.semver import Version
+from releasekit.errors import PackageError
 from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.model import Dependency, DependencyKind, PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from releasekit.ecosystems.interface import Built, Into
     from releasekit.model import Artifact, Package
@@ -36,6 +38,8 @@ _MANIFEST: Final = "package/package.json"
 # npmjs.com keeps no more of it.
 _MAX_README_BYTES: Final = 64 * 1024
 _README: Final = re.compile(r"readme(?:\.(?:md|markdown|mkd|txt))?", re.IGNORECASE)
+# What npm asks no registry and no server for.
+_UNRESOLVED: Final = frozenset({"workspace", "catalog", "path", "jsr", "unknown"})
 _KINDS: Final = {
     "dependencies": DependencyKind.RUNTIME,
     "optionalDependencies": DependencyKind.OPTIONAL,
@@ -121,6 +125,43 @@ def _normalize(document: Mapping[str, Any], top: Collection[str]) -> dict[str, A
     return found
 
 
+def refuse_unresolvable(tarball: Tarball, what: str) -> None:
+    """Raises PackageError for a dependency that npm gets from nowhere: one that only a workspace
+    understands, or one that it expects in the tarball, which does not hold it.
+    """
+    bundled = manifest.list_bundled(tarball.manifest)
+    for each in manifest.list_declared(tarball.manifest, Path(what)):
+        if each.field == "devDependencies":
+            continue
+        if each.key in bundled:
+            # It comes from the tarball or not at all, whatever is written there.
+            # https://github.com/npm/cli/blob/latest/workspaces/arborist/lib/arborist/build-ideal-tree.js
+            if each.field == "optionalDependencies" or has_bundled(tarball.names, each.key):
+                continue
+            raise PackageError(
+                f"{what}: bundleDependencies names {each.key}, and the tarball holds no "
+                f"node_modules/{each.key}: its users would get none",
+                hint="A workspace installs it further up, where npm does not pack it: let a "
+                f"`prepack` script put it into node_modules/{each.key} of the package, or take it "
+                "out of bundleDependencies, so that users get it from the registry.",
+                problem=Problem.UNRESOLVABLE,
+            )
+        kind = Reference.parse(each.key, each.spec).kind
+        carried = find_carried(each.spec) if kind == "path" else ""
+        if kind not in _UNRESOLVED or (carried and f"{carried}/package.json" in tarball.names):
+            continue
+        raise PackageError(
+            f"{what}: {each.field}.{each.key} is {each.spec!r}, which users cannot install",
+            hint="Write a range of versions. `pnpm pack` and `yarn pack` write one for a package "
+            "of their workspace; a script that writes package.json has to do so itself.",
+            problem=Problem.UNRESOLVABLE,
+        )
+
+
+def has_bundled(names: Collection[str], name: str) -> bool:
+    return f"node_modules/{name}/package.json" in names
+
+
 def rewrite_manifest(path: Path, change: Callable[[str], str]) -> None:
     """Rewrite the tarball where `change` makes another text of its manifest; blocks.
 
@@ -173,7 +214,9 @@ class PrebuiltTarballs:
         self._names = names
 
     def contained(self, file: IO[bytes], path: Path) -> Contained:
-        document = read_tarball(file, str(path)).manifest
+        tarball = read_tarball(file, str(path))
+        document = tarball.manifest
+        refuse_unresolvable(tarball, str(path))
         name, version = str(document.get("name", "")), str(document.get("version", ""))
         filename = make_filename(name, version)
         if path.name != filename:
@@ -199,13 +242,6 @@ class PrebuiltTarballs:
             reference = Reference.parse(entry.key, entry.spec)
             if entry.field == "devDependencies":
                 continue
-            if reference.kind in {"workspace", "catalog", "path"}:
-                raise not_a_package(
-                    f"{path}: {entry.field}.{entry.key} is {entry.spec!r}, which users "
-                    "cannot install",
-                    "Pack it with the tool of its workspace, `pnpm pack` or `yarn pack`, which "
-                    "writes the version there.",
-                )
             if reference.kind == "range" and reference.name in self._names:
                 kind = _KINDS[entry.field]
                 yield Dependency(

@@ -13,7 +13,13 @@ from packaging.utils import canonicalize_name
 
 from releasekit.decided import Edge
 from releasekit.ecosystems.pypi import manifest
-from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, MANIFEST, is_exact, pinned_specifier
+from releasekit.ecosystems.pypi.manifest import (
+    ECOSYSTEM,
+    MANIFEST,
+    PUBLISHED,
+    is_exact,
+    pinned_specifier,
+)
 from releasekit.ecosystems.pypi.roots import (
     find_manifests,
     find_named_manifests,
@@ -252,19 +258,15 @@ def list_published_edges(
     """As `interface.Target.published_edges`. What a build needs is no part of what users install
     beside the package, so it asks nothing of them.
     """
-    fields = {
-        DependencyKind.RUNTIME: "dependencies",
-        DependencyKind.OPTIONAL: "optional-dependencies",
-    }
     for project in by_name.values():
         for need in project.requirements if not project.unpublishable else ():
             needed = by_name.get(need.name)
             if needed is None or needed is project or needed.unpublishable:
                 continue
-            if need.kind not in fields or need.requirement.url is not None:
+            if need.kind not in PUBLISHED or need.requirement.url is not None:
                 continue
             # What a build hook tells is published as it is.
-            mode = "none" if fields[need.kind] in project.dynamic else pins
+            mode = "none" if PUBLISHED[need.kind] in project.dynamic else pins
             version = released.get(need.name, needed.version)
             specifier = pinned_specifier(need.requirement, version, mode)
             yield Edge(

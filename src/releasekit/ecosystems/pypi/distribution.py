@@ -20,8 +20,10 @@ from releasekit.ecosystems.dist_files import below
 from releasekit.ecosystems.pypi.manifest import (
     MANIFEST,
     MAX_REQUIREMENT_CHARS,
+    explain_unresolvable,
     is_exact,
     is_requirement,
+    is_unpinned,
 )
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared.archives import (
@@ -40,6 +42,7 @@ from releasekit.host import durable
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import one_line
 from releasekit.model import PackageWarning, WarningName
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -271,7 +274,8 @@ def find_warnings(
     for platform tags; blocks. https://twine.readthedocs.io/en/stable/#twine-check
 
     `on_pypi` says that the files go to pypi.org or test.pypi.org; `keep` gets the metadata of each.
-    Raises PackageError for a file that cannot be read, or belongs to another package.
+    Raises PackageError for a file that cannot be read, belongs to another package, or requires what
+    no client can get.
     """
     if on_pypi:
         yield from find_too_large(artifacts, MAX_UPLOAD_BYTES, _LARGER)
@@ -304,6 +308,7 @@ def find_warnings(
     parsed = list(map(parse_email, texts))
     for artifact, (raw, _) in zip(artifacts, parsed, strict=True):
         _check_name(package, artifact, raw)
+        _refuse_unresolvable(artifact, raw, on_pypi=on_pypi)
         keep(artifact, raw)
     # The metadata of all files is the same.
     for raw, unparsed in parsed[:1]:
@@ -349,6 +354,33 @@ def _check_name(package: Package, artifact: Artifact, raw: RawMetadata) -> None:
             f"not of {package.id.name} {package.version}",
             "Have the build backend take name and version from one place.",
         )
+
+
+def _refuse_unresolvable(artifact: Artifact, raw: RawMetadata, *, on_pypi: bool) -> None:
+    for wanted in map(Requirement, filter(is_requirement, raw.get("requires_dist", []))):
+        if why := explain_unresolvable(wanted, on_pypi=on_pypi):
+            raise PackageError(
+                f"{artifact.filename} requires {one_line(str(wanted), 300)!r}, {why}",
+                hint=f"Have the build backend require {wanted.name} by its name, with a range of "
+                "versions.",
+                problem=Problem.UNRESOLVABLE,
+            )
+
+
+def refuse_unpinned(artifact: Artifact, raw: RawMetadata, versions: Mapping[str, str]) -> None:
+    """Raises PackageError where what was built does not require the packages in `versions` exactly
+    so, as `pin: exact` has it: the build backend may take requirements from elsewhere.
+    """
+    for wanted in map(Requirement, filter(is_requirement, raw.get("requires_dist", []))):
+        version = versions.get(canonicalize_name(wanted.name), "")
+        if version and is_unpinned(wanted, version):
+            raise PackageError(
+                f"{artifact.filename} requires {one_line(str(wanted), 300)!r}, and `pin: exact` "
+                f"asks for {wanted.name}=={version}",
+                hint=f"Write {wanted.name} into project.dependencies, where it is pinned, or have "
+                "the build backend write the version; or use `pin: auto`.",
+                problem=Problem.UNRESOLVABLE,
+            )
 
 
 def _has_modules(package: Package) -> bool:

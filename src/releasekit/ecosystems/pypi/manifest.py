@@ -51,10 +51,21 @@ POETRY_BACKEND: Final = "poetry.core.masonry.api"
 # What a person can overrule: PyPI and the build backend take such a project.
 APPLICATION: Final = "tool.uv.package is false"
 UNBUILT: Final = "it has no [build-system], so uv does not take it for a package"
+# The fields whose requirements users get.
+PUBLISHED: Final = {
+    DependencyKind.RUNTIME: "dependencies",
+    DependencyKind.OPTIONAL: "optional-dependencies",
+}
 # The fields that matter here and that a build hook may have to tell.
 COMPUTED: Final = frozenset({"version", "dependencies", "optional-dependencies"})
 # As `packaging` spells a marker, with any quotes and spaces in the file.
 _EXTRA: Final = re.compile(r'\bextra == "([^"]+)"')
+
+
+# What pip fetches from a server. https://pip.pypa.io/en/stable/topics/vcs-support/
+_REMOTE: Final = re.compile(r"https?://|(?:bzr|git|hg|svn)\+(?!file:)[a-z-]+:", re.IGNORECASE)
+# What hatchling fills in when it builds. https://hatch.pypa.io/latest/config/context/
+_FROM_ENVIRONMENT: Final = "{env:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +329,26 @@ def is_pin(specifier: SpecifierSet | str) -> bool:
         each.operator in {"==", "==="} and not each.version.endswith(".*")
         for each in SpecifierSet(str(specifier))
     )
+
+
+def explain_unresolvable(requirement: Requirement, *, on_pypi: bool, is_built: bool = True) -> str:
+    """Why nobody could get it from an index, as the end of a sentence about it; empty where some
+    client can. pypi.org refuses what names a URL, also below an extra.
+    https://github.com/pypi/warehouse/blob/main/warehouse/forklift/metadata.py
+    """
+    url = requirement.url
+    if url is None:
+        return ""
+    if not _REMOTE.match(url) and (is_built or not url.startswith(_FROM_ENVIRONMENT)):
+        return "which is a place on this machine only"
+    return "a direct reference, which pypi.org refuses" if on_pypi else ""
+
+
+def is_unpinned(requirement: Requirement, version: str) -> bool:
+    """Whether it admits `version`, and others too."""
+    if requirement.url is not None or is_exact(requirement):
+        return False
+    return requirement.specifier.contains(version, prereleases=True)
 
 
 def parse_requirement(text: str, *, path: Path, where: str) -> Requirement:

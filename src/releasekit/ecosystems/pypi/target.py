@@ -35,6 +35,7 @@ from releasekit.ecosystems.pypi.distribution import (
     list_names,
     read_dist_metadata,
     read_metadata,
+    refuse_unpinned,
 )
 from releasekit.ecosystems.pypi.edit import edit_versions, list_shared_versions
 from releasekit.ecosystems.pypi.environment import (
@@ -50,9 +51,10 @@ from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.packages import not_a_package
-from releasekit.errors import BuildFailed, CommandFailed
+from releasekit.errors import BuildFailed, CommandFailed, PlanError, map_all
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, Dependency, DependencyKind, PackageId
+from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ if TYPE_CHECKING:
         Sequence,
     )
     from pathlib import Path
+
+    from packaging.metadata import RawMetadata
 
     from releasekit.config.config import Config
     from releasekit.config.values import PinMode
@@ -123,6 +127,7 @@ class PyPITarget(Target):
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         of_index = self._index.plan_notes(planned) if self._index else ""
+        self._found.refuse_unpublishable(planned, on_pypi=bool(self._index and self._index.is_pypi))
         return ". ".join(filter(None, [of_index, self._found.describe_pins(planned)]))
 
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
@@ -153,10 +158,17 @@ class PyPITarget(Target):
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
-        find = partial(find_warnings, on_pypi=False)
-        if self._index:
-            index = self._index
-            find = partial(find_warnings, on_pypi=index.is_pypi, keep=index.keep_metadata)
+        index, pins = self._index, {}
+        if self._found.pins == "exact" and not package.prebuilt:
+            pins = self._found.list_versions()
+            pins.pop(package.id.name, None)
+
+        def keep(artifact: Artifact, raw: RawMetadata) -> None:
+            refuse_unpinned(artifact, raw, pins)
+            if index:
+                index.keep_metadata(artifact, raw)
+
+        find = partial(find_warnings, on_pypi=bool(index and index.is_pypi), keep=keep)
         return await list_warnings(find, package, artifacts)
 
 
@@ -321,32 +333,90 @@ class PyPIWorkspace:
             self.pinned[manifest] = known
         return known[1]
 
+    def list_versions(self) -> dict[str, str]:
+        """Of all that is published, by name."""
+        return {each.id.name: each.version for each in self.packages if not each.unpublishable}
+
+    def refuse_unpublishable(self, planned: Sequence[PlannedPackage], *, on_pypi: bool) -> None:
+        """Raises PlanError for requirements that no user could get from the index, and for those
+        that `pin: exact` does not reach.
+        """
+        versions = self.list_versions()
+
+        def refuse(each: PlannedPackage) -> None:
+            project = self.projects[each.package.id.name]
+            for need in project.requirements:
+                field = manifest.PUBLISHED.get(need.kind, "")
+                where, name = f"project.{field}", need.name
+                if not field:
+                    where = "build-system.requires"
+                elif field in project.dynamic:
+                    where = f"what the build backend tells as {field}"
+                wanted = need.requirement
+                why = manifest.explain_unresolvable(
+                    wanted, on_pypi=on_pypi and bool(field), is_built=field in project.dynamic
+                )
+                if why:
+                    raise PlanError(
+                        f"{project.manifest}: {where} holds {need.text!r}, {why}",
+                        hint=_advise(
+                            name,
+                            versions.get(name, ""),
+                            f"project.{field}" if field else where,
+                            project.build_system.backend,
+                        ),
+                        problem=Problem.CANNOT_PIN,
+                    )
+                # What stands in the manifest itself is pinned.
+                is_dynamic = field in project.dynamic and name != project.name
+                version = versions.get(name, "") if self.pins == "exact" and is_dynamic else ""
+                if version and manifest.is_unpinned(wanted, version):
+                    raise PlanError(
+                        f"{project.manifest}: {where} holds {need.text!r}, and `pin: exact` cannot "
+                        f"write {name}=={version} there",
+                        hint=f"Write {name} in project.{field}, and take that out of "
+                        "project.dynamic; or have the build backend write the version; or use "
+                        "`pin: auto`.",
+                        problem=Problem.CANNOT_PIN,
+                    )
+
+        map_all(refuse, [each for each in planned if _is_built(each)])
+
     def describe_pins(self, planned: Sequence[PlannedPackage]) -> str:
-        """What `auto` adds to requirements without a version, which the user did not ask for."""
+        """What `auto` adds to requirements without a version, which the user did not ask for; and
+        where it does not, as it does not reach them.
+        """
         if self.pins != "auto":
             return ""
-        versions = {each.id.name: each.version for each in self.packages if not each.unpublishable}
-        fields = {
-            DependencyKind.RUNTIME: "dependencies",
-            DependencyKind.OPTIONAL: "optional-dependencies",
-        }
+        versions = self.list_versions()
         found: dict[str, None] = {}
+        dynamic: dict[str, None] = {}
         for each in planned:
-            if each.action is Action.PUBLISH and not each.package.prebuilt:
+            if _is_built(each):
                 project = self.projects[each.package.id.name]
                 for need in project.requirements:
-                    # Only what the pyproject.toml itself requires of its users, in any version.
-                    if need.kind not in fields or fields[need.kind] in project.dynamic:
+                    # Only what its users get, in any version.
+                    if need.kind not in manifest.PUBLISHED:
                         continue
                     if need.requirement.specifier or need.requirement.url is not None:
                         continue
                     if need.name in versions and need.name != project.name:
-                        found[f"{need.name}=={versions[need.name]} in {project.name}"] = None
-        if not found:
-            return ""
-        return (
-            f"pinned in what is built: {few([*found])}; `pin: none` leaves requirements as written"
-        )
+                        if manifest.PUBLISHED[need.kind] in project.dynamic:
+                            dynamic[f"{need.name} in {project.name}"] = None
+                        else:
+                            found[f"{need.name}=={versions[need.name]} in {project.name}"] = None
+        notes = []
+        if found:
+            notes.append(
+                f"pinned in what is built: {few([*found])}; `pin: none` leaves requirements as "
+                "written"
+            )
+        if dynamic:
+            notes.append(
+                f"not pinned, since the build backend tells them: {few([*dynamic])}; write them in "
+                "project.dependencies, or have the backend write a range"
+            )
+        return ". ".join(notes)
 
     def batches(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return [[package] for package in packages]
@@ -375,6 +445,24 @@ class PyPIWorkspace:
         """Offer the wheels of a package to the builds of others."""
         paths = [artifact.path for artifact in artifacts]
         self.wheels.add(package.id.name, [path for path in paths if path.suffix == ".whl"])
+
+
+def _is_built(planned: PlannedPackage) -> bool:
+    return planned.action is Action.PUBLISH and not planned.package.prebuilt
+
+
+def _advise(name: str, version: str, where: str, backend: str) -> str:
+    """What to write in the place of a URL; `version` is that of a package here."""
+    wanted = f"{name}>={version}" if version else f"{name}>=1.0"
+    # https://python-poetry.org/docs/dependency-specification/#projectdependencies-and-toolpoetrydependencies
+    # https://docs.astral.sh/uv/concepts/projects/dependencies/#dependency-sources
+    table = "[tool.poetry.dependencies]"
+    if backend != manifest.POETRY_BACKEND:
+        table = "[tool.uv.sources]"
+    return (
+        f"Write {wanted!r} (or {name!r} alone) in {where}: where developers get it from "
+        f"is said in {table}, which is not published."
+    )
 
 
 class PythonFiles:
