@@ -17,7 +17,7 @@ import fakes
 from releasekit.ecosystems.cargo import build, crate_file, discover
 from releasekit.ecosystems.cargo.build import Packager
 from releasekit.ecosystems.cargo.destination import Destination
-from releasekit.ecosystems.cargo.discover import Crate, Need
+from releasekit.ecosystems.cargo.discover import Crate, Need, explain_unpublishable_need
 from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.errors import BuildFailed, ConfigError, PackageError
 from releasekit.host.process import Processes
@@ -531,3 +531,34 @@ def test_a_crate_that_takes_one_version_only_says_so(tmp_path: Path) -> None:
     by_name, twins = discover.merge_crates(tmp_path, members, CRATES_IO)
     found = discover.make_packages(by_name, CRATES_IO, twins)
     assert {each.id.name for each in found for on in each.dependencies if on.exact} == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("need", "anywhere", "on_crates_io"),
+    [
+        (by_version("x", "*", git="git+https://x.y/z"), "https://x.y/z and has no", "has no"),
+        (by_version("x", "^1", git="git+https://x.y/z"), "", ""),
+        (by_version("x", "*", git="git+https://x.y/z", kind="dev"), "", ""),
+        (by_version("x", "*", path=Path("/x")), "/x and has no version", "has no version"),
+        (by_version("a", "*", path=Path("/a")), "", ""),
+        (by_version("x", "*"), "", 'is "*", which crates.io refuses'),
+        (by_version("x", registry="sparse+https://a.b/"), "", "none from another registry"),
+        (by_version("x", registry="https://github.com/rust-lang/crates.io-index"), "", ""),
+    ],
+)
+def test_a_need_that_cargo_cannot_publish_is_known_from_the_manifest(
+    need: Need, anywhere: str, on_crates_io: str
+) -> None:
+    """R63: `cargo package` refuses the first ones, in the middle of a release."""
+    for is_crates_io, says in ((False, anywhere), (True, on_crates_io)):
+        crates: Any = {"a": None}
+        why = explain_unpublishable_need(need, crates, on_crates_io=is_crates_io, pins="auto")
+        assert (says in why) if says else not why
+
+
+def test_a_path_alone_needs_a_pin() -> None:
+    """R63"""
+    crates: Any = {"a": None}
+    need = by_version("a", "*", path=Path("/a"))
+    why = explain_unpublishable_need(need, crates, on_crates_io=False, pins="none")
+    assert "`pin: none` writes none" in why

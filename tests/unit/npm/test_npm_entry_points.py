@@ -113,3 +113,53 @@ def test_what_is_no_tarball_is_named(tmp_path: Path) -> None:
     built.path.write_bytes(b"no")
     with pytest.raises(PackageError):
         list(find_warnings(package, [built]))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ({"dependencies": {"x": "workspace:^"}}, "dependencies.x is 'workspace:^'"),
+        ({"dependencies": {"x": "catalog:"}}, "dependencies.x is 'catalog:'"),
+        ({"dependencies": {"x": "jsr:@a/b@1"}}, "dependencies.x is 'jsr:"),
+        ({"peerDependencies": {"x": "link:./lib"}}, "peerDependencies.x is 'link:"),
+        ({"optionalDependencies": {"x": "file:./vendor"}}, "optionalDependencies.x is 'file:"),
+        ({"dependencies": {"x": "file:./lib"}}, ""),
+        ({"dependencies": {"x": "./lib/"}}, ""),
+        ({"dependencies": {"x": "file:."}}, "dependencies.x is 'file:."),
+        ({"dependencies": {"x": "file:../package/lib"}}, "dependencies.x is 'file:.."),
+        ({"dependencies": {"x": "^1"}, "bundleDependencies": ["x"]}, "names x, and the tarball"),
+        ({"dependencies": {"x": "^1"}, "bundledDependencies": True}, "names x, and the tarball"),
+        ({"peerDependencies": {"x": "^1"}, "bundleDependencies": ["x"]}, "names x, and the"),
+        ({"dependencies": {"in": "link:../in"}, "bundleDependencies": ["in"]}, ""),
+        ({"dependencies": {"@a/in": "^2"}, "bundleDependencies": True}, ""),
+        ({"dependencies": {"x": "^1"}, "bundleDependencies": False}, ""),
+        ({"bundleDependencies": ["x"]}, ""),
+        ({"devDependencies": {"x": "workspace:^"}, "bundleDependencies": ["x"]}, ""),
+        ({"dependencies": {"x": 1}}, "dependencies.x is 1"),
+    ],
+)
+def test_what_was_packed_is_read_as_npm_reads_it(
+    tmp_path: Path, manifest: dict[str, Any], says: str
+) -> None:
+    """R63: a script may have written package.json, and only the archive tells what it holds."""
+    package = javascript.package()
+    files = {
+        f"{place}/package.json": "{}" for place in ("lib", "node_modules/in", "node_modules/@a/in")
+    }
+    file = javascript.tarball(tmp_path, package, files, **manifest)
+    if not says:
+        assert list(find_warnings(package, [file])) == []
+        return
+    with pytest.raises(PackageError) as caught:
+        list(find_warnings(package, [file]))
+    assert says in str(caught.value)
+    assert file.filename in str(caught.value)
+
+
+def test_a_bundled_package_that_is_optional_may_be_of_another_platform(tmp_path: Path) -> None:
+    """R63: its users work without it, and are told."""
+    fields = {"optionalDependencies": {"fsevents": "^2"}, "bundleDependencies": ["fsevents"]}
+    file = javascript.tarball(tmp_path, javascript.package(), **fields)
+    (warning,) = find_warnings(javascript.package(), [file])
+    assert 'bundleDependencies "fsevents"' in warning.message
+    assert not warning.error

@@ -9,6 +9,7 @@ import pytest
 from javascript import ecosystem, write
 from releasekit.ecosystems.npm.pin import Keys, replace_strings
 from releasekit.errors import PlanError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -134,6 +135,70 @@ def test_what_cannot_be_published_is_refused(
     with pytest.raises(PlanError) as caught:
         pinned(tmp_path, web("dependencies", key, spec))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("file:../out", "link:../out", "portal:../out", "../out", "/", "link:./inside"),
+        *("patch:x@npm%3A4.17.21#./p.patch", "exec:./g.js", "runtime:^22", "jsr:1", "ftp://x.y/z"),
+        *("npm:x@workspace:*", "git+file:///srv/x", "svn+ssh://x.y/z", "C:/x", "./vendor/x.tgz"),
+        "catalog:patched",
+    ],
+)
+@pytest.mark.parametrize("field", ["dependencies", "optionalDependencies", "peerDependencies"])
+def test_what_npm_cannot_install_stops_the_plan(tmp_path: Path, field: str, spec: str) -> None:
+    """R63: as npm-package-arg reads a spec; nothing that is there only here helps users."""
+    write(tmp_path, {"out/x.js": "", "web/inside/x.js": "", "web/vendor/x.tgz": ""})
+    space = YAML.replace("{dev:", "{patched: {x: 'patch:x@npm%3A1.0.0#./x.patch'}, dev:")
+    with pytest.raises(PlanError, match=rf"package\.json: {field}\.x is .*users cannot") as caught:
+        pinned(tmp_path, web(field, "x", spec), space=space)
+    assert caught.value.problem is Problem.CANNOT_PIN
+
+
+@pytest.mark.parametrize(
+    ("key", "spec", "expected"),
+    [
+        ("@std/path", "jsr:^1.0.0", "npm:@jsr/std__path@^1.0.0"),
+        ("@std/path", "jsr:latest", "npm:@jsr/std__path@latest"),
+        ("@std/path", "jsr:", "npm:@jsr/std__path"),
+        ("p", "jsr:@std/path@1", "npm:@jsr/std__path@1"),
+        ("p", "jsr:@std/path", "npm:@jsr/std__path"),
+        *(
+            ("x", spec, spec)
+            for spec in [
+                *("latest", "a/b", "a/b#semver:^1", "github:a/b", "git@github.com:a/b.git"),
+                *("git+ssh://git@x.y/a/b.git#v1", "https://x.y/z.tgz", "git://x.y/z", "gist:1a"),
+                *("npm:y@latest", "file:./vendor", "./vendor"),
+            ]
+        ),
+    ],
+)
+def test_what_npm_can_install_goes_out_as_pnpm_packs_it(
+    tmp_path: Path, key: str, spec: str, expected: str
+) -> None:
+    """R63: `jsr:` is written as pnpm and yarn write it. A directory may be in the tarball."""
+    write(tmp_path, {"web/vendor/package.json": {"name": "x"}})
+    for field in ("dependencies", "optionalDependencies", "peerDependencies", "devDependencies"):
+        text = web(field, key, spec)
+        assert json.loads(pinned(tmp_path, text))[field] == {key: expected}
+
+
+@pytest.mark.parametrize("spec", ["patch:x@npm%3A1.0.0#./p.patch", "link:../out", "runtime:^22"])
+def test_what_users_do_not_install_may_be_anything(tmp_path: Path, spec: str) -> None:
+    """R63: npm takes nothing for development, and what is bundled comes from the tarball."""
+    for text in (
+        web("devDependencies", "x", spec),
+        json.dumps(json.loads(web("dependencies", "x", spec)) | {"bundleDependencies": ["x"]}),
+    ):
+        assert pinned(tmp_path, text) == text
+
+
+def test_a_bare_path_leads_to_a_package_of_the_workspace(tmp_path: Path) -> None:
+    """R63: npm takes `../core` for `file:../core`."""
+    for field in ("dependencies", "peerDependencies"):
+        changed = json.loads(pinned(tmp_path, web(field, "core", "../core")))
+        assert changed[field] == {"core": "1.2.0"}
 
 
 def test_the_cure_of_a_refusal_is_one_that_works(tmp_path: Path) -> None:

@@ -1,20 +1,27 @@
 from __future__ import annotations
 
+import re
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from packaging.metadata import parse_email
 
 import distributions
+import fakes
 from releasekit.ecosystems.pypi import distribution
-from releasekit.ecosystems.pypi.distribution import check_metadata, find_pinned_apart, find_warnings
+from releasekit.ecosystems.pypi.distribution import (
+    check_metadata,
+    find_pinned_apart,
+    find_warnings,
+    refuse_unpinned,
+)
 from releasekit.errors import PackageError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from releasekit.model import Artifact, Package
 
 README = ("Description-Content-Type: text/markdown",)
@@ -178,3 +185,57 @@ def test_metadata_of_another_package_is_refused(tmp_path: Path, other: str) -> N
     artifact = distributions.sdist(tmp_path, package, info=info.encode())
     with pytest.raises(PackageError, match="its metadata is that of"):
         found(package, artifact)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "anywhere", "on_pypi"),
+    [
+        ("core @ file:///tmp/x/core", "is a place on this machine", "is a place on this machine"),
+        ("core @ ../core", "is a place on this machine", "is a place on this machine"),
+        ("core @ git+file:///srv/core", "is a place on this machine", "is a place"),
+        ("core @ {env:CORE}", "is a place on this machine", "is a place on this machine"),
+        (
+            "x @ git+https://x.y/z ; extra == 'all'",
+            "",
+            "a direct reference, which pypi.org refuses",
+        ),
+        ("x @ https://x.y/x-1-py3-none-any.whl", "", "a direct reference"),
+        ("x @ git+ssh://git@x.y/z", "", "a direct reference"),
+        ("core>=1", "", ""),
+    ],
+)
+def test_what_no_index_gives_is_refused(
+    tmp_path: Path, requirement: str, anywhere: str, on_pypi: str
+) -> None:
+    """R63: read from what was built, in each file."""
+    package = distributions.package()
+    file = distributions.wheel(tmp_path, package, requires=[requirement])
+    for is_pypi, says in ((False, anywhere), (True, on_pypi)):
+        if not says:
+            found(package, file, on_pypi=is_pypi)
+            continue
+        with pytest.raises(PackageError, match=re.escape(says)) as caught:
+            found(package, file, on_pypi=is_pypi)
+        assert caught.value.problem is Problem.UNRESOLVABLE
+        assert str(caught.value).startswith(f"{file.filename} requires ")
+
+
+@pytest.mark.parametrize(
+    ("requirement", "refused"),
+    [
+        *(("core", True), ("Core>=1", True), ("core==1.2.*", True), ("core; extra == 'x'", True)),
+        *(("core==1.2", False), ("core===1.2.0", False), ("core>=2", False), ("other", False)),
+    ],
+)
+def test_what_was_to_be_pinned_is_pinned_in_what_was_built(
+    requirement: str, *, refused: bool
+) -> None:
+    """R63: what excludes the version here means another one."""
+    package = distributions.package()
+    raw, _ = parse_email(distributions.metadata(package, f"Requires-Dist: {requirement}"))
+    artifact = fakes.artifact(Path("acme-1.0.whl"), b"")
+    if not refused:
+        refuse_unpinned(artifact, raw, {"core": "1.2.0"})
+        return
+    with pytest.raises(PackageError, match=r"`pin: exact` asks for [Cc]ore==1.2.0"):
+        refuse_unpinned(artifact, raw, {"core": "1.2.0"})

@@ -133,6 +133,91 @@ def test_a_plan_says_what_pins_add(tmp_path: Path, pins: PinMode) -> None:
     )
 
 
+def workspace_of(root: Path, pins: PinMode, **computed: str) -> PyPIWorkspace:
+    """With what the build backend tells of a project: the lines of its METADATA."""
+    projects, twins = discover.read_projects(root, Options())
+    projects |= {
+        name: manifest.with_computed_fields(projects[name], text) for name, text in computed.items()
+    }
+    nothing = cast("Any", None)  # is built
+    return PyPIWorkspace(
+        packages=tuple(discover.make_packages(projects, twins)),
+        projects=projects,
+        pins=pins,
+        builder=nothing,
+        wheels=nothing,
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "computed", "anywhere", "on_pypi"),
+    [
+        ('dependencies = ["core @ {root:uri}/../core"]', "", "project.dependencies holds", "holds"),
+        ('dependencies = ["core @ file:///srv/core"]', "", "project.dependencies holds", "holds"),
+        ('dependencies = ["x @ git+https://x.y/z"]', "", "", "which pypi.org refuses"),
+        ('dependencies = ["x @ {env:X}"]', "", "", "which pypi.org refuses"),
+        (
+            'optional-dependencies.all = ["x @ https://x.y/z"]',
+            "",
+            "",
+            "optional-dependencies holds",
+        ),
+        ('dynamic = ["dependencies"]', "core @ file:///srv/core", "tells as dependencies", "tells"),
+        ('dependencies = ["core>=1", "x"]', "", "", ""),
+    ],
+)
+def test_a_requirement_that_users_cannot_get_stops_the_plan(
+    tmp_path: Path, lines: str, computed: str, anywhere: str, on_pypi: str
+) -> None:
+    """R63: whether the manifest has it or the build backend tells it; by file and key."""
+    members = {"core": project("core", version="1.2"), "app": project("app", lines)}
+    root = write(tmp_path, {".": '[tool.uv.workspace]\nmembers = ["*"]\n', **members})
+    told = {"app": f"Version: 1.0\nRequires-Dist: {computed}\n"} if computed else {}
+    workspace = workspace_of(root, "auto", **told)
+    (app, _) = workspace.packages
+    if "core" in (lines + computed):
+        assert [need.on.name for need in app.dependencies] == ["core"]
+    plan = fakes.plan(*workspace.packages)
+    for is_pypi, says in ((False, anywhere), (True, on_pypi)):
+        if not says:
+            workspace.refuse_unpublishable(plan.packages, on_pypi=is_pypi)
+            continue
+        with pytest.raises(PlanError, match=says) as caught:
+            workspace.refuse_unpublishable(plan.packages, on_pypi=is_pypi)
+        assert str(caught.value).startswith(f"{app.manifest}: ")
+        if "core" in (lines + computed):
+            assert "'core>=1.2'" in caught.value.hint
+    kept = fakes.plan(*workspace.packages, actions={"app": Action.KEEP})
+    workspace.refuse_unpublishable(kept.packages, on_pypi=True)
+
+
+@pytest.mark.parametrize(
+    ("needs", "refused"),
+    [("core", True), ("core>=1", True), ("core==1.2", False), ("core>=2", False), ("x", False)],
+)
+def test_what_the_build_backend_tells_is_not_pinned(
+    tmp_path: Path, needs: str, *, refused: bool
+) -> None:
+    """R63: `exact` pins all or says which it cannot; `auto` says what it leaves."""
+    root = write(
+        tmp_path,
+        {
+            ".": '[tool.uv.workspace]\nmembers = ["*"]\n',
+            "core": project("core", version="1.2"),
+            "app": project("app", 'dynamic = ["dependencies"]'),
+        },
+    )
+    told = f"Version: 1.0\nRequires-Dist: {needs}\n"
+    exact = workspace_of(root, "exact", app=told)
+    if refused:
+        with pytest.raises(PlanError, match=r"cannot write core==1\.2 there"):
+            exact.refuse_unpublishable(fakes.plan(*exact.packages).packages, on_pypi=False)
+    auto = workspace_of(root, "auto", app=told)
+    auto.refuse_unpublishable(fakes.plan(*auto.packages).packages, on_pypi=False)
+    said = auto.describe_pins(fakes.plan(*auto.packages).packages)
+    assert ("not pinned" in said and "core in app" in said) is (needs == "core")
+
+
 @pytest.mark.parametrize(
     ("core", "left_out"),
     [("2.1.dev3+g1a2b3c", True), ("2.1.dev3", True), ("2.0+d20260101", True), ("2.0rc1", False)],

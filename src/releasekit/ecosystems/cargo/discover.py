@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.decided import Edge, VersionGroup
+from releasekit.ecosystems.cargo.destination import CRATES_IO
 from releasekit.ecosystems.cargo.requirements import Requirement
 from releasekit.ecosystems.cargo.roots import MANIFEST, inherits_version
 from releasekit.ecosystems.shared.globs import named_roots
@@ -56,7 +57,7 @@ _PLACED: Final = re.compile(
 class Need:
     """A dependency. `requirement` is "*" where no version is written; registries refuse wildcards,
     so it means nothing else. `path` is None where the manifest has none, and `registry` is the URL
-    of its index, empty for crates.io.
+    of its index, empty for crates.io; `git` is the URL of a repository that it comes from here.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Need:
     kind: Literal["normal", "build", "dev"]
     registry: str = ""
     optional: bool = False
+    git: str = ""
 
     @property
     def has_version(self) -> bool:
@@ -150,7 +152,7 @@ def parse_metadata(text: str) -> list[Crate]:
 
 
 def _parse_need(dependency: dict[str, Any]) -> Need:
-    path = dependency.get("path")
+    path, source = dependency.get("path"), dependency.get("source") or ""
     return Need(
         name=dependency["name"],
         path=Path(path) if path else None,
@@ -158,7 +160,31 @@ def _parse_need(dependency: dict[str, Any]) -> Need:
         kind=dependency["kind"] or "normal",
         registry=dependency["registry"] or "",
         optional=bool(dependency.get("optional")),
+        git=source if source.startswith("git+") else "",
     )
+
+
+def explain_unpublishable_need(
+    need: Need, crates: Mapping[str, Crate], *, on_crates_io: bool, pins: PinMode
+) -> str:
+    """Why no crate can go out with it, as the end of a sentence about it; empty where one can.
+
+    Cargo publishes neither paths nor repositories, but the version beside them.
+    https://doc.rust-lang.org/cargo/reference/specifying-dependencies.html#multiple-locations
+    """
+    if need.kind == "dev":
+        return ""
+    if not need.has_version and (need.git or (need.path and need.name not in crates)):
+        place = need.git.removeprefix("git+") or str(need.path)
+        return f"comes from {place} and has no version, which cargo would publish"
+    if not need.has_version and need.path and pins == "none":
+        return "has a path and no version, and `pin: none` writes none"
+    # https://github.com/rust-lang/crates.io/blob/main/src/controllers/krate/publish.rs
+    if on_crates_io and not need.has_version and not need.path:
+        return 'is "*", which crates.io refuses'
+    if on_crates_io and need.registry not in {"", CRATES_IO}:
+        return f"comes from {need.registry}, and crates.io takes none from another registry"
+    return ""
 
 
 def extract_error(log: tuple[str, ...]) -> str:

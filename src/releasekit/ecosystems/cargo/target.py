@@ -24,9 +24,11 @@ from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
+from releasekit.errors import PlanError, map_all
 from releasekit.host import durable
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -108,9 +110,28 @@ class CargoTarget(Target):
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         notes = [self._index.plan_notes(planned)] if self._index else []
         built = [each.package for each in planned if each.action is Action.PUBLISH]
+        sent = {package.id.name for package in built if not package.prebuilt}
+        map_all(
+            self._refuse_unpublishable,
+            [crate for name, crate in self._found.crates.items() if name in sent],
+        )
         if not self._verifies and not all(package.prebuilt for package in built):
             notes.append(UNVERIFIED)
         return ". ".join(filter(None, notes))
+
+    def _refuse_unpublishable(self, crate: Crate) -> None:
+        cargo, crates = self._found.cargo, self._found.crates
+        on_crates_io = self._index is not None and cargo.destination.is_crates_io
+        for need in crate.needs:
+            why = discover.explain_unpublishable_need(
+                need, crates, on_crates_io=on_crates_io, pins=cargo.pin
+            )
+            if why:
+                raise PlanError(
+                    f"{crate.manifest}: the dependency {need.name} {why}",
+                    hint=f'Give {need.name} the version that users get: version = "…".',
+                    problem=Problem.CANNOT_PIN,
+                )
 
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         found = self._found
