@@ -122,7 +122,7 @@ class Pins:
             if reference.kind == "path" and not exists(project.directory / reference.wanted):
                 raise leads_nowhere("nothing is there", "Correct the path, or write a range.")
             # Of what lies in the package, only its tarball tells whether it goes along.
-            if not find_carried(spec):
+            if reference.kind == "unknown" or not find_carried(spec):
                 raise PlanError(
                     f"{project.manifest}: {declared.field}.{declared.key} is {spec!r}, which users "
                     "cannot install",
