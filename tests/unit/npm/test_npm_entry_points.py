@@ -158,7 +158,10 @@ def test_what_was_packed_is_read_as_npm_reads_it(
 
 def test_a_bundled_package_that_is_optional_may_be_of_another_platform(tmp_path: Path) -> None:
     """R63: its users work without it, and are told."""
-    fields = {"optionalDependencies": {"fsevents": "^2"}, "bundleDependencies": ["fsevents"]}
+    fields: dict[str, Any] = {
+        "optionalDependencies": {"fsevents": "^2"},
+        "bundleDependencies": ["fsevents"],
+    }
     file = javascript.tarball(tmp_path, javascript.package(), **fields)
     (warning,) = find_warnings(javascript.package(), [file])
     assert 'bundleDependencies "fsevents"' in warning.message
