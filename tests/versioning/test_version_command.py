@@ -789,3 +789,46 @@ def test_a_further_file_with_both_versions_needs_a_match(
     commit(uv_workspace, "chore: say it", files)
     assert main(["version", str(uv_workspace)]) == 3
     assert "VERSION has 1.3.0 already" in capsys.readouterr().err
+
+
+def test_settings_of_another_tool_are_settled_or_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R61, R68: what changesets would do otherwise is written, or nothing is decided."""
+    files = {
+        "package.json": '{"private": true, "workspaces": ["a", "b"]}',
+        "a/package.json": '{"name": "a", "version": "1.2.0"}',
+        "b/package.json": '{"name": "b", "version": "1.0.0"}',
+        ".changeset/config.json": '{"fixed": [["a", "b"]]}',
+        ".changeset/pre.json": '{"mode": "pre", "tag": "rc"}',
+    }
+    root = repository(tmp_path / "w", files, "a@1.2.0", "b@1.0.0")
+    commit(root, "chore: ask", {".changeset/x.md": '---\n"a": minor\n---\n\nMore.\n'})
+    assert main(["version", str(root)]) == 3
+    assert main(["preview", str(root), "--since", "HEAD~1"]) == 3
+    said = capsys.readouterr().err
+    assert said.count("[RK-340]") == 4
+    init = ["init", str(root), "--dry-run"]
+    assert main(init) == 0
+    said = capsys.readouterr().out
+    assert 'groups = { "fixed-1" = { packages = ["a", "b"], kind = "fixed" } }' in said
+    settings = (
+        'groups = { "fixed-1" = { packages = ["a", "b"], kind = "fixed" } }\n'
+        'branches = { "main" = "rc" }\n'
+    )
+    write(root, {"releasekit.toml": f"[version]\n{settings}"})
+    note = (
+        "versions are decided without .changeset/config.json: below [version] in releasekit.toml "
+    )
+    assert main(["version", str(root), "--dry-run"]) == 0
+    told = lines(capsys)
+    assert [each for each in told if "→" in each] == [
+        "a  1.2.0 → 1.3.0-rc.1  minor  x: More.",
+        "b  1.0.0 → 1.3.0-rc.1  minor  fixed group fixed-1",
+    ]
+    assert [each for each in told if each.startswith(note)] == told[-1:]
+    assert main(["preview", str(root), "--since", "HEAD~1"]) == 0
+    assert lines(capsys)[-1].startswith(note)
+    write(root, {"releasekit.toml": f'[version]\nchanges = "both"\n{settings}'})
+    assert main(["version", str(root), "--dry-run"]) == 0
+    assert "decided without" not in capsys.readouterr().out

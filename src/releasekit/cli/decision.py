@@ -28,6 +28,7 @@ from releasekit.host.files import repository_of
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.changes import below, tracked_files
 from releasekit.plan.make import collect_packages
+from releasekit.plan.other_tools import Deciding, describe_unread, find_unread, refuse_unread
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private
 from releasekit.report.versions import VersionsView
@@ -99,7 +100,14 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     if not workspace.versioned:
         private = [each for each in workspace.packages.values() if each.unpublishable]
         notes += describe_private([each for each in private if about.has_package(each.id)])
-    return replace(workspace, notes=notes)
+    deciding = Deciding(
+        packages=workspace.versioned, branch=workspace.branch, excluded=config.exclude_packages
+    )
+    unread = list(find_unread((top, config.root), deciding, config.written))
+    # A change file is written whatever the version will be.
+    if config.mode != "change" and (refused := refuse_unread(unread)):
+        raise join_errors(refused)
+    return replace(workspace, notes=[*notes, *describe_unread(unread)])
 
 
 async def make_workspace(

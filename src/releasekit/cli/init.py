@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shlex
+from dataclasses import replace
 from difflib import unified_diff
 from itertools import groupby
 from textwrap import indent
@@ -20,6 +21,7 @@ from releasekit.host import durable
 from releasekit.host.files import read_text, repository_of
 from releasekit.host.forges import ForgePlace
 from releasekit.plan.make import collect_packages, with_doubt
+from releasekit.plan.other_tools import Deciding, describe_unread, find_unread
 from releasekit.plan.unlisted_packages import find_unlisted, list_options, read_list, write_list
 from releasekit.problems import DOCS, OWN_REPOSITORY
 from releasekit.report.text import few
@@ -125,6 +127,9 @@ async def run(config: Config, session: Session) -> int:
         for package in targets[name].workspace.packages[:1]:
             why = f"{package.id}: {package.unpublishable}"
             said.append(f"{name}: nothing to publish, and so nothing written for it: {why}")
+    deciding = Deciding(packages=chosen, branch=config.branch, excluded=config.exclude_packages)
+    unread = find_unread((top, config.root), deciding, config.written)
+    said += describe_unread([replace(each, refused=False) for each in unread])
     first = "\n".join(_describe_first(name, setup, chosen) for name, setup in setups.items())
     tag = shlex.quote(f"v{chosen[0].version if chosen else '1.0.0'}")
     following = (_NEXT if is_for_github else _NEXT_ELSEWHERE).format(

@@ -50,7 +50,8 @@ class Config(Inputs):
     releasekit.toml, leaves a part of the workspace to others. `ecosystem_inputs` are the inputs
     that each of them declares, `ecosystem_tables` its `[pypi]`… table as written, for its own
     `Options`; `extra_edges` are those of the `[dependencies]` table. `absent` are chosen ecosystems
-    without a package here.
+    without a package here. `written` are the keys of `[version]` in releasekit.toml, and
+    "tag" where `[tag]` names tags.
     """
 
     root: Path
@@ -61,6 +62,7 @@ class Config(Inputs):
     tagging: TagOptions = field(default_factory=TagOptions)
     announcing: AnnounceOptions = field(default_factory=AnnounceOptions)
     versioning: VersionOptions = field(default_factory=VersionOptions)
+    written: frozenset[str] = frozenset()
     levels: Levels = field(default_factory=Levels)
     registries: Mapping[str, Directory | Url | Name] = field(default_factory=dict)
     ecosystem_inputs: tuple[object, ...] = ()
@@ -196,6 +198,7 @@ def load(inputs: Inputs, cwd: Path, declared: Declared) -> Config:
         tagging=file.tagging,
         announcing=file.announcing,
         versioning=file.versioning,
+        written=file.written,
         levels=replace(file.levels, strict=joined.strict),
         registries=locations.registries(),
         ecosystem_inputs=locations.ecosystem_inputs(),

@@ -40,7 +40,8 @@ _SECRET: Final = frozenset({"password", "token"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigFile:
     """`texts` maps the inputs that are set here to their values as a flag would have them. `dist`
-    maps an ecosystem, or one of its packages, to directories.
+    maps an ecosystem, or one of its packages, to directories. `written` are the keys of
+    `[version]`, and "tag" where `[tag]` names tags.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class ConfigFile:
     tagging: TagOptions = field(default_factory=TagOptions)
     announcing: AnnounceOptions = field(default_factory=AnnounceOptions)
     versioning: VersionOptions = field(default_factory=VersionOptions)
+    written: frozenset[str] = frozenset()
 
 
 def read_config(path: Path, declared: Declared) -> ConfigFile:
@@ -62,6 +64,7 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
     given = Levels()
     dist: Mapping[str, tuple[str, ...]] = {}
     tagging, announcing, versioning = TagOptions(), AnnounceOptions(), VersionOptions()
+    written: set[str] = set()
     document = read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
     for key, value in document.items():
         if key == _DEPENDENCIES:
@@ -71,13 +74,18 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
         elif key == _DIST and isinstance(value, dict):
             dist = _dist(value, where, declared.ecosystems)
         elif key == TagOptions.ECOSYSTEM:
-            tagging = TagOptions.from_table(_options(TagOptions, value, where, declared))
+            own = _options(TagOptions, value, where, declared)
+            tagging, written = (
+                TagOptions.from_table(own),
+                written | ({"tag"} if "name" in own else set()),
+            )
         elif key == AnnounceOptions.ECOSYSTEM:
             announcing = AnnounceOptions.from_table(
                 _options(AnnounceOptions, value, where, declared)
             )
         elif key == VersionOptions.ECOSYSTEM:
-            versioning = VersionOptions.from_table(_options(VersionOptions, value, where, declared))
+            own = _options(VersionOptions, value, where, declared)
+            versioning, written = VersionOptions.from_table(own), written | own.keys()
         elif key in declared.ecosystems:
             tables[key] = _options(declared.ecosystems[key].options, value, where, declared)
         else:
@@ -91,6 +99,7 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
         tagging=tagging,
         announcing=announcing,
         versioning=versioning,
+        written=frozenset(written),
     )
 
 

@@ -65,7 +65,8 @@ def preview_table(preview: Preview) -> str:
     rows = preview.list_rows()
     lines = columns([_HEADING, *rows]) if rows else []
     silent = [f"nothing speaks for {package}" for package in preview.silent]
-    return "\n".join([*lines, *([""] if lines else []), *map(log_line, silent), preview.headline])
+    notes = map(log_line, (*silent, preview.headline, *preview.after.notes))
+    return "\n".join([*lines, *([""] if lines else []), *notes])
 
 
 def preview_markdown(preview: Preview) -> str:
@@ -83,6 +84,7 @@ def _write_markdown(preview: Preview, most: int) -> str:
         *(table(_HEADING, cells) if cells else []),
         *([f"… and {packages(left)} more."] if left > 0 else []),
         "",
+        *(f"{markdown(note)}\n" for note in preview.after.notes),
     ]
     if preview.silent:
         names = few([code(preview.after.name(each.id)) for each in preview.silent], _MOST_NAMES)

@@ -1,0 +1,312 @@
+"""What other tools were told of versions is named with the line that says the same."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fakes import package
+from releasekit.config.version_options import VersionOptions
+from releasekit.model import PackageId
+from releasekit.plan.other_tools import (
+    Deciding,
+    Unread,
+    describe_unread,
+    find_unread,
+    refuse_unread,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from releasekit.model import Package
+
+
+def make(ecosystem: str, version: str, *names: str) -> tuple[Package, ...]:
+    return tuple(
+        replace(package(name), id=PackageId(ecosystem, name), version=version) for name in names
+    )
+
+
+NPM = make("npm", "1.2.0", "@acme/a", "@acme/b", "c")
+CRATES = make("cargo", "0.2.0", "core", "cli")
+PYTHON = make("pypi", "0.2.0", "acme")
+
+
+def find(
+    root: Path,
+    files: dict[str, Any],
+    *,
+    packages: tuple[Package, ...] = NPM,
+    branch: str = "main",
+    excluded: tuple[str, ...] = (),
+    written: frozenset[str] = frozenset(),
+) -> list[Unread]:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    deciding = Deciding(packages=packages, branch=branch, excluded=excluded)
+    return list(find_unread((root, root), deciding, written))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "line"),
+    [
+        (
+            ".changeset/config.json",
+            {"fixed": [["@acme/*"]]},
+            'groups = { "fixed-1" = { packages = ["@acme/*"], kind = "fixed" } }',
+        ),
+        (  # here, a star does not fit a scope
+            ".changeset/config.json",
+            {"fixed": [["*"]], "linked": [["@acme/a", "c"], ["@acme/private"]]},
+            'groups = { "linked-1" = { packages = ["@acme/a", "c"], kind = "linked" } }',
+        ),
+        (
+            ".changeset/config.json",
+            {"linked": [["**", "!c"]]},
+            'groups = { "linked-1" = { packages = ["@acme/a", "@acme/b"], kind = "linked" } }',
+        ),
+        (".changeset/config.json", {"ignore": ["@acme/b"]}, 'exclude-packages = ["@acme/b"]'),
+        (
+            ".changeset/config.json",
+            {
+                "___experimentalUnsafeOptions_WILL_CHANGE_IN_PATCH": {
+                    "updateInternalDependents": "always"
+                }
+            },
+            'propagate = "always"',
+        ),
+        (".changeset/pre.json", {"mode": "pre", "tag": "rc"}, 'branches = { "main" = "rc" }'),
+        (
+            "pnpm-workspace.yaml",
+            "versioning:\n  fixed:\n  - ['@acme/*']\n",
+            'groups = { "fixed-1" = { packages = ["@acme/*"], kind = "fixed" } }',
+        ),
+    ],
+)
+def test_what_decides_versions_is_refused_with_the_line(
+    tmp_path: Path, file: str, content: Any, line: str
+) -> None:
+    """R61, R68: and the line is one that releasekit.toml takes."""
+    unread = find(tmp_path, {file: content})
+    refused = [each for each in unread if each.refused]
+    assert [each.line for each in refused] == [line]
+    assert line in refuse_unread(unread)[0].hint
+    assert not describe_unread(refused)
+    if keys := refused[0].keys:
+        VersionOptions.from_table(tomllib.loads(line))
+        again = find(tmp_path, {}, written=frozenset(keys[:1]))
+        assert not [each for each in again if each.refused]
+
+
+def test_a_package_that_is_left_out_is_ignored_already(tmp_path: Path) -> None:
+    """R68."""
+    config = {".changeset/config.json": {"ignore": ["@acme/b"]}}
+    unread = find(tmp_path, config, packages=(NPM[0],), excluded=("@acme/b",))
+    assert not refuse_unread(unread)
+
+
+def test_the_end_of_prereleases_asks_for_nothing(tmp_path: Path) -> None:
+    """R61: what comes next is stable, here as there."""
+    assert not find(tmp_path, {".changeset/pre.json": {"mode": "exit", "tag": "rc"}})
+
+
+@pytest.mark.parametrize("document", [{"mode": "pre", "tag": "RC.1"}, {"mode": "begin"}, {}])
+def test_a_prerelease_mode_that_is_not_known_is_refused(tmp_path: Path, document: Any) -> None:
+    """R68: it is never taken for none."""
+    [refused] = refuse_unread(find(tmp_path, {".changeset/pre.json": document}))
+    assert "changeset pre exit" in refused.hint
+
+
+def test_a_glob_that_is_not_read_is_named(tmp_path: Path) -> None:
+    """R66."""
+    config = {".changeset/config.json": {"fixed": [["@acme/{a,b}"]], "ignore": ["@(c)"]}}
+    told = [each.hint for each in refuse_unread(find(tmp_path, config))]
+    assert "'@acme/{a,b}' is no glob" in told[0]
+    assert "'@(c)' is no glob" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "packages", "lines"),
+    [
+        (
+            ".changeset/config.json",
+            {"updateInternalDependencies": "minor"},
+            NPM,
+            ['changes = "files"', 'ranges = "keep"'],
+        ),
+        (
+            "release-please-config.json",
+            {
+                "packages": {"a": {"bump-minor-pre-major": True}},
+                "plugins": [
+                    "cargo-workspace",
+                    {"type": "linked-versions", "groupName": "x", "components": ["core", "cli"]},
+                ],
+            },
+            CRATES,
+            [
+                'zero = "minor"',
+                'types = { "deps" = "patch" }',
+                'propagate = "always"',
+                'groups = { "x" = { packages = ["core", "cli"], kind = "fixed" } }',
+            ],
+        ),
+        (
+            ".github/release-please-config.json",
+            {
+                "versioning": "prerelease",
+                "prerelease-type": "beta.1",
+                "changelog-sections": [{"type": "docs"}, {"type": "x", "hidden": True}],
+            },
+            NPM,
+            ['types = { "docs" = "patch" }', 'branches = { "main" = "beta" }'],
+        ),
+        (
+            "lerna.json",
+            {"version": "1.2.0", "command": {"version": {"ignoreChanges": ["**/*.md"]}}},
+            NPM,
+            [
+                'groups = { "all" = { packages = ["*"], kind = "linked" } }',
+                'propagate = "always"',
+                'ignore = ["**/*.md"]',
+            ],
+        ),
+        ("lerna.json", {"version": "independent"}, NPM, ['propagate = "always"']),
+        ("lerna.json", {"version": "1.2.0"}, CRATES, []),
+        (
+            "nx.json",
+            {"release": {"versionPlans": True}},
+            NPM,
+            [
+                'groups = { "all" = { packages = ["*"], kind = "fixed" } }',
+                'directory = ".nx/version-plans"',
+                'propagate = "always"',
+            ],
+        ),
+        ("nx.json", {"targetDefaults": {}}, NPM, []),
+        (
+            "release-plz.toml",
+            (
+                '[[package]]\nname = "core"\nversion_group = "g"\n[[package]]\nname = "cli"\n'
+                'version_group = "g"\nrelease = false\n'
+            ),
+            CRATES,
+            [
+                'groups = { "g" = { packages = ["core", "cli"], kind = "fixed" } }',
+                'exclude-packages = ["cli"]',
+            ],
+        ),
+        (
+            "Cargo.toml",
+            "[workspace.metadata.release]\nshared-version = true\n",
+            CRATES,
+            ['groups = { "shared" = { packages = ["cargo:*"], kind = "fixed" } }'],
+        ),
+        (
+            ".releaserc",
+            (
+                "branches: [main, {name: next, prerelease: rc}, {name: beta, prerelease: true}]\n"
+                "plugins:\n- ['@semantic-release/commit-analyzer', {releaseRules: "
+                "[{type: docs, scope: api, release: patch}, {type: build, release: false}]}]\n"
+            ),
+            NPM,
+            [
+                'branches = { "next" = "rc", "beta" = "beta" }',
+                'types = { "docs(api)" = "patch", "build" = "none" }',
+            ],
+        ),
+        (
+            "package.json",
+            {"release": {"branches": [{"name": "next", "prerelease": True}]}},
+            NPM,
+            ['branches = { "next" = "next" }'],
+        ),
+        (
+            "pyproject.toml",
+            (
+                "[tool.semantic_release.commit_parser_options]\nminor_tags = ['feat']\n"
+                "patch_tags = ['chore']\n"
+            ),
+            PYTHON,
+            ['zero = "literal"', 'types = { "feat" = "minor", "chore" = "patch" }'],
+        ),
+        ("knope.toml", "[package]\n", CRATES, ['propagate = "never"']),
+    ],
+)
+def test_other_tools_are_named_once_with_the_lines(
+    tmp_path: Path, file: str, content: Any, packages: tuple[Package, ...], lines: list[str]
+) -> None:
+    """R61, R66: each goes away with the key that says the same."""
+    unread = find(tmp_path, {file: content}, packages=packages)
+    assert [each.line for each in unread] == lines
+    assert not refuse_unread(unread)
+    told = describe_unread(unread)
+    assert len(told) == bool(lines)
+    for each in unread:
+        assert f"without {file}: " in told[0]
+        assert f"`{each.line}`" in told[0]
+        if each.keys:
+            VersionOptions.from_table(tomllib.loads(each.line))
+            rest = find(tmp_path, {}, packages=packages, written=frozenset(each.keys[:1]))
+            assert each not in rest
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        (".releaserc.json", {"tagFormat": "release-${version}"}, "[tag] name"),
+        (".releaserc.json", {"releaseRules": [{"breaking": True}]}, "`types`"),
+        ("release-please-config.json", {"versioning": "service-pack"}, "change files"),
+        (
+            "release-please-config.json",
+            {"release-as": "2.0.0", "exclude-paths": ["a"], "extra-files": ["b"]},
+            "change file",
+        ),
+        ("nx.json", {"release": {"groups": {"ui": {}}}}, "[version.groups]"),
+        ("release.toml", "pre-release-replacements = [{file = 'a'}]\n", "[version.files]"),
+        ("release-plz.toml", "[workspace]\nrelease_commits = '^feat'\n", "`types`"),
+        (
+            "pyproject.toml",
+            (
+                "[tool.semantic_release]\nversion_variables = ['a:b']\ntag_format = 'x{version}'\n"
+                "[tool.semantic_release.branches.next]\nmatch = 'next'\nprerelease = true\n"
+            ),
+            "next = rc",
+        ),
+        ("release.config.mjs", "export default {}", "below [version]"),
+        (".releaserc.yml", "- a\n", "no table"),
+        ("lerna.json", "{", "correct it"),
+        (
+            ".changeset/config.json",
+            {
+                "bumpVersionsWithWorkspaceProtocolOnly": True,
+                "privatePackages": {"version": True},
+                "snapshot": {"useCalculatedVersion": True},
+            },
+            "nothing corresponds",
+        ),
+    ],
+)
+def test_what_no_line_says_comes_with_advice(
+    tmp_path: Path, file: str, content: Any, says: str
+) -> None:
+    """R66."""
+    [told] = describe_unread(find(tmp_path, {file: content}))
+    assert f"without {file}: " in told
+    assert says in told
+
+
+def test_settings_of_packages_that_are_not_here_say_nothing(tmp_path: Path) -> None:
+    """R68: changesets knows nothing of crates."""
+    files = {
+        ".changeset/config.json": {"fixed": [["core", "cli"]], "ignore": ["core"]},
+        ".changeset/pre.json": {"mode": "pre", "tag": "rc"},
+    }
+    assert not find(tmp_path, files, packages=CRATES)
