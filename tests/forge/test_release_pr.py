@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from effort import SEARCHING
-from harness.github import BOT, TOKEN, serving_github
+from harness.github import BOT, MERGED, TOKEN, serving_github
 from harness.http_server import HangUp
 from harness.killing import Killing
 from integration.tools import require_tool
@@ -288,6 +288,76 @@ def test_an_older_run_that_comes_last_changes_nothing(place: Place) -> None:
     assert place.open == []
 
 
+@pytest.mark.parametrize("moment", ["before the look", "before the write", "after the write"])
+def test_an_older_run_that_is_held_leaves_what_the_newer_one_says(
+    place: Place, moment: str
+) -> None:
+    """R68: whenever a newer run moves the branch and writes, its title and text stay."""
+    place.push("feat: read parquet files (#41)", FEATURE)
+    place.run()
+    (pull,) = place.open
+    first = {"head": place.head, "title": pull["title"], "body": pull["body"]}
+    older = place.push("fix: exit 1 (#44)", FIX)
+    place.push("fix: web (#45)", {"packages/web/src/acme_web/more.py": "1\n"})
+    assert place.run().operation == "updated"
+    newest = {"head": place.head, "title": pull["title"], "body": pull["body"]}
+    assert newest["body"] != first["body"]
+
+    def become(state: dict[str, str]) -> None:
+        place.world.git("update-ref", f"refs/heads/{BRANCH}", state["head"])
+        pull.update({"title": state["title"], "body": state["body"]})
+        pull["head"]["sha"] = state["head"]
+
+    def overtake(when: str, what: str) -> None:
+        place.world.git("update-ref", f"refs/heads/{BRANCH}", newest["head"])
+        if (when, what.partition(" ")[0]) == ("after", "PATCH"):
+            return
+        pull.update({"title": newest["title"], "body": newest["body"]})
+
+    wanted = {
+        "before the look": ("after", "POST /api/graphql"),
+        "before the write": ("before", f"PATCH /api/v3/repos/acme/mono/pulls/{NUMBER}"),
+        "after the write": ("after", f"PATCH /api/v3/repos/acme/mono/pulls/{NUMBER}"),
+    }[moment]
+
+    def watch(when: str, what: str) -> None:
+        if (when, what) == wanted:
+            place.world.around = lambda when, what: None
+            overtake(when, what)
+
+    become(first)
+    place.pull(older)
+    place.world.around = watch
+    job = place.run()
+    assert job.operation == "newer", job.err
+    assert {"head": place.head, "title": pull["title"], "body": pull["body"]} == newest
+
+
+@pytest.mark.parametrize("moment", ["move", "write"])
+def test_a_request_that_is_merged_meanwhile_keeps_its_name(place: Place, moment: str) -> None:
+    """R68: what it did not hold is not written over it."""
+    place.push("feat: read parquet files (#41)", FEATURE)
+    place.run()
+    (pull,) = place.open
+    said = pull["title"], pull["body"]
+    place.push("fix: exit 1 (#44)", FIX)
+    wanted = (
+        "POST /api/graphql" if moment == "move" else f"PATCH /api/v3/repos/acme/mono/pulls/{NUMBER}"
+    )
+
+    def merge(when: str, what: str) -> None:
+        if (when, what) == ("before", wanted):
+            place.world.around = lambda when, what: None
+            pull.update(MERGED)
+
+    place.world.around = merge
+    job = place.run()
+    assert job.code == 0, job.err
+    assert (pull["title"], pull["body"]) == said
+    (opened,) = place.open
+    assert opened["number"] != pull["number"]
+
+
 def test_an_older_run_that_could_not_catch_up_moves_nothing(place: Place) -> None:
     """Where rules want branches up to date, and the run on the newest commit is still to come."""
     place.world.strict = True
@@ -365,6 +435,28 @@ def test_an_answer_that_is_lost_costs_nothing(place: Place, request_: str) -> No
     (pull,) = place.open
     assert pull["user"]["login"] == BOT
     assert len(place.world.states) == 1
+
+
+@pytest.mark.parametrize("mode", ["release-pr", "publish"])
+def test_a_connection_of_git_that_is_cut_is_made_again(
+    place: Place, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R12: as often as a request, each time that git reads."""
+    monkeypatch.setenv("RELEASEKIT_DRY_RUN", "false")
+    monkeypatch.setenv("RELEASEKIT_TAG", "true")
+    if mode == "release-pr":
+        place.push("feat: read parquet files (#41)", FEATURE)
+    cut: list[str] = []
+
+    def hang_up(moment: str, what: str) -> None:
+        if moment == "before" and "git-upload-pack" in what and len(cut) < 2:
+            cut.append(what)
+            raise HangUp
+
+    place.world.around = hang_up
+    job = place.run(mode)
+    assert job.code == 0, job.err
+    assert len(cut) == 2
 
 
 @pytest.mark.parametrize(
@@ -594,5 +686,5 @@ def test_it_asks_little_however_many_packages_there_are(place: Place) -> None:
     place.push("feat: read parquet files (#41)", FEATURE)
     place.world.asked.clear()
     assert place.run().operation == "created"
-    assert len([each for each in place.world.asked if "/api/" in each]) <= 7
+    assert len([each for each in place.world.asked if "/api/" in each]) <= 9
     assert len(place.open[0]["body"]) < 65_536

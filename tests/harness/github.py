@@ -211,6 +211,8 @@ class GitHubDouble:
             return 200, {"node_id": NODE, "full_name": self.repository, "default_branch": "main"}
         if method == "POST" and url.path.startswith(f"{repository}/git/"):
             return self._make(url.path.removeprefix(f"{repository}/git/"), json.loads(body))
+        if method == "GET" and url.path.startswith(blobs := f"{repository}/git/blobs/"):
+            return self._read_blob(url.path.removeprefix(blobs))
         if url.path.startswith(f"{repository}/pulls"):
             rest = url.path.removeprefix(f"{repository}/pulls")
             return self._pull(method, rest, query, json.loads(body or b"{}"))
@@ -290,6 +292,17 @@ class GitHubDouble:
         elif encoding != "utf-8":
             return 422, {"message": "encoding must be utf-8 or base64"}
         return 201, {"sha": self.write_blob(content)}
+
+    def _read_blob(self, oid: str) -> Answer:
+        """https://docs.github.com/en/rest/git/blobs#get-a-blob"""
+        if self.find_type(oid) != "blob":
+            return 404, NOT_FOUND
+        content = self.git("cat-file", "blob", oid).encode()
+        return 200, {
+            "sha": oid,
+            "content": base64.encodebytes(content).decode(),
+            "encoding": "base64",
+        }
 
     def write_blob(self, content: bytes) -> str:
         return self.git("hash-object", "-w", "--stdin", stdin=content).strip()

@@ -46,7 +46,7 @@ class FileEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgePullRequest:
-    """One that is open. `is_behind` where rules want what its base branch has by now."""
+    """`is_behind` where rules want what its base branch has by now."""
 
     number: int
     url: str
@@ -54,6 +54,8 @@ class ForgePullRequest:
     body: str
     author: str
     is_behind: bool = False
+    is_open: bool = True
+    is_merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,13 @@ class GitHubPullRequests(GitHubRepository):
             case []:
                 return None
             case [{"number": int(number)}, *_]:
-                return _parse(parse_answer(await self.ask("GET", self.at(f"/pulls/{number}"))))
+                return await self.read(number)
             case _:
                 raise _make_strange_error("a pull request")
+
+    async def read(self, number: int) -> ForgePullRequest:
+        """https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request"""
+        return _parse(parse_answer(await self.ask("GET", self.at(f"/pulls/{number}"))))
 
     async def has_merged(self, branch: str, base: str, head: str) -> bool:
         """Whether one of the newest was merged when its branch was at the commit `head`."""
@@ -158,9 +164,25 @@ class GitHubPullRequests(GitHubRepository):
             raise
         return _parse(parse_answer(response))
 
-    async def edit(self, number: int, **changes: str) -> None:
-        """https://docs.github.com/en/rest/pulls/pulls#update-a-pull-request"""
-        await self.ask("PATCH", self.at(f"/pulls/{number}"), content=write_json(changes))
+    async def edit(self, number: int, **changes: str) -> ForgePullRequest:
+        """As it is then. https://docs.github.com/en/rest/pulls/pulls#update-a-pull-request"""
+        url = self.at(f"/pulls/{number}")
+        return _parse(parse_answer(await self.ask("PATCH", url, content=write_json(changes))))
+
+    async def keep_text(self, text: str) -> str:
+        """The id of a blob that has it."""
+        return await self._make("blobs", {"content": text, "encoding": "utf-8"})
+
+    async def read_text(self, blob: str) -> str:
+        """What `keep_text` has kept. https://docs.github.com/en/rest/git/blobs#get-a-blob"""
+        match parse_answer(await self.ask("GET", self.at(f"/git/blobs/{blob}"))):
+            case {"content": str(content), "encoding": "base64"}:
+                try:
+                    return base64.b64decode(content).decode()
+                except ValueError as error:
+                    raise _make_strange_error("a text") from error
+            case _:
+                raise _make_strange_error("a blob")
 
     async def _write_entry(self, edit: FileEdit) -> dict[str, str | None]:
         entry: dict[str, str | None] = {"path": edit.path, "mode": edit.mode, "type": "blob"}
@@ -215,6 +237,8 @@ def _parse(document: Any) -> ForgePullRequest:
                 body=body if isinstance(body, str) else "",
                 author=author,
                 is_behind=rest.get("mergeable_state") == "behind",
+                is_open=rest.get("state") == "open",
+                is_merged=isinstance(rest.get("merged_at"), str),
             )
         case _:
             raise _make_strange_error("a pull request")

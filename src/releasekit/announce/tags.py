@@ -88,7 +88,7 @@ async def plan_tags(
             f"there, or leave `{asked}` out.",
         )
     name, job_token = config.tagging.remote, services.credentials.get(JOB_BEARER)
-    remote = Remote(name, services.git, job_token)
+    remote = Remote(name, services.git, job_token, services.retries)
     if not pages.repository and (found := services.ci.forge_of(await remote.find_url())):
         pages = found.pages
     tagging = Tagging(remote, Commits(top, services.processes), config, pages)

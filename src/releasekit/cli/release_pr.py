@@ -1,7 +1,10 @@
 """The command release-pr: one pull request with the versions of the next release, kept up to date.
 
 It is a function of the commit at hand. What is read of it is its branch: neither title, body,
-labels nor comments. A branch that somebody has edited is left alone.
+labels nor comments. A branch that somebody has edited is left alone. GitHub does not compare before
+it writes a title or a body. So a run looks right before and right after it: where a newer run has
+moved the branch meanwhile, it writes what that one says, and where the request was merged, it gives
+it back what it said.
 """
 
 from __future__ import annotations
@@ -164,6 +167,10 @@ async def _list_edits(workspace: Workspace, changes: Changes) -> list[FileEdit]:
     return edits
 
 
+class _Overtaken(LookAgain):
+    """A newer run has moved the branch, and this one may have written over what it says."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Keeper:
     """Keeps the pull request from `branch` into the branch `into`. `page` is where a person writes
@@ -193,7 +200,7 @@ class _Keeper:
         workspace = decided.workspace
         services, bumps = workspace.services, decided.view.decision.bumps
         address = require_safe(f"{at.page}.git", name=SERVER_URL)
-        clone = ForgeRepository(str(address), token, place, services.git)
+        clone = ForgeRepository(str(address), token, place, services.git, services.retries)
         path = f"{workspace.config.versioning.directory}/change.md"
         entries = [Entry(name=str(bump.package), level=Level.PATCH) for bump in bumps[:1]]
         return cls(
@@ -213,14 +220,16 @@ class _Keeper:
         """Raises PackageError where GitHub refuses, and ConfigError for a commit of another
         branch.
         """
+        overtaken = False
         for _ in range(_LOOKS - 1):
             try:
-                return await self._look_and_act()
-            except LookAgain:
-                continue
-        return await self._look_and_act()
+                return await self._look_and_act(restores=overtaken)
+            except LookAgain as error:
+                overtaken |= isinstance(error, _Overtaken)
+        return await self._look_and_act(restores=overtaken)
 
-    async def _look_and_act(self) -> Kept:
+    async def _look_and_act(self, *, restores: bool) -> Kept:
+        """It `restores` what a newer run has written, where this one may have written over it."""
         seen = await self.clone.list_branches(self.into, self.branch)
         here = await self.commits.find_existing(seen.values())
         if lacking := set(seen.values()) - here:
@@ -246,6 +255,9 @@ class _Keeper:
             )
             return Kept("edited", words, pull)
         if newer := await self._find_newer(there.base, head, tip):
+            if restores and pull and there.text:
+                body = await self.forge.read_text(there.text)
+                await self._say(pull, there.head, title=there.title, body=body)
             return Kept("newer", f"a run on {newer[:_SHORT]} brings it up to date", pull)
         if not self.edits:
             return await self._close(there, pull)
@@ -253,7 +265,7 @@ class _Keeper:
             each.path: Object("blob", each.data).id if each.data is not None else ""
             for each in self.edits
         }
-        edits, base = name_edits(names), there.base
+        edits, base, made = name_edits(names), there.base, ""
         # One that was made on HEAD would be no nearer to the newest commit.
         is_behind = pull is not None and pull.is_behind and base != head
         moves = edits != there.edits or is_behind
@@ -261,10 +273,11 @@ class _Keeper:
         if moves:
             base = head
             tree = (await self.commits.run_git("rev-parse", f"{head}^{{tree}}")).strip()
-            message = f"{title}\n\n{write_trailers(base, edits)}\n"
-            made = await self.forge.commit(head, tree, self.edits, message)
+            body = self._write_body(pull.author if pull else "", base)
+            trailers = write_trailers(base, edits, await self.forge.keep_text(body))
+            made = await self.forge.commit(head, tree, self.edits, f"{title}\n\n{trailers}\n")
             await self.forge.move(self.branch, there.head, made)
-        return await self._write(pull, title, base, moved=moves)
+        return await self._write(pull, title, base, made if moves else there.head, moved=moves)
 
     async def _find_newer(self, base: str, head: str, tip: str) -> str:
         """The commit that another run has decided on, or is going to; empty where HEAD is to be
@@ -281,28 +294,49 @@ class _Keeper:
             await self.forge.move(self.branch, there.head, "")
         if pull is None:
             return Kept("none", "there is nothing to release")
-        await self.forge.edit(pull.number, body=DONE, state="closed")
+        await self._say(pull, "", body=DONE, state="closed")
         return Kept("closed", "there is nothing to release any more", pull)
 
     async def _write(
-        self, pull: ForgePullRequest | None, title: str, base: str, *, moved: bool
+        self, pull: ForgePullRequest | None, title: str, base: str, head: str, *, moved: bool
     ) -> Kept:
-        view, notes = self.decided.view, write_notes(self.decided)
-
-        def write(author: str) -> str:
-            last, is_of_bot = write_base(base), author == BOT
-            return write_body(
-                view, notes, into=self.into, page=self.page, last=last, is_of_bot=is_of_bot
-            )
-
-        words = f"{packages(len(view.decision.bumps))}, base {base[:_SHORT]}"
-        opened = pull or await self.forge.create(self.branch, self.into, title, write(""))
-        body = write(opened.author)
+        """`head` is the commit of the branch that this is about."""
+        words = f"{packages(len(self.decided.view.decision.bumps))}, base {base[:_SHORT]}"
+        first = self._write_body("", base) if pull is None else ""
+        opened = pull or await self.forge.create(self.branch, self.into, title, first)
+        body = self._write_body(opened.author, base)
         differs = (opened.title, opened.body.replace("\r\n", "\n")) != (title, body)
         if differs:
-            await self.forge.edit(opened.number, title=title, body=body)
+            await self._say(opened, head, title=title, body=body)
         if pull is None:
             return Kept("created", words, opened)
         if moved or differs:
             return Kept("updated", words, pull)
         return Kept("current", f"nothing differs, base {base[:_SHORT]}", pull)
+
+    def _write_body(self, author: str, base: str) -> str:
+        return write_body(
+            self.decided.view,
+            write_notes(self.decided),
+            into=self.into,
+            page=self.page,
+            last=write_base(base),
+            is_of_bot=author == BOT,
+        )
+
+    async def _say(self, pull: ForgePullRequest, head: str, **changes: str) -> None:
+        """Raises LookAgain where the branch is not at `head`, or the request has been merged."""
+        if await self._find_head() != head:
+            raise LookAgain(f"{self.branch} was moved meanwhile")
+        now = await self.forge.read(pull.number)
+        if now.is_merged or not (now.is_open or "state" in changes):
+            raise LookAgain(f"{now.url} was closed meanwhile")
+        after = await self.forge.edit(pull.number, **changes)
+        if after.is_merged:
+            await self.forge.edit(pull.number, title=now.title, body=now.body)
+            raise LookAgain(f"{now.url} was merged meanwhile")
+        if await self._find_head() != head:
+            raise _Overtaken(f"{self.branch} was moved meanwhile")
+
+    async def _find_head(self) -> str:
+        return (await self.clone.list_branches(self.branch)).get(self.branch, "")

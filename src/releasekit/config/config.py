@@ -62,7 +62,7 @@ class Config(Inputs):
     tagging: TagOptions = field(default_factory=TagOptions)
     announcing: AnnounceOptions = field(default_factory=AnnounceOptions)
     versioning: VersionOptions = field(default_factory=VersionOptions)
-    written: frozenset[str] = frozenset()
+    written: frozenset[str] = field(default_factory=frozenset, compare=False)
     levels: Levels = field(default_factory=Levels)
     registries: Mapping[str, Directory | Url | Name] = field(default_factory=dict)
     ecosystem_inputs: tuple[object, ...] = ()

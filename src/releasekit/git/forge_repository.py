@@ -10,6 +10,7 @@ from releasekit.errors import CommandFailed, Denied
 from releasekit.git.remote import explain
 from releasekit.git.settings import TIMEOUT_S, UNATTENDED
 from releasekit.host import durable
+from releasekit.http.client import retry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from releasekit.git.commits import Commits
     from releasekit.git.settings import GitSettings
+    from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Secret
 
 # Where a shallow clone ends: a commit a line.
@@ -27,13 +29,15 @@ _MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
 class ForgeRepository:
     """The one at `url`. What it has and the clone lacks comes into a repository of our own at
     `place`: a build can write settings of the clone, and those would say where the token goes.
-    `settings` tell those of the user as they were before any build.
+    `settings` tell those of the user as they were before any build. What is asked of it is tried
+    again as the `policy` says.
     """
 
     url: str
     token: Secret
     place: Path
     settings: GitSettings
+    policy: RetryPolicy
 
     @property
     def objects(self) -> Path:
@@ -67,13 +71,17 @@ class ForgeRepository:
         )
 
     async def _ask(self, *arguments: str) -> str:
+        async def attempt() -> str:
+            try:
+                return await self._git(*arguments, secrets=await self._log_in())
+            except CommandFailed as error:
+                raise explain(error, self.url, writing=False) from error
+
         try:
-            return await self._git(*arguments, secrets=await self._log_in())
-        except CommandFailed as error:
-            found = explain(error, self.url, writing=False)
-            if isinstance(found, Denied):
-                found.hint = "Give the job a token that may read the repository: `contents: read`."
-            raise found from error
+            return await retry(attempt, self.policy)
+        except Denied as denied:
+            denied.hint = "Give the job a token that may read the repository: `contents: read`."
+            raise
 
     async def _log_in(self) -> dict[str, str]:
         """https://git-scm.com/docs/git-config#Documentation/git-config.txt-httpextraHeader"""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
 from releasekit.host.ci import JOB_BEARER
-from releasekit.http.client import one_line
+from releasekit.http.client import RetryPolicy, one_line, retry
 from releasekit.http.remedies import PASSING, is_passing, remedy
 from releasekit.problems import Problem
 from releasekit.text.escape import clip, visible
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from releasekit.http.credentials import Secret
 
 
+_ONCE: Final = RetryPolicy(max_retries=0)
 _DENIED: Final = re.compile(
     r"Authentication failed|Permission denied|Permission to \S+ denied|could not read (User|Pass)"
     r"|terminal prompts disabled|returned error: 40[13]|Repository not found|access rights",
@@ -99,13 +100,20 @@ class RemoteTag:
 
 class Remote:
     """One remote of a repository, which leads where its `settings` led when the run began. In a job
-    of GitLab, git may need the `job_token`.
+    of GitLab, git may need the `job_token`. Reads are tried again as the `policy` says.
     """
 
-    def __init__(self, name: str, settings: GitSettings, job_token: Secret | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: GitSettings,
+        job_token: Secret | None = None,
+        policy: RetryPolicy = _ONCE,
+    ) -> None:
         self._name = name
         self._settings = settings
         self._job_token = job_token
+        self._policy = policy
         self._clock = itertools.count()
         self._turn = asyncio.Lock()
         self._looked_at = -1
@@ -122,15 +130,19 @@ class Remote:
                 await asyncio.sleep(0)
                 looked_at = next(self._clock)
                 try:
-                    self._seen = parse_tags(await self._git("ls-remote", "--tags", self._name))
-                except CommandFailed as error:
-                    self._seen = self._explain(error, f"git remote {self._name}", writing=False)
-                except Rejected as refused:
-                    self._seen = refused
+                    self._seen = parse_tags(await retry(self._list_refs, self._policy))
+                except PackageError as error:
+                    self._seen = error
                 self._looked_at = looked_at
             if isinstance(self._seen, PackageError):
                 raise self._seen
             return self._seen
+
+    async def _list_refs(self) -> str:
+        try:
+            return await self._git("ls-remote", "--tags", self._name)
+        except CommandFailed as error:
+            raise self._explain(error, f"git remote {self._name}", writing=False) from error
 
     async def _find_places(self) -> dict[str, str]:
         """The URLs for `fetch` and for `push`, the first of each; empty without such a remote."""
@@ -168,11 +180,15 @@ class Remote:
         tags and hooks of the server show only when they are pushed. Raises as `push`.
         """
         what = f"git remote {self._name}"
-        try:
-            head = await self._settings.read_head()
-            await self._push([f"{head or 'HEAD'}:refs/tags/{tag}"], "--dry-run")
-        except CommandFailed as error:
-            raise self._explain(error, what, writing=False) from error
+
+        async def attempt() -> None:
+            try:
+                head = await self._settings.read_head()
+                await self._push([f"{head or 'HEAD'}:refs/tags/{tag}"], "--dry-run")
+            except CommandFailed as error:
+                raise self._explain(error, what, writing=False) from error
+
+        await retry(attempt, self._policy)
         await self._refuse_closed(what)
 
     async def _push(self, specs: Sequence[str], *options: str, objects: Path | None = None) -> None:

@@ -28,6 +28,7 @@ _REVERTED_PULL_REQUEST: Final = re.compile(
 _REVERTED_TITLE: Final = re.compile(r'Revert ".*\(#([1-9][0-9]{0,9})\)"')
 _BASE: Final = re.compile(r"^ReleaseKit-Base: ([0-9a-f]{40})[ \t\r]*$", re.MULTILINE)
 _EDITS: Final = re.compile(r"^ReleaseKit-Edits: ([0-9a-f]{64})[ \t\r]*$", re.MULTILINE)
+_TEXT: Final = re.compile(r"^ReleaseKit-Text: ([0-9a-f]{40})[ \t\r]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +142,14 @@ def write_base(commit: str) -> str:
     return f"ReleaseKit-Base: {commit}"
 
 
-def write_trailers(base: str, edits: str) -> str:
+def find_text(message: str) -> str:
+    """The blob that has what its pull request says; empty where it names none."""
+    return next(reversed(_TEXT.findall(message)), "")
+
+
+def write_trailers(base: str, edits: str, text: str) -> str:
     """What the message of a commit of ours ends with."""
-    return f"{write_base(base)}\nReleaseKit-Edits: {edits}"
+    return f"{write_base(base)}\nReleaseKit-Edits: {edits}\nReleaseKit-Text: {text}"
 
 
 def _split(message: str) -> tuple[str, str]:

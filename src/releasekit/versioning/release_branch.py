@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed
 from releasekit.versioning.history import read_changes
-from releasekit.versioning.messages import find_base, find_edits
+from releasekit.versioning.messages import find_base, find_edits, find_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,12 +33,14 @@ def name_branch(base: str) -> str:
 class ReleaseBranch:
     """`head` is its commit, empty where there is no branch. `base` is the commit that its versions
     were decided on, and `edits` names what it changes, as `name_edits` does; both are empty where
-    it holds nothing of ours.
+    it holds nothing of ours. Its pull request has the `title`, and says what the blob `text` does.
     """
 
     head: str
     base: str = ""
     edits: str = ""
+    title: str = ""
+    text: str = ""
     is_edited: bool = False
 
 
@@ -63,7 +65,8 @@ async def read_release_branch(commits: Commits, head: str, tip: str) -> ReleaseB
     edits = find_edits(message)
     if edits != name_edits(await commits.list_changed(fork, head)):
         return ReleaseBranch(head=head, is_edited=True)
-    return ReleaseBranch(head=head, base=find_base(message), edits=edits)
+    title, text = message.partition("\n")[0], find_text(message)
+    return ReleaseBranch(head=head, base=find_base(message), edits=edits, title=title, text=text)
 
 
 async def read_bases(commits: Commits, merged: Iterable[str]) -> dict[str, str]:

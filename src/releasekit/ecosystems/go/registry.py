@@ -94,7 +94,7 @@ class TagRegistry(Resource):
         self._proxy = ModuleProxy(proxy, services) if options.proxy else None
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         job_token = services.credentials.get(JOB_BEARER)
-        self._remote = Remote(options.remote, services.git, job_token)
+        self._remote = Remote(options.remote, services.git, job_token, services.retries)
         self._new: set[PackageId] = set()
         # The versions of the tags, by what stands before them.
         self._versions_of: Mapping[str, RemoteTag] | None = None
