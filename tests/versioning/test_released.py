@@ -118,6 +118,75 @@ def test_a_version_is_the_same_however_many_numbers_it_has(repository: Repositor
     assert standing(repository.collect(), "a").released == "1.2.0"
 
 
+@pytest.mark.parametrize(
+    ("ecosystem", "name", "tag"),
+    [
+        ("maven", "dev.acme:lib", "dev.acme.lib-v1.2.0"),  # release-please
+        ("maven", "dev.acme:lib", "dev.acme.lib-1.2.0"),  # include-v-in-tag: false
+        ("maven", "dev.acme:lib", "dev.acme-lib-1.2.0"),
+        ("maven", "dev.acme:lib", "dev.acme/lib/v1.2.0"),
+        ("maven", "dev.acme:lib", "lib-1.2.0"),  # maven-release-plugin
+        ("npm", "@acme/core", "@acme/core@1.2.0"),  # changesets, lerna
+        ("npm", "@acme/core", "@acme/core-v1.2.0"),  # semantic-release-monorepo
+        ("npm", "@acme/core", "core-v1.2.0"),  # release-please
+        ("npm", "@acme/core", "core@v1.2.0"),
+        ("npm", "@acme/core", "core.v1.2.0"),
+        ("npm", "@acme/core", "acme-core@1.2.0"),  # nx, after a project
+        ("npm", "@acme/core", "acme/core/v1.2.0"),
+        ("cargo", "acme-core", "acme-core-v1.2.0"),  # release-plz, cargo-release
+        ("cargo", "acme-core", "acme-core/v1.2.0"),  # knope
+        ("cargo", "acme-core", "acme_core-v1.2.0"),
+        ("pypi", "acme-core", "acme_core-v1.2.0"),  # python-semantic-release
+        ("pypi", "acme-core", "acme.core-1.2.0"),
+        ("go", "example.com/acme/x", "x/v1.2.0"),
+    ],
+)
+def test_tags_of_other_tools_are_read(
+    repository: Repository, ecosystem: str, name: str, tag: str
+) -> None:
+    """R66, R68: whatever may mean another package is compared with the manifest."""
+    for place, other in (("x", name), ("y", f"{name}-more")):
+        repository.commit("feat: start", repository.write(place, other, "1.2.0"))
+        found = repository.packages[place]
+        identity = replace(found.id, ecosystem=ecosystem)
+        version = f"v{found.version}" if ecosystem == "go" else found.version
+        repository.packages[place] = replace(found, id=identity, version=version)
+    repository.git("tag", tag)
+    collected = repository.collect()
+    assert standing(collected, name).released == "1.2.0"
+    assert standing(collected, f"{name}-more").released == ""
+    assert not collected.unread_tags
+
+
+def test_a_name_of_one_package_stays_that_where_another_one_is_like_it(
+    repository: Repository,
+) -> None:
+    """R68: `acme-core` is no tag of @acme/core where a package is called so."""
+    for place, name, version in (("x", "@acme/core", "1.2.0"), ("y", "acme-core", "2.0.0")):
+        repository.commit("feat: start", repository.write(place, name, version))
+    repository.git("tag", "acme-core-v2.0.0")
+    repository.git("tag", "acme-core-v2.1.0")
+    collected = repository.collect()
+    assert standing(collected, "acme-core").released == "2.1.0"
+    assert standing(collected, "@acme/core").released == ""
+
+
+def test_tags_of_a_form_that_is_not_read_are_said(two: Repository) -> None:
+    """R68: a package that seems new is told with what may be its tag, not taken for new."""
+    two.commit("feat: more", two.write("packages/web", "acme-web", "0.3.0"))
+    for tag in ("release-acme-web-0.3.0", "docker-1.0", "begin"):
+        two.git("tag", tag)
+    told = two.collect().unread_tags
+    assert [(each.name, tags) for each, tags in told.items()] == [
+        ("acme-web", ["release-acme-web-0.3.0"])
+    ]
+    two.git("tag", "-d", "release-acme-web-0.3.0")
+    told = two.collect().unread_tags
+    assert list(told.values()) == [["docker-1.0"]]
+    two.git("tag", "acme-web-v0.3.0")
+    assert not two.collect().unread_tags
+
+
 def as_python(repository: Repository, place: str) -> Package:
     found = repository.packages[place]
     repository.packages[place] = replace(found, id=replace(found.id, ecosystem="pypi"))

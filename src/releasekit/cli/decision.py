@@ -30,7 +30,7 @@ from releasekit.plan.changes import below, tracked_files
 from releasekit.plan.make import collect_packages
 from releasekit.plan.other_tools import Deciding, describe_unread, find_unread, refuse_unread
 from releasekit.problems import Problem
-from releasekit.report.text import describe_private
+from releasekit.report.text import describe_private, few
 from releasekit.report.versions import VersionsView
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
@@ -213,7 +213,8 @@ async def decide_versions(
         for package, warning in find_warnings(collected.unread)
     ]
     decision = replace(decision, left_alone=left_alone)
-    view = VersionsView(decision, found, warned, workspace.notes)
+    notes = [*workspace.notes, *_describe_unread_tags(collected.unread_tags)]
+    view = VersionsView(decision, found, warned, notes)
     return Decided(workspace, collected, view)
 
 
@@ -229,6 +230,16 @@ def _list_resting(
             mark = "v" if each.package.ecosystem == "go" else ""
             rule = f"stays at {mark}{each.released}" if each.released else "was never released"
             yield Reason(package=each.package, rule=rule)
+
+
+def _describe_unread_tags(unread: Mapping[PackageId, Sequence[str]]) -> Iterator[str]:
+    if unread:
+        tags = sorted({tag for each in unread.values() for tag in each})
+        yield (
+            f"no tag that is read names {few(sorted(map(str, unread)))}, so each seems new; "
+            f"{few(tags)} may name a version: write that form as [tag] name in releasekit.toml, or "
+            "tag the last version of each again"
+        )
 
 
 def _list_private(workspace: Workspace) -> Iterator[Reason]:

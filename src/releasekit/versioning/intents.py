@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -55,7 +55,7 @@ class Collected:
     """`unread` are the commits that change a package and do not say what they ask for, the newest
     first. `files` are the change files, by their paths from the root, each with the packages that
     have not been released with it. `units` are the commits since the oldest of the last releases,
-    the newest first.
+    the newest first. `unread_tags` may be of packages that seem new.
     """
 
     standings: tuple[Standing, ...]
@@ -64,6 +64,7 @@ class Collected:
     unread: Mapping[PackageId, Sequence[Source]]
     files: Mapping[str, frozenset[PackageId]]
     units: Sequence[Unit]
+    unread_tags: Mapping[PackageId, Sequence[str]] = field(default_factory=dict)
 
     @property
     def ages(self) -> dict[str, int]:
@@ -265,6 +266,7 @@ async def collect_intents(
         unread,
         files={path: frozenset(packages) for path, packages in waiting.items()},
         units=units,
+        unread_tags={package: it.unread for package, it in releases.items() if it.unread},
     )
 
 

@@ -15,7 +15,13 @@ from releasekit.git.versions import find_first_commits, find_versions
 from releasekit.versioning.history import make_shallow_error, read_changes
 from releasekit.versioning.numbering import numbering_of
 from releasekit.versioning.release_branch import read_bases
-from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, is_version_of_another, list_names
+from releasekit.versioning.tag_forms import (
+    OWN_TAGS,
+    SHARED_TAGS,
+    is_version_of_another,
+    list_like_names,
+    list_names,
+)
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -42,6 +48,8 @@ if TYPE_CHECKING:
 
 # So many tags that do not name one package alone are compared with the manifests of their commits.
 _MOST_COMPARED: Final = 32
+_MOST_SHOWN: Final = 3
+_VERSION: Final = re.compile(r"[0-9]+[._][0-9]+")
 _MAJOR: Final = re.compile(r"v[0-9]+")
 _COMPLETED: Final = frozenset({"go.mod", "go.sum"})
 # In place of a version: the manifest is there and says none, as where the version is the tag's. So
@@ -57,7 +65,7 @@ class Release:
     and so was what `beside` has, the commit of a tag on a branch that was merged since. `taken` are
     versions that have a tag, among them all higher ones, each with its commit. A `guessed` one has
     no tag. What the first `fresh` commits of the line have is in no prerelease yet; -1 where one is
-    written that no commit has.
+    written that no commit has. `unread` are tags that may be of one that seems new.
     """
 
     version: str
@@ -67,6 +75,7 @@ class Release:
     taken: Mapping[str, str] = field(default_factory=dict)
     guessed: bool = False
     fresh: int = 0
+    unread: Sequence[str] = ()
 
 
 class _Tag(NamedTuple):
@@ -83,11 +92,12 @@ class _Tag(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Tags:
     """By who may have them, the highest first; `holders` are what each package belongs to, itself
-    first.
+    first. Nobody has those that are `unread`, with a version in them.
     """
 
     listed: defaultdict[_Holder, list[_Tag]]
     holders: Mapping[PackageId, Sequence[_Holder]]
+    unread: Sequence[str] = ()
 
     def list_above(self, package: PackageId, own: _Tag | None = None) -> Iterator[_Tag]:
         """Those that may be of the package, the highest first, as far as its `own`."""
@@ -175,6 +185,7 @@ async def find_releases(
             tagged=base,
             taken=taken,
             guessed=version not in taken,
+            unread=() if version else _find_alike(each.id, tags.unread),
         )
     releases = {package: replace(each, fresh=each.base) for package, each in releases.items()}
     if labels:
@@ -267,8 +278,10 @@ def _sort_tags(
                 names.append((prefix, suffix))
             for prefix in SHARED_TAGS:
                 meant[prefix, ""][package.id.ecosystem] = False
-            for joint in OWN_TAGS if package.directory != root else ():
-                meant[f"{package.directory.name}{joint}", ""].setdefault(package.id, False)
+            alike = list_like_names(package)
+            alike += [package.directory.name] if package.directory != root else []
+            for name, joint in product(alike, OWN_TAGS):
+                meant[f"{name}{joint}", ""].setdefault(package.id, False)
             # The tag of a reactor has the name of its parent.
             for ends in names if group else ():
                 meant[ends][group[0]] = False
@@ -276,7 +289,9 @@ def _sort_tags(
             meant[ends][package.id] = True
     suffixes = {"", *(suffix for _, suffix in meant)}
     found: defaultdict[_Holder, list[_Tag]] = defaultdict(list)
+    unread = []
     for name, commit in tags.items():
+        is_read = False
         for digit, suffix in product(re.finditer(r"[0-9]", name), suffixes):
             prefix, text = name[: digit.start()], name[digit.start() :]
             those = meant.get((prefix, suffix), {}) if text.endswith(suffix) else {}
@@ -285,13 +300,23 @@ def _sort_tags(
                 ecosystem = holder if isinstance(holder, str) else holder.ecosystem
                 is_own = is_named and (is_of_one or ecosystem == "go")
                 if version := _canonicalize(ecosystem, text.removesuffix(suffix)):
+                    is_read = True
                     numbering = numbering_of(ecosystem)
                     is_stable = not numbering.read(version).is_prerelease
                     order = numbering.order(version)
                     found[holder].append(_Tag(order, is_own, version, name, commit, is_stable))
+        if not is_read and _VERSION.search(name):
+            unread.append(name)
     for listed in found.values():
         listed.sort(reverse=True)
-    return _Tags(found, holders)
+    return _Tags(found, holders, unread)
+
+
+def _find_alike(package: PackageId, tags: Sequence[str]) -> Sequence[str]:
+    """Some of them, and only those that have the name of the package in them, if any do."""
+    last = re.split(r"[/:]", package.name)[-1].casefold()
+    own = [each for each in tags if last in each.casefold()]
+    return (own or tags)[-_MOST_SHOWN:]
 
 
 def _canonicalize(ecosystem: str, text: str) -> str:

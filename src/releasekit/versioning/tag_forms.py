@@ -17,17 +17,33 @@ if TYPE_CHECKING:
 # https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
 # https://maven.apache.org/maven-release/maven-release-plugin/prepare-mojo.html#tagNameFormat
 # https://go.dev/ref/mod#vcs-version
-OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_")
+OWN_TAGS: Final = ("@", "@v", "-v", "-", "/v", "/", "_v", "_", ".v")
 SHARED_TAGS: Final = ("v", "")
 _ANOTHER_INSIDE: Final = re.compile(r"-v?[0-9]+\.[0-9]")
 _SEMVER: Final = re.compile(r"v?[0-9]+\.[0-9]+\.[0-9]+-.*")
 
 
 def list_names(package: Package, root: Path) -> list[str]:
-    """As a tag may have it: whole, without its scope or group, or where it lies."""
+    """As a tag may have it: whole, without its scope or group, or where it lies. No tag has a colon
+    in it: git refuses that.
+    """
     directory = package.directory.relative_to(root).as_posix()
-    last = re.split(r"[/:]", package.id.name)[-1]
-    return list(dict.fromkeys([package.id.name, last, *([directory] if directory != "." else [])]))
+    name = package.id.name
+    whole = [name.replace(":", joint) for joint in (".", "/", "-")] if ":" in name else [name]
+    last = re.split(r"[/:]", name)[-1]
+    return list(dict.fromkeys([*whole, last, *([directory] if directory != "." else [])]))
+
+
+def list_like_names(package: Package) -> list[str]:
+    """As a tag may have it, and may mean another package by it: without `@`, as names of nx and of
+    npm's own archives are, and with the other one of `-` and `_`.
+    """
+    name = package.id.name
+    if name.startswith("@"):
+        return [name[1:], name[1:].replace("/", "-")]
+    if package.id.ecosystem in {"pypi", "cargo"}:
+        return [each for joint in "-_." if (each := re.sub(r"[-_.]", joint, name)) != name]
+    return []
 
 
 def is_version_of_another(text: str) -> bool:
