@@ -183,6 +183,34 @@ def test_what_a_new_release_needs_of_others_is_required_by_all(root: Path, tmp_p
     assert "o.p/thing v1.6.0" in file_of(built["web"], "web/go.mod", tmp_path)
 
 
+def test_hashes_that_a_needed_module_has_are_in_the_go_sum_of_all(
+    root: Path, tmp_path: Path
+) -> None:
+    """R66: else go builds nothing of it: "missing go.sum entry". Of a module that go.mod does not
+    name, nothing is compiled.
+    """
+    for name in ("core", "text"):
+        path = root / name / "go.mod"
+        path.write_text(f"{path.read_text()}\nrequire o.p/thing v1.5.0 // indirect\n")
+    needed = ("o.p/thing v1.5.0 h1:t=\n", "o.p/thing v1.5.0/go.mod h1:u=\n")
+    beside = ("o.p/test v1.0.0 h1:v=\n", "o.p/test v1.0.0/go.mod h1:w=\n")
+    sums = "".join([*beside, *needed])
+    (root / "core" / "go.sum").write_text(f"{sums}o.p/thing v1.4.0 h1:x=\nnonsense\n")
+    (root / "text" / "go.sum").write_text("o.p/thing v1.5.0/go.mod h1:own=\n")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Need more")
+    built = build(root, "core", "text", "web")
+    text = file_of(built["text"], "text/go.sum", tmp_path)
+    assert [line for line in text.splitlines(keepends=True) if line.startswith("o.p/")] == [
+        beside[1],
+        needed[0],
+        "o.p/thing v1.5.0/go.mod h1:own=\n",
+    ]
+    web = file_of(built["web"], "web/go.sum", tmp_path)
+    assert beside[1] in web
+    assert needed[0] not in web
+
+
 @pytest.mark.parametrize(
     ("published", "says"),
     [

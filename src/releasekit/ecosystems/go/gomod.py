@@ -323,6 +323,38 @@ def edit_sum(text: str, sums: Mapping[tuple[str, str], Sums | None]) -> str:
     return "".join(f"{line}\n" for line in sorted(kept, key=_sort_key))
 
 
+def add_sums(
+    text: str,
+    others: Iterable[str],
+    mod: GoMod,
+    versions: Mapping[str, str],
+    *,
+    ours: Collection[str],
+) -> str:
+    """`text` with the hashes that it lacks and a go.sum of `others` has: of each go.mod, which all
+    count for the versions that are chosen, and of modules that are compiled. Since go 1.17 go.mod
+    names these; some are going to be at other `versions`. Those of `ours` are no matter of others.
+
+    https://go.dev/ref/mod#go-sum-files, https://go.dev/ref/mod#graph-pruning
+    """
+    required = {each.path: versions.get(each.path, each.version) for each in mod.requires}
+    names_all = tuple(map(int, re.findall("[0-9]+", mod.go)[:2])) >= (1, 17)
+    there = {tuple(line.split()[:2]) for line in text.splitlines()}
+    added: dict[tuple[str, ...], str] = {}
+    for line in (line for each in others for line in each.splitlines()):
+        words = line.split()
+        if len(words) != 3 or words[0] in ours:
+            continue
+        path, version, _ = words
+        is_compiled = required.get(path, "" if names_all else version) == version
+        if (path, version) not in there and (version.endswith("/go.mod") or is_compiled):
+            added.setdefault((path, version), line)
+    if not added:
+        return text
+    lines = sorted([*filter(str.strip, text.splitlines()), *added.values()], key=_sort_key)
+    return "".join(f"{line}\n" for line in lines)
+
+
 def read_sums(text: str) -> dict[tuple[str, str], Sums]:
     """Modules (path and version) of which a go.sum has both hashes."""
     lines = (line.split() for line in text.splitlines())

@@ -319,7 +319,12 @@ class ModuleBatch:
         published = {"go.mod": gomod.edit_mod(mod, versions, needed=needed, local=local).encode()}
         changed = {(path, versions[path]): hashes for path, hashes in sums.items()}
         if any(sums.values()) or (changed and go_sum):
-            published["go.sum"] = gomod.edit_sum(go_sum, changed).encode()
+            go_sum = gomod.edit_sum(go_sum, changed)
+        # What they need, this one needs to be built.
+        texts = [each for _, each in others]
+        go_sum = gomod.add_sums(go_sum, texts, mod, versions, ours=self.modules)
+        if go_sum or "go.sum" in committed:
+            published["go.sum"] = go_sum.encode()
         return {**committed, **published}
 
     def _find_needed(self, path: str) -> list[str]:
