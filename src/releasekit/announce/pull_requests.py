@@ -173,7 +173,7 @@ class GitHubPullRequests(GitHubRepository):
         """The id of a blob that has it."""
         return await self._make("blobs", {"content": text, "encoding": "utf-8"})
 
-    async def read_text(self, blob: str) -> str:
+    async def fetch_text(self, blob: str) -> str:
         """What `keep_text` has kept. https://docs.github.com/en/rest/git/blobs#get-a-blob"""
         match parse_answer(await self.ask("GET", self.at(f"/git/blobs/{blob}"))):
             case {"content": str(content), "encoding": "base64"}:

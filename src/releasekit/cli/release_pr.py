@@ -256,7 +256,7 @@ class _Keeper:
             return Kept("edited", words, pull)
         if newer := await self._find_newer(there.base, head, tip):
             if restores and pull and there.text:
-                body = await self.forge.read_text(there.text)
+                body = await self.forge.fetch_text(there.text)
                 await self._say(pull, there.head, title=there.title, body=body)
             return Kept("newer", f"a run on {newer[:_SHORT]} brings it up to date", pull)
         if not self.edits:
