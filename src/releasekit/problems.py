@@ -151,6 +151,7 @@ class Problem(StrEnum):
     EDITED_MANIFEST = "RK-335", "A file to write a version into has uncommitted changes"
     NO_PULL_REQUESTS = "RK-336", "A job may not open pull requests"
     CANNOT_WRITE = "RK-338", "A version cannot be written where it stands"
+    UNKNOWN_BRANCH = "RK-339", "The branch that is released from is unknown"
     OTHER_TOOL = "RK-340", "A setting of another tool decides versions"
 
     LOCKED = "RK-401", "Another run is active"

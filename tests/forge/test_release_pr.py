@@ -81,7 +81,7 @@ class Place:
         git(self.root, "fetch", "--quiet", "--tags", "--prune", "origin")
         git(self.root, "switch", "--quiet", "--detach", commit)
 
-    def run(self, mode: str = "release-pr", **variables: str) -> Job:
+    def run(self, mode: str = "release-pr", *flags: str, **variables: str) -> Job:
         environment = {
             **self.world.environment,
             "GITHUB_ACTIONS": "true",
@@ -100,7 +100,7 @@ class Place:
             for name in ("out", "summary"):
                 (self._tmp_path / name).write_text("")
             self._capsys.readouterr()
-            code = main([])
+            code = main([mode, str(self.root), *flags] if flags else [])
         said = self._capsys.readouterr()
         assert TOKEN not in (said.out + said.err).replace(f"::add-mask::{TOKEN}\n", "")
         assert git(self.root, "status", "--porcelain") == ""
@@ -577,6 +577,18 @@ def test_it_is_made_for_branches_that_are_released_from(
     assert job.code == 2
     assert "a release pull request is made for a branch" in job.err
     assert place.world.pulls == []
+
+
+def test_a_commit_that_is_checked_out_is_of_the_branch_that_is_named(place: Place) -> None:
+    """R68"""
+    config = {"releasekit.toml": '[version]\nbranches = { main = "rc" }\n'}
+    place.push("feat: read parquet files (#41)", FEATURE | config)
+    git(place.root, "switch", "--quiet", "--detach")
+    job = place.run(GITHUB_REF="")
+    assert job.code == 2
+    assert "RK-339" in job.err
+    assert place.run("release-pr", "--branch", "main", GITHUB_REF="").operation == "created"
+    assert "1.3.0rc1" in place.open[0]["title"]
 
 
 def test_what_is_not_pushed_is_not_proposed(place: Place) -> None:

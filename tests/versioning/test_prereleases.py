@@ -110,6 +110,58 @@ def test_a_branch_says_whether_versions_are_prereleases(place: Place) -> None:
     assert 'version = "0.6.0rc1"' in (place.root / "python/measure/pyproject.toml").read_text()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["version", "--dry-run"],
+        ["version", "--dry-run", "--snapshot", "pr-97"],
+        ["preview", "--since", "HEAD~"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_is_decided_where_the_branch_is_unknown(
+    command: list[str],
+    place: Place,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """R68: a commit that is checked out is of no branch, and a job may name another one."""
+    place.commit("feat!: return errors (#88)", {"crates/measure/src/lib.rs": "// 1\n"})
+    git(place.root, "branch", "next")
+    git(place.root, "switch", "--quiet", "--detach")
+    run = [*command, str(place.root)]
+    for name, value in (("", ""), ("BUILDKITE_TAG", "v1"), ("CIRCLE_PR_NUMBER", "12")):
+        with monkeypatch.context() as patch:
+            if name:
+                patch.setenv(name, value)
+            assert main(run) == 2
+            told = " ".join(capsys.readouterr().err.split())
+            assert "RK-339" in told
+            assert "--branch main" in told
+            assert value in told
+    assert main([*run, "--branch", "main"]) == 0
+    (place.root / "releasekit.toml").write_text("")
+    assert main(run) == 0  # every branch is stable
+
+
+def test_a_job_says_its_branch_where_a_commit_is_checked_out(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R68"""
+    place.commit("feat!: return errors (#88)", {"crates/measure/src/lib.rs": "// 1\n"})
+    place.switch("next", "--create")
+    monkeypatch.setenv("BITBUCKET_BRANCH", "main")
+    assert main(["version", str(place.root), "--dry-run"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "this is a job of main, and next is checked out" in told
+    assert place.decide("--branch", "main")["cargo:acme-measure"] == "0.6.0"
+    place.switch("other", "--create")  # as stable as main
+    assert place.decide()["cargo:acme-measure"] == "0.6.0"
+    monkeypatch.setenv("BITBUCKET_BRANCH", "next")
+    git(place.root, "switch", "--quiet", "--detach")
+    assert place.decide()["cargo:acme-measure"] == "0.6.0-rc.1"
+
+
 UI = {
     "package.json": '{"private": true, "workspaces": ["packages/*"]}',
     "packages/core/package.json": '{"name": "core", "version": "1.2.0"}',

@@ -61,7 +61,8 @@ _TITLE_CHARS: Final = 100
 class Workspace:
     """What versions are decided for, as it was found. `public` packages get versions, in this run
     those that are `versioned`; `published` is what registries have said so far. `notes` are
-    sentences about packages that are in no workspace here.
+    sentences about packages that are in no workspace here. `branch` is the one that is released
+    from, empty where it is `unknown`, which says why.
     """
 
     config: Config
@@ -73,6 +74,7 @@ class Workspace:
     versioned: Sequence[Package]
     packs: Packs
     branch: str
+    unknown: str = ""
     published: dict[PackageId, bool | None] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
@@ -119,6 +121,9 @@ async def make_workspace(
     with_extra(packages, config.extra_edges, {*targets, *config.absent})
     public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
+    branch, unknown = config.branch, ""
+    if not branch:
+        branch, unknown = await _find_branch(commits, services.ci, config.versioning)
     return Workspace(
         config,
         targets,
@@ -128,19 +133,39 @@ async def make_workspace(
         public,
         versioned,
         await _find_packs(targets, versioned, config.root, services.processes),
-        config.branch or await _find_branch(commits, services.ci),
+        branch,
+        unknown,
     )
 
 
-async def _find_branch(commits: Commits, ci: CI) -> str:
-    """The branch that is released from: of the job, or that HEAD is on; empty where none is."""
-    if request := ci.read_pull_request():
-        return request.target
-    ref = ci.ref
-    if not ref:
+async def _find_branch(commits: Commits, ci: CI, options: VersionOptions) -> tuple[str, str]:
+    """The branch that is released from, of the job or checked out, or why it is unknown."""
+    if (request := ci.read_pull_request()) and request.target:
+        return request.target, ""
+    ref, here = ci.ref, ""
+    if options.branches or not ref:
         with suppress(CommandFailed):  # a detached HEAD
-            ref = (await commits.run_git("symbolic-ref", "--quiet", "HEAD")).strip()
-    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else ""
+            here = (await commits.run_git("symbolic-ref", "--quiet", "HEAD")).strip()
+    branch, other = ((ref or here).removeprefix("refs/heads/"), here.removeprefix("refs/heads/"))
+    if ref and not ref.startswith("refs/heads/"):
+        return "", f"this is a job of {visible(ref)}"
+    if not branch:
+        return "", "a commit is checked out, and not a branch"
+    if other and _find_label(options, branch) != _find_label(options, other):
+        return "", f"this is a job of {visible(branch)}, and {visible(other)} is checked out"
+    return branch, ""
+
+
+def require_branch(workspace: Workspace) -> None:
+    """Raises ConfigError where it is unknown, and says whether versions are prereleases."""
+    options = workspace.config.versioning
+    if workspace.unknown and options.branches:
+        raise ConfigError(
+            f"{options.where()} has `branches`, and which one is released from is unknown: "
+            f"{workspace.unknown}",
+            hint="Say it, as `--branch main`.",
+            problem=Problem.UNKNOWN_BRANCH,
+        )
 
 
 async def decide_versions(
@@ -255,15 +280,7 @@ def _choose_labels(workspace: Workspace) -> dict[PackageId, str]:
     ecosystem of one has not.
     """
     options, found = workspace.config.versioning, {}
-    names = {name: label for name, label in options.branches.items() if name == workspace.branch}
-    of_branch = next(
-        (
-            label
-            for name, label in (*names.items(), *options.branches.items())
-            if fnmatchcase(workspace.branch, name)
-        ),
-        "",
-    )
+    of_branch = _find_label(options, workspace.branch)
     for package in workspace.versioned:
         own = (text for glob, text in options.prerelease.items() if matches(package.id, [glob]))
         label = next(own, of_branch)
@@ -277,6 +294,13 @@ def _choose_labels(workspace: Workspace) -> dict[PackageId, str]:
                 hint="Write one of these for it below `prerelease`.",
             ) from error
     return found
+
+
+def _find_label(options: VersionOptions, branch: str) -> str:
+    """Of its prereleases; empty for one of stable versions, and for none."""
+    if branch in options.branches or not branch:
+        return options.branches.get(branch, "")
+    return next((it for name, it in options.branches.items() if fnmatchcase(branch, name)), "")
 
 
 async def _find_packs(

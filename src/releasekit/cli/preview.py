@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.cli.decision import decide_versions, open_versions
+from releasekit.cli.decision import decide_versions, open_versions, require_branch
 from releasekit.cli.result_files import write
 from releasekit.cli.session import open_command
 from releasekit.decided import Level
@@ -43,6 +43,7 @@ async def run(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         request = session.ci.read_pull_request()
         workspace = await open_versions(group, config, session)
+        require_branch(workspace)
         addition, title = await find_addition(workspace.commits, config.since, request)
         before = await decide_versions(workspace, without=addition)
         after = await decide_versions(workspace, title=title)

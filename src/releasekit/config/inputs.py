@@ -569,7 +569,7 @@ class Inputs:
         Declaration(
             "The branch that is released from, by which `branches` in [version] knows prereleases. "
             "Default: that of the job, or of the pull request, else the one that is checked out.",
-            commands=VERSION | PREVIEW,
+            commands=VERSION | PREVIEW | RELEASE_PR,
             places=FLAG_ONLY,
         ),
     ] = ""

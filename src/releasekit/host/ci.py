@@ -84,6 +84,30 @@ FOREIGN_EVENTS: Final = ("pull_request_target", "workflow_run", "issue_comment")
 # The refs where a merge queue tries out what waits in it: the event `merge_group`; and those of a
 # merge request, which the pipelines that its own one starts have as well, of another event.
 _REQUEST_REFS: Final = ("refs/heads/gh-readonly-queue/", "refs/merge-requests/")
+# What says the branch that a job elsewhere is of, the tag, and the pull request. Of these two, the
+# first one may hold that tag, the branch that is to be merged, or the one that it is merged into.
+_REFS: Final = (
+    # https://circleci.com/docs/reference/variables/: the number is that of a fork's pull request
+    ("CIRCLE_BRANCH", "CIRCLE_TAG", "CIRCLE_PR_NUMBER"),
+    # https://buildkite.com/docs/pipelines/configure/environment-variables
+    ("BUILDKITE_BRANCH", "BUILDKITE_TAG", "BUILDKITE_PULL_REQUEST"),
+    # https://learn.microsoft.com/azure/devops/pipelines/build/variables: refs in full
+    ("BUILD_SOURCEBRANCH", "", "SYSTEM_PULLREQUEST_PULLREQUESTID"),
+    # https://support.atlassian.com/bitbucket-cloud/docs/variables-and-secrets/
+    ("BITBUCKET_BRANCH", "BITBUCKET_TAG", "BITBUCKET_PR_ID"),
+    # https://docs.travis-ci.com/user/environment-variables/#default-environment-variables
+    ("TRAVIS_BRANCH", "TRAVIS_TAG", "TRAVIS_PULL_REQUEST"),
+    # https://docs.drone.io/pipeline/environment/reference/
+    ("DRONE_BRANCH", "DRONE_TAG", "DRONE_PULL_REQUEST"),
+)
+# https://woodpecker-ci.org/docs/usage/environment
+_REF_OF_WOODPECKER: Final = ("CI_COMMIT_BRANCH", "CI_COMMIT_TAG", "CI_COMMIT_PULL_REQUEST")
+# https://plugins.jenkins.io/workflow-multibranch, and https://plugins.jenkins.io/git, which says
+# the branch of the remote.
+_REFS_OF_JENKINS: Final = (
+    ("BRANCH_NAME", "TAG_NAME", "CHANGE_ID"),
+    ("GIT_BRANCH", "TAG_NAME", "CHANGE_ID"),
+)
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 # What GitLab's runner takes for it. https://pkg.go.dev/strconv#ParseBool
 _TRUE: Final = frozenset({"1", "t", "true"})
@@ -183,7 +207,8 @@ class CI:
             forge=forge if repository else None,
             run_url=page_of_run(forge.page, run) if _NUMBER.fullmatch(run) else "",
             event=environment.get("GITHUB_EVENT_NAME", ""),
-            ref=environment.get("GITHUB_REF", ""),
+            ref=environment.get("GITHUB_REF", "")
+            or (_find_ref_elsewhere(environment) if kind == "other" else ""),
             checkout=environment.get("GITHUB_WORKSPACE", ""),
             is_debugged=environment.get("RUNNER_DEBUG") == "1",
             _event_file=environment.get("GITHUB_EVENT_PATH", ""),
@@ -346,6 +371,33 @@ def _request_of_gitlab(environment: Mapping[str, str]) -> PullRequest | None:
         base=environment.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", ""),
         target=environment.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", ""),
     )
+
+
+def _find_ref_elsewhere(environment: Mapping[str, str]) -> str:
+    """What the job was started for, as GitHub calls it; empty where nothing says it, or not one
+    alone.
+    """
+    asked = [*_REFS]
+    if "woodpecker" in {environment.get("CI"), environment.get("CI_SYSTEM_NAME")}:
+        asked.append(_REF_OF_WOODPECKER)
+    if environment.get("JENKINS_URL") or environment.get("JENKINS_HOME"):
+        asked += _REFS_OF_JENKINS
+    found = set()
+    for name, tag_name, request_name in asked:
+        tag, request = (environment.get(each, "") for each in (tag_name, request_name))
+        branch = environment.get(name, "")
+        if name == "GIT_BRANCH":
+            # Of a remote by another name, where that ends and the branch begins is unknown.
+            told = "" if environment.get("BRANCH_NAME") else branch
+            remote, _, branch = told.partition("/")
+            branch = branch if remote == "origin" else ""
+        if tag:
+            found.add(f"refs/tags/{tag}")
+        elif request not in {"", "false"}:
+            found.add(f"refs/pull/{request}")
+        elif branch:
+            found.add(branch if branch.startswith("refs/") else f"refs/heads/{branch}")
+    return found.pop() if len(found) == 1 else ""
 
 
 def _end_of_gitlab_job(environment: Mapping[str, str]) -> float | None:

@@ -383,3 +383,45 @@ def test_of_any_other_ci_nothing_is_taken_but_its_secrets_away(
     assert (found.kind, found.forge, found.pull_request) == ("other", None, "")
     assert not found.is_actions
     assert found.origin(tmp_path / "mono") == Origin(project="mono")
+
+
+@pytest.mark.parametrize(
+    ("environment", "ref"),
+    [
+        ({"CIRCLE_BRANCH": "beta/2"}, "refs/heads/beta/2"),
+        ({"CIRCLE_TAG": "v1"}, "refs/tags/v1"),
+        ({"CIRCLE_BRANCH": "pull/12", "CIRCLE_PR_NUMBER": "12"}, "refs/pull/12"),
+        ({"BUILDKITE_BRANCH": "next", "BUILDKITE_PULL_REQUEST": "false"}, "refs/heads/next"),
+        ({"BUILDKITE_BRANCH": "next", "BUILDKITE_PULL_REQUEST": "12"}, "refs/pull/12"),
+        ({"BUILDKITE_BRANCH": "v1", "BUILDKITE_TAG": "v1"}, "refs/tags/v1"),
+        ({"BUILD_SOURCEBRANCH": "refs/heads/next"}, "refs/heads/next"),
+        ({"BUILD_SOURCEBRANCH": "refs/pull/12/merge"}, "refs/pull/12/merge"),
+        ({"BUILD_SOURCEBRANCH": "refs/tags/v1"}, "refs/tags/v1"),
+        ({"BITBUCKET_BRANCH": "next"}, "refs/heads/next"),
+        ({"BITBUCKET_BRANCH": "topic", "BITBUCKET_PR_ID": "12"}, "refs/pull/12"),
+        ({"TRAVIS_BRANCH": "next", "TRAVIS_PULL_REQUEST": "false"}, "refs/heads/next"),
+        ({"TRAVIS_BRANCH": "v1", "TRAVIS_TAG": "v1"}, "refs/tags/v1"),
+        ({"DRONE_BRANCH": "main", "DRONE_PULL_REQUEST": "12"}, "refs/pull/12"),
+        ({"DRONE_BRANCH": "next"}, "refs/heads/next"),
+        ({"CI": "woodpecker", "CI_COMMIT_BRANCH": "next"}, "refs/heads/next"),
+        ({"CI": "woodpecker", "CI_COMMIT_TAG": "v1"}, "refs/tags/v1"),
+        ({"JENKINS_HOME": "/j", "BRANCH_NAME": "next", "GIT_BRANCH": "x"}, "refs/heads/next"),
+        ({"JENKINS_URL": "j", "BRANCH_NAME": "PR-12", "CHANGE_ID": "12"}, "refs/pull/12"),
+        ({"JENKINS_URL": "j", "BRANCH_NAME": "v1", "TAG_NAME": "v1"}, "refs/tags/v1"),
+        ({"JENKINS_URL": "j", "GIT_BRANCH": "origin/beta/2"}, "refs/heads/beta/2"),
+        # Where the name of the remote ends is unknown, and a commit has none.
+        ({"JENKINS_URL": "j", "GIT_BRANCH": "upstream/next"}, ""),
+        ({"JENKINS_URL": "j", "GIT_BRANCH": "detached"}, ""),
+        # Anybody may call a variable so.
+        ({"GIT_BRANCH": "origin/next", "BRANCH_NAME": "next", "CI_COMMIT_BRANCH": "next"}, ""),
+        ({"CIRCLE_BRANCH": "next", "DRONE_BRANCH": "main"}, ""),
+        ({"GITHUB_ACTIONS": "true", "CIRCLE_BRANCH": "next"}, ""),
+        ({"GITLAB_CI": "true", "CIRCLE_BRANCH": "next"}, ""),
+    ],
+    ids=str,
+)
+def test_a_branch_is_what_the_variables_of_each_ci_say(
+    environment: dict[str, str], ref: str
+) -> None:
+    """R68: of a tag or a pull request, they name something else."""
+    assert CI.of(environment).ref == ref
