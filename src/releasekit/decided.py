@@ -74,7 +74,8 @@ class Standing:
     `written` is what its manifest says, `released` the highest stable version of this line, empty
     where there was none; the ecosystem's own spelling, without Go's `v`. `taken` are versions that
     have a tag anywhere, among them all higher ones, each with its commit. `label` is what its next
-    version is a prerelease by, empty for a stable one.
+    version is a prerelease by, empty for a stable one. `prerelease` is the highest one that is out
+    of a package that has released nothing else.
     """
 
     package: PackageId
@@ -82,6 +83,12 @@ class Standing:
     released: str
     taken: Mapping[str, str] = field(default_factory=dict)
     label: str = ""
+    prerelease: str = ""
+
+    @property
+    def last(self) -> str:
+        """What is out; empty before a first release."""
+        return self.released or self.prerelease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -345,8 +345,28 @@ def test_no_tag_is_missed_where_a_prerelease_has_one(repository: Repository) -> 
     repository.commit("feat: start", repository.write("a", "a", "1.0.0-rc.1"))
     repository.git("tag", "a-v1.0.0-rc.1")
     collected = repository.collect(published=["a"])
-    assert standing(collected, "a").released == "1.0.0-rc.1"
+    assert standing(collected, "a").released == ""
+    assert standing(collected, "a").last == "1.0.0-rc.1"
     assert collected.left_alone == ()
+
+
+def test_what_is_out_as_a_prerelease_alone_counts_from_the_first_one(
+    repository: Repository,
+) -> None:
+    """R61: without tags, a registry says whether the one that is written is out."""
+    repository.commit("feat: start", repository.write("a", "a", "0.9.0"))
+    repository.commit("feat: one", {"a/one": "1"})
+    repository.commit("chore: first", repository.write("a", "a", "1.0.0-rc.0"))
+    repository.commit("feat: two", {"a/two": "1"})
+    file = {".changeset/a.md": '---\n"a": minor\n---\nThree.\n'}
+    repository.commit("chore: second", repository.write("a", "a", "1.0.0-rc.1") | file)
+    repository.commit("fix: four", {"a/four": "1"})
+    collected = repository.collect(published=["a"], label="rc")
+    told = {each.source.title: each.fresh for each in collected.intents if each.level}
+    assert told == {"a: Three.": False, "feat: two": False, "fix: four": True}
+    assert standing(collected, "a").last == "1.0.0-rc.1"
+    assert [each.rule[:26] for each in collected.left_alone] == ["no tag names 1.0.0-rc.1, s"]
+    assert standing(repository.collect(), "a").last == ""
 
 
 def test_a_shared_tag_counts_for_those_that_had_its_version(repository: Repository) -> None:

@@ -64,7 +64,7 @@ class Place:
         lines(self._capsys)
         code = main(["version", str(self.root), "--dry-run", *flags])
         self.said = lines(self._capsys)
-        assert code == 0
+        assert code == 0, self.said
         rows = [line.split() for line in self.said if " → " in line]
         return {row[0]: row[row.index("→") + 1] for row in rows}
 
@@ -314,6 +314,58 @@ def test_change_files_stay_until_a_stable_version_has_them(ui: Place) -> None:
     ui.write()
     assert not (ui.root / file).exists()
     assert "Further." in (ui.root / "packages/far/CHANGELOG.md").read_text()
+
+
+FIRST = {
+    "releasekit.toml": '[version]\nbranches = { next = "rc" }\n[go]\nversion-file = "VERSION"\n',
+    "package.json": '{"private": true, "workspaces": ["js"]}',
+    "pyproject.toml": '[tool.uv.workspace]\nmembers = ["py"]\n',
+    "Cargo.toml": '[workspace]\nmembers = ["crate"]\nresolver = "2"\n',
+    "js/package.json": '{"name": "js", "version": "1.0.0-rc.1"}',
+    "py/pyproject.toml": WHEEL.replace("acme-measure", "py").replace("0.5.0", "1.0.0rc1"),
+    "crate/Cargo.toml": CRATE.replace("acme-measure", "crate").replace("0.5.0", "1.0.0-rc.1"),
+    "crate/src/lib.rs": "",
+    "mod/go.mod": "module example.com/acme/mod\n\ngo 1.22\n",
+    "mod/VERSION": "1.0.0-rc.1\n",
+    "pom.xml": POM.format("1.0.0-RC1"),
+}
+ALL = ("npm:js", "pypi:py", "cargo:crate", "go:example.com/acme/mod", "maven:acme:kit")
+
+
+def test_change_files_stay_while_there_was_no_stable_version(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R61: what a first stable version brings is what came since there are prereleases of it."""
+    place = Place(repository(tmp_path / "w", FIRST), capsys)
+    file = "---\n" + "".join(f'"{name}": minor\n' for name in ALL) + "---\n{}.\n"
+    place.switch("next", "--create")
+    # The commit that wrote the version is older than the one that is tagged.
+    place.commit("chore: change", {".changeset/a.md": file.format("Early")})
+    tags = ("js-v1.0.0-rc.1", "py-v1.0.0rc1", "crate-v1.0.0-rc.1", "kit@1.0.0-RC1")
+    for tag in (*tags, "mod/v1.0.0-rc.1"):
+        git(place.root, "tag", tag)
+    assert place.decide() == {}
+    assert place.decide("--verbose") == {}
+    assert "never released" not in "\n".join(place.said)
+    place.commit("chore: change", {".changeset/b.md": file.format("Late")})
+    assert set(place.decide().values()) == {"1.0.0-rc.2", "1.0.0rc2", "v1.0.0-rc.2"}
+    place.write()
+    logs = ("js", "py", "crate", "mod", ".")
+    for each in logs:
+        text = (place.root / each / "CHANGELOG.md").read_text()
+        assert "First release" not in text
+        assert "Late." in text
+        assert "Early." not in text
+    assert {each.name for each in (place.root / ".changeset").iterdir()} == {"a.md", "b.md"}
+    place.switch("main")
+    git(place.root, "merge", "--quiet", "--no-edit", "next")
+    assert set(place.decide().values()) == {"1.0.0", "v1.0.0"}
+    place.write()
+    assert list((place.root / ".changeset").iterdir()) == []
+    for each in logs:
+        text = (place.root / each / "CHANGELOG.md").read_text().partition("## 1.0.0")[2]
+        assert "First release" not in text
+        assert text.index("Early.") < text.index("Late.") < text.index("rc")
 
 
 def test_some_packages_may_be_prereleases_on_every_branch(ui: Place) -> None:

@@ -253,7 +253,7 @@ def _list_resting(
     for each in standings:
         if each.package not in shown:
             mark = "v" if each.package.ecosystem == "go" else ""
-            rule = f"stays at {mark}{each.released}" if each.released else "was never released"
+            rule = f"stays at {mark}{each.last}" if each.last else "was never released"
             yield Reason(package=each.package, rule=rule)
 
 
@@ -355,7 +355,7 @@ def list_edges(
     """What published files ask, and what `[dependencies]` adds, between packages that have
     versions.
     """
-    versions = {each.package: each.released or each.written for each in standings}
+    versions = {each.package: each.last or each.written for each in standings}
     found = list(extra)
     for name, target in targets.items():
         released = {

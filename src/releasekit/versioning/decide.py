@@ -36,8 +36,8 @@ def decide(
 ) -> Decision:
     """The same for any order of its arguments. Packages without a standing are left out.
 
-    A bump leads from the released version, empty before a first release, to the next one, also
-    where that is written already.
+    A bump leads from the released version, or from a prerelease where nothing else is out, empty
+    before a first release, to the next one, also where that is written already.
     """
     known = {each.package: each for each in sorted(standings, key=attrgetter("package"))}
     stated: dict[PackageId, list[Intent]] = {package: [] for package in known}
@@ -69,7 +69,7 @@ def decide(
             members = [known[each] for each in sorted(together)]
             steps |= _count_steps(members, stated, rules.zero)
     # Before its first release, a package has no published files that could exclude anything.
-    published = [each for each in inside if known[each.dependent].released]
+    published = [each for each in inside if known[each.dependent].last]
     levels, asked = _raise_levels(steps, published, groups, sharing, rules.propagate)
     reached = [Counter(levels.get(member) for member in group.packages) for group in groups]
     further = _find_further(steps, levels, asked, groups, sharing)
@@ -101,7 +101,7 @@ def decide(
             reasons += [Reason(package=package, level=level, group=group) for group in raising]
         bumps[package] = Bump(
             package=package,
-            old=known[package].released,
+            old=known[package].last,
             new=upcoming[package],
             level=level,
             reasons=tuple(reasons),
@@ -198,7 +198,9 @@ def _count_own_steps(
     is_placeholder = numbering.read(standing.written).is_placeholder
     rests = is_placeholder and standing.written not in standing.taken and not reasons
     if (above is None or written > above) and not rests:
-        rule = f"{standing.written} is written already" if above else "the first release"
+        rule = f"{standing.written} is written already" if standing.last else "the first release"
+        if above is None and standing.last and not standing.label:
+            rule = "the first stable release"
         if above == numbering.order(standing.written) and not standing.label:
             rule = f"{standing.written} is a prerelease, and [version] gives it no label"
         reasons.append(Reason(package=package, level=line.find_level(written), rule=rule))
@@ -229,22 +231,22 @@ def _spell_prerelease(
     """
     numbering, label = numbering_of(standing.package.ecosystem), standing.label
     numbers = numbering.read(target).numbers
-    last = max(_count_prereleases(each, label, numbers) for each in members)
-    is_own = _count_prereleases(standing, label, numbers) == last > 0
+    last, _ = max(_find_prerelease(each, label, numbers) for each in members)
+    own, there = _find_prerelease(standing, label, numbers)
     further = numbering.prerelease(target, label, last + 1)
     # What was never released, or only holds a place, may go lower.
-    stays = standing.released and not numbering.read(standing.written).is_placeholder
+    stays = standing.last and not numbering.read(standing.written).is_placeholder
     if stays and numbering.order(further) < numbering.order(standing.written):
         raise ValueError(f"{further} is lower than {standing.written}, which is written")
-    return numbering.prerelease(target, label, last) if is_own else "", further
+    return there if own == last > 0 else "", further
 
 
-def _count_prereleases(standing: Standing, label: str, target: Sequence[int]) -> int:
-    """The highest number among those of a stable version with these numbers."""
+def _find_prerelease(standing: Standing, label: str, target: Sequence[int]) -> tuple[int, str]:
+    """The highest number among those of a stable version with these numbers, and which that is."""
     numbering = numbering_of(standing.package.ecosystem)
     wanted = numbering.respell(standing.written, target)
     known = (standing.written, *standing.taken)
-    return max(numbering.find_number(each, label, wanted) for each in known)
+    return max((numbering.find_number(each, label, wanted), each) for each in known)
 
 
 def _explain(intents: Iterable[Intent], *, exact: Level = Level.NONE) -> list[Reason]:

@@ -193,8 +193,12 @@ async def collect_intents(
         ids = [each.id for each in everything]
         named = resolve(files, [each.id for each in versions], ids, is_part=is_part)
         pairs = [(package, file.path) for file, _, package in named if package in releases]
-        # A file that was there when the last version of a package was decided is used.
-        bases = {(package, path): releases[package].base for package, path in pairs}
+        # A file that was there when the last stable version of a package was decided is used.
+        bases = {
+            (package, path): releases[package].base
+            for package, path in pairs
+            if releases[package].version
+        }
         used = await _find_used(bases, commits, line, root)
         fresh = {(package, path): releases[package].fresh for package, path in pairs}
         told = await _find_used(fresh, commits, line, root)
@@ -243,17 +247,17 @@ async def collect_intents(
     guessed = [
         Reason(
             package=package,
-            rule=f"no tag names {release.version}, so it counts as released by the commit that "
-            "wrote it",
+            rule=f"no tag names {last}, so it counts as released by the commit that wrote it",
         )
         for package, release in sorted(releases.items())
-        if release.guessed and release.version
+        if release.guessed and (last := release.version or release.prerelease)
     ]
     standings = [
         Standing(
             package=each.id,
             written=each.version.removeprefix("v" if each.id.ecosystem == "go" else ""),
             released=releases[each.id].version,
+            prerelease=releases[each.id].prerelease,
             taken=releases[each.id].taken,
             label=labels.get(each.id, ""),
         )

@@ -104,7 +104,13 @@ class Numbering:
         parts = self.read(target)
         before, after = map(re.escape, (self._spell_label(parts, label), parts.tail))
         found = re.fullmatch(f"{before}([0-9]{{1,9}}){after}", self.check(version))
-        return int(found[1]) if found else 0
+        number = int(found[1]) if found else 0
+        if not found and self.labels and (last := re.search(r"[0-9]{1,9}$", version)):
+            # What Maven has as -M1 or -RC1 has its number as well.
+            # https://maven.apache.org/pom.html#version-order-specification
+            same = self.order(version) == self.order(self.prerelease(target, label, int(last[0])))
+            number = int(last[0]) if same else 0
+        return number
 
     def _spell_label(self, parts: Parts, label: str) -> str:
         if self.labels and label not in self.labels:

@@ -65,7 +65,8 @@ class Release:
     and so was what `beside` has, the commit of a tag on a branch that was merged since. `taken` are
     versions that have a tag, among them all higher ones, each with its commit. A `guessed` one has
     no tag. What the first `fresh` commits of the line have is in no prerelease yet; -1 where one is
-    written that no commit has. `unread` are tags that may be of one that seems new.
+    written that no commit has. `prerelease` is the highest one of a package that had nothing else.
+    `unread` are tags that may be of one that seems new.
     """
 
     version: str
@@ -75,6 +76,7 @@ class Release:
     taken: Mapping[str, str] = field(default_factory=dict)
     guessed: bool = False
     fresh: int = 0
+    prerelease: str = ""
     unread: Sequence[str] = ()
 
 
@@ -165,6 +167,21 @@ async def find_releases(
         first = await find_first_commits(asked, commits)
     unsure = [*untagged, *(each for each in pending if first[each.id])]
     published = await find_published(unsure) if unsure else {}
+    candidates = await _find_last(
+        {each: versions[each] for each in untagged}, tags, places, commits, is_stable=False
+    )
+    begun = await _find_beginnings(
+        {
+            each: versions[each]
+            for each in untagged
+            if _is_candidate(each.id.ecosystem, each.version)
+            or (each.id in candidates and published[each.id] is False)
+        },
+        tags,
+        places,
+        commits,
+        line,
+    )
     for each in unsure:
         index = line.indexes.get(first[each.id], 0)
         own = releases.get(each.id)
@@ -179,19 +196,79 @@ async def find_releases(
             continue
         base = index if is_there else min(index + 1, len(line.commits))
         version = _canonicalize(each.id.ecosystem, each.version) if is_there else ""
+        guessed, prerelease = version not in taken, ""
+        if each.id in begun:
+            base, candidate = begun[each.id], candidates.get(each.id)
+            order = numbering_of(each.id.ecosystem).order(version) if version else None
+            if order and (candidate is None or candidate.order < order):
+                prerelease = version
+                taken[version] = first[each.id]
+            elif candidate:
+                prerelease, guessed = candidate.version, False
+                taken.setdefault(candidate.version, candidate.commit)
+            version = ""
         releases[each.id] = Release(
             version=version,
             base=base,
-            tagged=base,
+            # No stable version had anything.
+            tagged=base if version else len(line.commits),
             taken=taken,
-            guessed=version not in taken,
-            unread=() if version else _find_alike(each.id, tags.unread),
+            guessed=guessed,
+            prerelease=prerelease,
+            unread=() if version or prerelease else _find_alike(each.id, tags.unread),
         )
-    releases = {package: replace(each, fresh=each.base) for package, each in releases.items()}
+    releases = {
+        package: replace(
+            each, fresh=each.base if each.version or each.prerelease else len(line.commits)
+        )
+        for package, each in releases.items()
+    }
     if labels:
         wanted = {each: at for each, at in versions.items() if each.id in labels}
         await _add_prereleases(releases, wanted, labels, tags, places, commits, line)
     return releases
+
+
+async def _find_beginnings(
+    versions: Mapping[Package, VersionAt],
+    tags: _Tags,
+    places: Mapping[str, _Place],
+    commits: Commits,
+    line: Line,
+) -> dict[PackageId, int]:
+    """How many commits of the line have what came since these packages were made prereleases of:
+    from the commit that wrote the first one, or after the first that has a tag.
+    """
+    first = await find_first_commits(
+        {each: _join_prereleases(at) for each, at in versions.items()}, commits
+    )
+    found = {}
+    for package in versions:
+        tagged = (
+            places[tag.commit].younger
+            for tag in tags.listed[package.id]
+            if tag.is_own and not tag.is_stable and tag.commit in places
+        )
+        wrote = line.indexes.get(first[package.id], 0)
+        found[package.id] = min(max(wrote + 1, *tagged, 1), len(line.commits))
+    return found
+
+
+def _join_prereleases(version_at: VersionAt) -> VersionAt:
+    """As if all of them were the version of today."""
+
+    def read_version(package: Package, read: Read) -> str:
+        said = version_at(package, read)
+        return package.version if _is_candidate(package.id.ecosystem, said) else said
+
+    return read_version
+
+
+def _is_candidate(ecosystem: str, text: str) -> bool:
+    """Whether it is a prerelease, and does not only hold the place of a version."""
+    version = _canonicalize(ecosystem, text)
+    parts = numbering_of(ecosystem).read(version) if version else None
+    return parts is not None and parts.is_prerelease and not parts.is_placeholder
 
 
 async def _add_prereleases(
