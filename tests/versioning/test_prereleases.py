@@ -316,6 +316,44 @@ def test_change_files_stay_until_a_stable_version_has_them(ui: Place) -> None:
     assert "Further." in (ui.root / "packages/far/CHANGELOG.md").read_text()
 
 
+@pytest.mark.parametrize("how", ["merge", "squash"])
+def test_a_preview_says_what_merging_a_branch_of_prereleases_releases(
+    ui: Place, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R61: without it, the branch that it is merged into is as it stands."""
+
+    def preview() -> tuple[dict[str, tuple[str, ...]], list[str]]:
+        lines(capsys)
+        assert main(["preview", str(ui.root), "--since", "main", "--branch", "main"]) == 0
+        said = lines(capsys)
+        rows = [line.split() for line in said if line.startswith(("core", "ui", "far"))]
+        return {row[0]: tuple(row[1:4]) for row in rows}, said
+
+    ui.commit("chore: change", {".changeset/a.md": '---\n"far": minor\n---\nFurther.\n'})
+    told, said = preview()
+    assert told == {
+        "core": ("1.2.0", "-", "1.3.0"),
+        "ui": ("2.0.0", "-", "2.0.1"),
+        "far": ("3.0.0", "-", "3.1.0"),
+    }
+    assert "left out" not in "\n".join(said)
+    ui.switch("main")
+    ui.commit("fix: here (#2)", {"packages/far/here.js": "1\n"})
+    without = ui.decide()
+    ui.switch("next")
+    assert "left out: 1 commit of the branch to merge into" in "\n".join(preview()[1])
+    git(ui.root, "merge", "--quiet", "--no-edit", "main")
+    told, _ = preview()
+    ui.switch("main")
+    if how == "squash":
+        git(ui.root, "merge", "--quiet", "--squash", "next")
+        ui.commit("Release next (#3)", {})
+    else:
+        git(ui.root, "merge", "--quiet", "--no-ff", "--no-edit", "next")
+    assert {name: row[2] for name, row in told.items()} == ui.decide()
+    assert {name: row[1] for name, row in told.items() if row[1] != "-"} == without
+
+
 FIRST = {
     "releasekit.toml": '[version]\nbranches = { next = "rc" }\n[go]\nversion-file = "VERSION"\n',
     "package.json": '{"private": true, "workspaces": ["js"]}',

@@ -24,6 +24,7 @@ from releasekit.errors import (
     join_errors,
 )
 from releasekit.git.commits import Commits
+from releasekit.git.versions import find_versions
 from releasekit.host.files import repository_of
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.changes import below, tracked_files
@@ -37,6 +38,7 @@ from releasekit.text.escape import clip, visible
 from releasekit.versioning.decide import decide
 from releasekit.versioning.intents import collect_intents
 from releasekit.versioning.numbering import numbering_of
+from releasekit.versioning.released import UNSAID, name_unsaid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from releasekit.host.ci import CI
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
-    from releasekit.versioning.intents import Addition, Collected
+    from releasekit.versioning.intents import Collected
     from releasekit.versioning.owners import Packs
 
 
@@ -61,7 +63,8 @@ _TITLE_CHARS: Final = 100
 class Workspace:
     """What versions are decided for, as it was found. `public` packages get versions, in this run
     those that are `versioned`; `published` is what registries have said so far. `notes` are
-    sentences about packages that are in no workspace here. `branch` is the one that is released
+    sentences about packages that are in no workspace here. Where it `is_part` of what the
+    repository had, change files may name others. `branch` is the one that is released
     from, empty where it is `unknown`, which says why.
     """
 
@@ -75,7 +78,8 @@ class Workspace:
     packs: Packs
     branch: str
     unknown: str = ""
-    published: dict[PackageId, bool | None] = field(default_factory=dict)
+    published: dict[tuple[PackageId, str], bool | None] = field(default_factory=dict)
+    is_part: bool = False
     notes: Sequence[str] = ()
 
 
@@ -168,14 +172,42 @@ def require_branch(workspace: Workspace) -> None:
         )
 
 
-async def decide_versions(
-    workspace: Workspace, *, title: str = "", without: Addition | None = None
-) -> Decided:
-    """`title` and `without` are those of `collect_intents`. Raises PlanError with all troubles at
-    once.
+async def look_back(workspace: Workspace, commit: str) -> Workspace:
+    """As of an earlier commit: its history, its versions, its change files. What its packages
+    required of each other is taken from today. Raises CommandFailed.
     """
+    commits = Commits(workspace.commits.top, workspace.services.processes, head=commit)
+    reading = {
+        each: name_unsaid(workspace.targets[each.id.ecosystem].version_at)
+        for each in workspace.public
+    }
+    asked = [(each, at, it) for each, at in reading.items() for it in (commit, "HEAD")]
+    said = await find_versions(asked, commits)
+
+    def go_back(packages: Sequence[Package]) -> Sequence[Package]:
+        had = ((each, said[each.id, commit], said[each.id, "HEAD"]) for each in packages)
+        # Of one that no manifest says, tags say it.
+        return [
+            each if UNSAID in {then, now} else replace(each, version=then)
+            for each, then, now in had
+            if then
+        ]
+
+    public = go_back(workspace.public)
+    return replace(
+        workspace,
+        packages=dict(workspace.packages) | {each.id: each for each in public},
+        commits=commits,
+        public=public,
+        versioned=go_back(workspace.versioned),
+        is_part=True,
+    )
+
+
+async def decide_versions(workspace: Workspace, *, title: str = "") -> Decided:
+    """`title` is that of `collect_intents`. Raises PlanError with all troubles at once."""
     config, targets, found = workspace.config, workspace.targets, workspace.packages
-    options, is_part = config.versioning, bool(config.ecosystem)
+    options, is_part = config.versioning, workspace.is_part or bool(config.ecosystem)
     packages = list(found.values())
     # No manifest and no path can hold a NUL.
     templates = {
@@ -195,7 +227,6 @@ async def decide_versions(
             labels=_choose_labels(workspace),
             together=[it.packages for each in targets.values() for it in each.shared_versions()],
             title=title,
-            without=without,
             is_part=is_part,
         )
     except CommandFailed as error:
@@ -332,10 +363,11 @@ async def find_published(
         except (Transient, Denied, Rejected):
             return None
 
-    unasked = [each for each in packages if each.id not in workspace.published]
+    asked, known = list(packages), workspace.published
+    unasked = [each for each in asked if (each.id, each.version) not in known]
     there = await gather_all(map(is_there, unasked))
-    workspace.published.update(zip((each.id for each in unasked), there, strict=True))
-    return workspace.published
+    known.update(zip(((each.id, each.version) for each in unasked), there, strict=True))
+    return {each.id: known[each.id, each.version] for each in asked}
 
 
 def find_warnings(

@@ -63,9 +63,11 @@ async def add_late_changes(
         if not bases:
             return plan
         workspace = await make_workspace(config, targets, services, commits)
-        workspace.published.update(dict.fromkeys((each.id for each in workspace.public), None))
+        for package in workspace.public:
+            workspace.published[package.id, package.version] = None
         for each in plan.packages:
-            workspace.published[each.package.id] = each.published is not None
+            known = each.package.id, each.package.version
+            workspace.published[known] = each.published is not None
         decided = await decide_versions(workspace)
     except (CommandFailed, ConfigError, PlanError) as error:
         why = f"{error}. {error.hint}" if error.hint else error

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.cli.decision import decide_versions, open_versions, require_branch
+from releasekit.cli.decision import decide_versions, look_back, open_versions, require_branch
 from releasekit.cli.result_files import write
 from releasekit.cli.session import open_command
 from releasekit.decided import Level
@@ -20,7 +21,6 @@ from releasekit.report.remarks import warning_annotations
 from releasekit.report.versions import versions_outputs
 from releasekit.text.escape import visible
 from releasekit.versioning.change_files import Entry, format_change_file
-from releasekit.versioning.intents import Addition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,17 @@ _SILENT: Final = PackageWarning(
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """What HEAD has and the commit `base` has not. Of what it is compared with, it `lacks` so many
+    commits.
+    """
+
+    base: str
+    commits: frozenset[str]
+    lacks: int = 0
+
+
 async def run(config: Config, session: Session) -> int:
     """Show it; changes nothing."""
     async with open_command(config, session) as group:
@@ -45,11 +56,12 @@ async def run(config: Config, session: Session) -> int:
         workspace = await open_versions(group, config, session)
         require_branch(workspace)
         addition, title = await find_addition(workspace.commits, config.since, request)
-        before = await decide_versions(workspace, without=addition)
+        before = await decide_versions(await look_back(workspace, addition.base))
         after = await decide_versions(workspace, title=title)
     silent = [workspace.packages[each] for each in find_silent(after, addition)]
     warned = [(each, config.levels.apply([_SILENT])) for each in silent]
-    preview = Preview(before.view, after.view, silent, _find_page(config, session, request, silent))
+    page = _find_page(config, session, request, silent)
+    preview = Preview(before.view, after.view, silent, page, addition.lacks)
     text = preview_markdown(preview)
     if directory := session.credentials.environment.get(TEMPORARY):
         path = Path(directory) / "preview.md"
@@ -77,7 +89,7 @@ async def find_addition(
     """
     parents = (await commits.run_git("rev-parse", "HEAD^@")).split()
     if request and not since and parents[1:] == [request.commit]:
-        base, title = parents[0], f"{request.title} (#{request.number})"
+        base, title, lacks = parents[0], f"{request.title} (#{request.number})", 0
     else:
         other = since or (request.base if request else "") or "origin/HEAD"
         try:
@@ -90,8 +102,9 @@ async def find_addition(
                 problem=Problem.COMMAND_LINE,
             ) from error
         title = ""
+        lacks = int(await commits.run_git("rev-list", "--count", f"{base}..{other}"))
     added = await commits.run_git("rev-list", f"{base}..HEAD")
-    return Addition(base=base, commits=frozenset(added.split())), title
+    return Addition(base=base, commits=frozenset(added.split()), lacks=lacks), title
 
 
 def find_silent(decided: Decided, addition: Addition) -> list[PackageId]:

@@ -52,11 +52,13 @@ class File:
 
 class Commits:
     """Of the repository at `top`, and of a directory of `objects` besides, where that is given.
-    Raises CommandFailed where git does not answer.
+    `head` is the commit whose history it is about. Raises CommandFailed where git does not answer.
     """
 
-    def __init__(self, top: Path, processes: Processes, objects: Path | None = None) -> None:
-        self.top = top
+    def __init__(
+        self, top: Path, processes: Processes, objects: Path | None = None, *, head: str = "HEAD"
+    ) -> None:
+        self.top, self.head = top, head
         self._processes = processes
         self._environment = _ENVIRONMENT | (
             {"GIT_ALTERNATE_OBJECT_DIRECTORIES": str(objects)} if objects else {}
@@ -94,9 +96,11 @@ class Commits:
         return {each: self._committers[each] for each in wanted}
 
     async def read_head(self) -> str:
-        """The commit that is checked out; empty where nothing is committed."""
+        """The commit that it is about; empty where nothing is committed."""
         try:
-            return (await self.run_git("rev-parse", "--verify", "--quiet", "HEAD^{commit}")).strip()
+            return (
+                await self.run_git("rev-parse", "--verify", "--quiet", f"{self.head}^{{commit}}")
+            ).strip()
         except CommandFailed:
             return ""
 

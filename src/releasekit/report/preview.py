@@ -27,13 +27,15 @@ _SIZES: Final = (200, 50, 10)
 @dataclass(frozen=True, slots=True)
 class Preview:
     """Two decisions, and the packages whose changes nothing speaks for; `page` is where a person
-    writes a change file for these, empty where that is unknown.
+    writes a change file for these, empty where that is unknown. Both leave out the commits that the
+    changes at hand `lack` of what they are to be merged into.
     """
 
     before: VersionsView
     after: VersionsView
     silent: Sequence[Package]
     page: str = ""
+    lack: int = 0
 
     def list_rows(self) -> list[tuple[str, str, str, str, str]]:
         """As the heading has them, those first that this changes something about."""
@@ -46,7 +48,8 @@ class Preview:
             name = bump.package
             without, within = before.get(name, "-"), after.get(name, "-")
             because = view.because(view.reasons(bump)[0])
-            rows.append((view.name(name), view.packages[name].version, without, within, because))
+            now = self.before.packages.get(name, view.packages[name]).version
+            rows.append((view.name(name), now, without, within, because))
         return sorted(rows, key=lambda row: row[2] == row[3])
 
     @property
@@ -65,8 +68,16 @@ def preview_table(preview: Preview) -> str:
     rows = preview.list_rows()
     lines = columns([_HEADING, *rows]) if rows else []
     silent = [f"nothing speaks for {package}" for package in preview.silent]
-    notes = map(log_line, (*silent, preview.headline, *preview.after.notes))
-    return "\n".join([*lines, *([""] if lines else []), *notes])
+    told = [*map(log_line, silent), *_tell_lack(preview), preview.headline]
+    told += map(log_line, preview.after.notes)
+    return "\n".join([*lines, *([""] if lines else []), *told])
+
+
+def _tell_lack(preview: Preview) -> list[str]:
+    if not preview.lack:
+        return []
+    count = "1 commit" if preview.lack == 1 else f"{preview.lack} commits"
+    return [f"left out: {count} of the branch to merge into; merge that here to see all of both"]
 
 
 def preview_markdown(preview: Preview) -> str:
@@ -84,6 +95,7 @@ def _write_markdown(preview: Preview, most: int) -> str:
         *(table(_HEADING, cells) if cells else []),
         *([f"… and {packages(left)} more."] if left > 0 else []),
         "",
+        *(f"{each}.\n" for each in _tell_lack(preview)),
         *(f"{markdown(note)}\n" for note in preview.after.notes),
     ]
     if preview.silent:

@@ -61,7 +61,7 @@ class Line:
 
 async def read_line(commits: Commits) -> Line:
     """Raises CommandFailed, also where nothing is committed."""
-    parents = await commits.list_parents("--first-parent", "HEAD", "--")
+    parents = await commits.list_parents("--first-parent", commits.head, "--")
     indexes = {each: index for index, each in enumerate(parents)}
     return Line(tuple(parents), parents, indexes, await commits.is_shallow())
 
@@ -74,7 +74,7 @@ async def read_units(commits: Commits, line: Line, count: int) -> list[Unit]:
         return []
     # What the next one has is no change of these.
     rest = [f"^{line.commits[count]}"] if count < len(line.commits) else []
-    parents = await commits.list_parents("--topo-order", "HEAD", *rest, "--")
+    parents = await commits.list_parents("--topo-order", commits.head, *rest, "--")
     # git shows where a clone was cut off as a commit that adds all files.
     if await commits.find_cut_off(each for each, above in parents.items() if not above):
         raise make_shallow_error()

@@ -72,14 +72,6 @@ class Collected:
         return {it.commit: unit.index for unit in self.units for it in (unit.change, *unit.merged)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Addition:
-    """What HEAD has and the commit `base` has not."""
-
-    base: str
-    commits: frozenset[str]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Statement:
     """What the message of a commit says, and whom it is about; of some, the commit changes the
@@ -129,16 +121,15 @@ async def collect_intents(
     labels: Mapping[PackageId, str],
     together: Iterable[Collection[PackageId]] = (),
     title: str = "",
-    without: Addition | None = None,
     is_part: bool = False,
 ) -> Collected:
     """`versions` are the packages that are decided for, each with how its manifests are read at
     another commit, `everything` those and all others here, `packs` as `Owners` has it, and
     `templates` the names of their tags, with NUL in the place of the version. `labels` are those of
     packages whose next version is a prerelease, and `together` the packages whose version stands
-    in one place. `title` is what HEAD is going to be called once it is squashed. What HEAD adds is
-    left out if it is given as `without`. Where `everything` `is_part` of what the repository has,
-    change files may name others, and are kept for them.
+    in one place. `title` is what HEAD is going to be called once it is squashed. Where
+    `everything` `is_part` of what the repository has, change files may name others, and are kept
+    for them. Change files are those that are checked out, unless `commits` are of another head.
 
     Raises ConfigError for an option, PlanError for change files that cannot be used and for a
     history that does not reach back, and CommandFailed.
@@ -177,19 +168,18 @@ async def collect_intents(
         speaks = options.changes == "commits" or (options.changes == "both" and not added)
         if speaks and not _is_ours(unit, line):
             statements += _read_unit(unit, owners, manifests, options)
-    if without:
-        statements = [each for each in statements if each.source.commit not in without.commits]
     statements = await _drop_written(statements, versions, commits)
     known = _Known(statements)
     intents: list[Intent] = []
     replaced: set[_Statement] = set()
     waiting: dict[str, set[PackageId]] = {}
     if options.changes != "commits":
-        files = _read_change_files(root / options.directory, root)
-        if without:
-            names = {it.path: commits.name_object(without.base, root / it.path) for it in files}
-            there = await commits.read_blobs(names.values())
-            files = [each for each in files if there.get(names[each.path]) is not None]
+        directory = root / options.directory
+        if commits.head == "HEAD":
+            files = _parse_change_files(_read_change_files(directory), root)
+        else:
+            committed = await _read_committed_change_files(directory, commits)
+            files = _parse_change_files(committed.items(), root)
         ids = [each.id for each in everything]
         named = resolve(files, [each.id for each in versions], ids, is_part=is_part)
         pairs = [(package, file.path) for file, _, package in named if package in releases]
@@ -424,10 +414,8 @@ def _cancel_reverts(
             yield from rest
 
 
-def _read_change_files(directory: Path, root: Path) -> list[ChangeFile]:
-    """Raises PlanError with all that cannot be used."""
-    found: list[ChangeFile] = []
-    refused: list[ReleasekitError] = []
+def _read_change_files(directory: Path) -> Iterator[tuple[Path, bytes | OSError]]:
+    """As they are checked out, committed or not."""
     for below in (directory, directory / "pre"):
         try:
             names = durable.names(below)
@@ -435,20 +423,49 @@ def _read_change_files(directory: Path, root: Path) -> list[ChangeFile]:
             continue
         for name in sorted(names):
             path = below / name
-            shown = path.relative_to(root).as_posix()
-            if not is_change_file(path.relative_to(directory).as_posix()):
-                continue
-            try:
-                data = durable.read_file(path, max_bytes=4 * MAX_CHARS)
-                found.append(read_change_file(shown, data.decode(errors="replace")))
-            except OSError as error:
-                message = f"{shown} cannot be read: {describe_os_error(error)}"
+            if is_change_file(path.relative_to(directory).as_posix()):
+                try:
+                    yield path, durable.read_file(path, max_bytes=4 * MAX_CHARS)
+                except OSError as error:
+                    yield path, error
+
+
+async def _read_committed_change_files(directory: Path, commits: Commits) -> dict[Path, bytes]:
+    """Those that the commit has."""
+    place = directory.relative_to(commits.top).as_posix()
+    told = await commits.run_git(
+        *("ls-tree", "-z", "--full-tree", "--name-only", commits.head, "--"),
+        *(f"{place}/", f"{place}/pre/"),
+    )
+    paths = (commits.top / name for name in told.split("\0") if name)
+    wanted = {
+        each: commits.name_object(commits.head, each)
+        for each in paths
+        if is_change_file(each.relative_to(directory).as_posix())
+    }
+    there = await commits.read_blobs(wanted.values())
+    return {each: data for each, name in wanted.items() if (data := there.get(name)) is not None}
+
+
+def _parse_change_files(
+    found: Iterable[tuple[Path, bytes | OSError]], root: Path
+) -> list[ChangeFile]:
+    """Raises PlanError with all that cannot be used."""
+    files: list[ChangeFile] = []
+    refused: list[ReleasekitError] = []
+    for path, data in found:
+        shown = path.relative_to(root).as_posix()
+        try:
+            if isinstance(data, OSError):
+                message = f"{shown} cannot be read: {describe_os_error(data)}"
                 refused.append(PlanError(message, problem=Problem.CHANGE_FILE))
-            except PlanError as error:
-                refused += [error, *error.others]
+            else:
+                files.append(read_change_file(shown, data.decode(errors="replace")))
+        except PlanError as error:
+            refused += [error, *error.others]
     if refused:
         raise join_errors(refused)
-    return found
+    return files
 
 
 def _describe_file(file: ChangeFile, added_by: Unit | None, spoken: Sequence[_Statement]) -> Source:

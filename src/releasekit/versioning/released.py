@@ -54,7 +54,7 @@ _MAJOR: Final = re.compile(r"v[0-9]+")
 _COMPLETED: Final = frozenset({"go.mod", "go.sum"})
 # In place of a version: the manifest is there and says none, as where the version is the tag's. So
 # does 0.0.0-development, https://semantic-release.gitbook.io/semantic-release/support/faq
-_UNSAID: Final = "unsaid"
+UNSAID: Final = "unsaid"
 _NEVER_RELEASED: Final = re.compile(r"v?0\.0\.0[-.+]?[A-Za-z].*")
 
 
@@ -412,7 +412,7 @@ async def _find_places(wanted: Collection[str], commits: Commits, line: Line) ->
     others = sorted(set(wanted) - found.keys())
     if not others:
         return found
-    parents = await commits.list_parents("--topo-order", "HEAD", "--")
+    parents = await commits.list_parents("--topo-order", commits.head, "--")
     # The newest commit of the line that each leads to.
     indexes: dict[str, int] = {}
     for commit, above in reversed(parents.items()):
@@ -466,9 +466,10 @@ async def _find_last(
                 )
         unsure[package] = list(islice(higher, _MOST_COMPARED))
     reading = {
-        package: _name_unsaid(versions[package]) for package, listed in unsure.items() if listed
+        package: name_unsaid(versions[package]) for package, listed in unsure.items() if listed
     }
-    today = await find_versions([(package, at, "HEAD") for package, at in reading.items()], commits)
+    head = commits.head
+    today = await find_versions([(package, at, head) for package, at in reading.items()], commits)
     found: dict[PackageId, _Tag] = {}
     # Nearly always it is the first one.
     for part in (slice(1), slice(1, None)):
@@ -485,18 +486,18 @@ async def _find_last(
             version = _canonicalize(package.id.ecosystem, said)
             is_same = version and numbering_of(package.id.ecosystem).order(version) == tag.order
             # Where today's manifest says a version, that of then may have been another package's.
-            is_unsaid = said == today[package.id, "HEAD"] == _UNSAID
+            is_unsaid = said == today[package.id, head] == UNSAID
             if is_same or (is_unsaid and package.id not in own):
                 found.setdefault(package.id, tag)
     return own | found
 
 
-def _name_unsaid(version_at: VersionAt) -> VersionAt:
+def name_unsaid(version_at: VersionAt) -> VersionAt:
     def read_version(package: Package, read: Read) -> str:
         said = version_at(package, read)
         if said and not _NEVER_RELEASED.fullmatch(said):
             return said
-        return "" if read(package.manifest) is None else _UNSAID
+        return "" if read(package.manifest) is None else UNSAID
 
     return read_version
 
