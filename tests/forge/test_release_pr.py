@@ -585,7 +585,7 @@ def test_a_commit_that_is_checked_out_is_of_the_branch_that_is_named(place: Plac
     place.push("feat: read parquet files (#41)", FEATURE | config)
     git(place.root, "switch", "--quiet", "--detach")
     job = place.run(GITHUB_REF="")
-    assert job.code == 2
+    assert job.code == 3
     assert "RK-339" in job.err
     assert place.run("release-pr", "--branch", "main", GITHUB_REF="").operation == "created"
     assert "1.3.0rc1" in place.open[0]["title"]

@@ -134,7 +134,7 @@ def test_nothing_is_decided_where_the_branch_is_unknown(
         with monkeypatch.context() as patch:
             if name:
                 patch.setenv(name, value)
-            assert main(run) == 2
+            assert main(run) == 3
             told = " ".join(capsys.readouterr().err.split())
             assert "RK-339" in told
             assert "--branch main" in told
@@ -151,7 +151,7 @@ def test_a_job_says_its_branch_where_a_commit_is_checked_out(
     place.commit("feat!: return errors (#88)", {"crates/measure/src/lib.rs": "// 1\n"})
     place.switch("next", "--create")
     monkeypatch.setenv("BITBUCKET_BRANCH", "main")
-    assert main(["version", str(place.root), "--dry-run"]) == 2
+    assert main(["version", str(place.root), "--dry-run"]) == 3
     told = " ".join(capsys.readouterr().err.split())
     assert "this is a job of main, and next is checked out" in told
     assert place.decide("--branch", "main")["cargo:acme-measure"] == "0.6.0"

@@ -161,10 +161,10 @@ async def _find_branch(commits: Commits, ci: CI, options: VersionOptions) -> tup
 
 
 def require_branch(workspace: Workspace) -> None:
-    """Raises ConfigError where it is unknown, and says whether versions are prereleases."""
+    """Raises PlanError where it is unknown, and says whether versions are prereleases."""
     options = workspace.config.versioning
     if workspace.unknown and options.branches:
-        raise ConfigError(
+        raise PlanError(
             f"{options.where()} has `branches`, and which one is released from is unknown: "
             f"{workspace.unknown}",
             hint="Say it, as `--branch main`.",
