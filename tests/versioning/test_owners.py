@@ -92,6 +92,30 @@ def test_further_paths_count_wherever_they_lie() -> None:
     assert touched(owners, "core/a.py") == {"core"}
 
 
+def test_what_packages_take_in_touches_them_too() -> None:
+    """R64: by what it is called in there."""
+    cli, core = (replace(package(each), directory=TOP / "js" / each) for each in ("cli", "core"))
+    elsewhere = {
+        "shared": [(cli.id, "src/shared")],
+        "core/one.js": [(cli.id, "docs/one.js")],
+        "LICENSE": [(core.id, ".."), (cli.id, "..")],
+    }
+    owners = Owners(
+        [core, cli],
+        TOP,
+        TOP / "js",
+        packs=lambda _, path: not path.endswith(".md"),
+        ignore=(),
+        paths={},
+        elsewhere=elsewhere,
+    )
+    assert touched(owners, "js/shared/a/b.js") == {"cli"}
+    assert touched(owners, "js/shared/a/b.md") == touched(owners, "js/shared/tests/a.js") == set()
+    assert touched(owners, "js/core/one.js") == {"core"}
+    assert touched(owners, "js/LICENSE") == {"core", "cli"}
+    assert touched(owners, "LICENSE") == touched(owners, "shared/a.js") == set()
+
+
 def test_a_name_that_two_packages_have_is_refused() -> None:
     one = replace(package("core"), directory=TOP / "one")
     two = replace(one, id=replace(one.id, ecosystem="pypi"), directory=TOP / "two")

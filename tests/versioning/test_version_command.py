@@ -114,6 +114,19 @@ def test_a_pin_releases_a_dependent_and_a_range_does_not(
     assert lines(capsys) == A
 
 
+def test_what_a_package_takes_in_by_a_link_releases_it(
+    uv_workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R64: wherever it lies in the workspace."""
+    (uv_workspace / "packages/web/src").mkdir(exist_ok=True)
+    (uv_workspace / "packages/web/src/shared").symlink_to("../../../shared")
+    commit(uv_workspace, "chore: share", {"shared/one.py": "1\n"})
+    commit(uv_workspace, "feat: one is two", {"shared/one.py": "2\n"})
+    assert main(["version", "--dry-run", str(uv_workspace)]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^acme-web .* feat: one is two$", told, re.MULTILINE)
+
+
 def test_what_is_decided_is_written_once(
     uv_workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group, gather_all
@@ -27,7 +27,7 @@ from releasekit.git.commits import Commits
 from releasekit.git.versions import find_versions
 from releasekit.host.files import repository_of
 from releasekit.model import PackageWarning, WarningName
-from releasekit.plan.changes import below, tracked_files
+from releasekit.plan.holdings import Holdings, read_tree
 from releasekit.plan.make import collect_packages
 from releasekit.plan.other_tools import Deciding, describe_unread, find_unread, refuse_unread
 from releasekit.problems import Problem
@@ -41,8 +41,7 @@ from releasekit.versioning.numbering import numbering_of
 from releasekit.versioning.released import UNSAID, name_unsaid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
@@ -50,10 +49,8 @@ if TYPE_CHECKING:
     from releasekit.decided import Decision, Edge, Standing
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.host.ci import CI
-    from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
     from releasekit.versioning.intents import Collected
-    from releasekit.versioning.owners import Packs
 
 
 _TITLE_CHARS: Final = 100
@@ -75,7 +72,7 @@ class Workspace:
     services: Services
     public: Sequence[Package]
     versioned: Sequence[Package]
-    packs: Packs
+    holdings: Holdings
     branch: str
     unknown: str = ""
     published: dict[tuple[PackageId, str], bool | None] = field(default_factory=dict)
@@ -136,7 +133,7 @@ async def make_workspace(
         services,
         public,
         versioned,
-        await _find_packs(targets, versioned, config.root, services.processes),
+        Holdings(targets, config.root, await read_tree(config.root, services.processes), versioned),
         branch,
         unknown,
     )
@@ -208,7 +205,8 @@ async def decide_versions(workspace: Workspace, *, title: str = "") -> Decided:
     """`title` is that of `collect_intents`. Raises PlanError with all troubles at once."""
     config, targets, found = workspace.config, workspace.targets, workspace.packages
     options, is_part = config.versioning, workspace.is_part or bool(config.ecosystem)
-    packages = list(found.values())
+    packages, holdings = list(found.values()), workspace.holdings
+    versioned = {each.id for each in workspace.versioned}
     # No manifest and no path can hold a NUL.
     templates = {
         each.id: tag_name(config.tagging.name, replace(each, version="\0"), config.root)
@@ -221,7 +219,8 @@ async def decide_versions(workspace: Workspace, *, title: str = "") -> Decided:
             workspace.commits,
             config.root,
             options,
-            packs=workspace.packs,
+            packs=lambda package, name: package in versioned and holdings.holds(package, name),
+            elsewhere=holdings.elsewhere,
             templates=templates,
             find_published=partial(find_published, workspace),
             labels=_choose_labels(workspace),
@@ -332,21 +331,6 @@ def _find_label(options: VersionOptions, branch: str) -> str:
     if branch in options.branches or not branch:
         return options.branches.get(branch, "")
     return next((it for name, it in options.branches.items() if fnmatchcase(branch, name)), "")
-
-
-async def _find_packs(
-    targets: Mapping[str, Target], packages: Sequence[Package], root: Path, processes: Processes
-) -> Packs:
-    """Whether a file of a package, by its path in there, goes into what is published of it."""
-    tracked = await tracked_files(root, processes)
-
-    @cache
-    def of(package: Package) -> Callable[[str], bool]:
-        own = below(package.directory, root, tracked)
-        return targets[package.id.ecosystem].packs(package, own)
-
-    known = {each.id: each for each in packages}
-    return lambda package, path: package in known and of(known[package])(path)
 
 
 async def find_published(

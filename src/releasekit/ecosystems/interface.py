@@ -490,9 +490,21 @@ class Target:
 
     def packs(self, _package: Package, _names: Collection[str], /) -> Callable[[str], bool]:
         """Of all files that git tracks below its directory, by names relative to it, whether one
-        goes into what is published of it, or makes it, and is more than a test or a note.
+        goes into what is published of it, or makes it, and is more than a test or a note. A name
+        that ends with a slash is a directory of which nothing more is known: whether one of its
+        files may.
         """
         return lambda _: True
+
+    def list_outside(self, _package: Package, /) -> Collection[Path]:
+        """The files and directories outside its directory that do, by what manifests say or by a
+        rule of the ecosystem; they need not be there.
+        """
+        return ()
+
+    def follows_links(self, _package: Package, _names: Collection[str], /) -> bool:
+        """Whether a symbolic link among the same files stands for what it leads to."""
+        return True
 
     def compiled_in(self, _package: Package, /) -> Mapping[Package, Collection[Package]]:
         """The packages here whose files may go into what is published of it, by the manifests

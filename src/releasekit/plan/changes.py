@@ -1,16 +1,15 @@
 """Which packages have changed since the version that is published, as git has both.
 
-One process compares the directories of all packages, and a second one names the files in those that
-differ; nothing is built for it.
+One process compares all that packages are made of, and a second one names the files in directories
+that differ; nothing is built for it.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.errors import CommandFailed
 from releasekit.versioning.tag_forms import OWN_TAGS, SHARED_TAGS, list_names
@@ -42,8 +41,8 @@ class Revision:
         return cls(f"refs/tags/{tag}", f"tag {tag}")
 
 
-# A package, and the state that its changes count from.
-Since = tuple["Package", Revision]
+# A file or directory by its path below the root, and the state that its changes count from.
+Since = tuple[str, Revision]
 
 
 async def tags_of(root: Path, processes: Processes, *which: str) -> frozenset[str]:
@@ -87,64 +86,48 @@ def version_tags(
 
 
 async def changes(
-    since: Iterable[Since], everything: Iterable[Package], root: Path, processes: Processes
+    since: Iterable[Since], root: Path, processes: Processes
 ) -> dict[Since, tuple[str, ...]]:
-    """The files below the directory of each package that the commit checked out and the revision
-    have differently, relative to it. Those of packages further down, of `everything`, do not count.
+    """The files at or below each place that the commit checked out and the revision have
+    differently, by names relative to `root`, as places are; "" is `root` itself.
 
-    A package is missing where nothing has changed, or the repository does not hold the revision.
+    A place is missing where nothing has changed, or one of the two does not have it.
     """
-    asked = {each: f"./{each[0].directory.relative_to(root).as_posix()}" for each in since}
-    asked = {each: place for each, place in asked.items() if "\n" not in place}
-    objects = [
-        f"{revision}:{place}"
-        for (_, then), place in asked.items()
-        for revision in (then.id, "HEAD")
-    ]
+    asked = [each for each in dict.fromkeys(since) if "\n" not in each[0]]
+    objects = [f"{revision}:./{place}" for place, then in asked for revision in (then.id, "HEAD")]
     try:
-        trees = await _trees(objects, root, processes)
-        pairs = {each: (trees[2 * index], trees[2 * index + 1]) for index, each in enumerate(asked)}
+        found = await _find_objects(objects, root, processes)
+        pairs = {each: (found[2 * index], found[2 * index + 1]) for index, each in enumerate(asked)}
         differing = {
-            each: pair for each, pair in pairs.items() if all(pair) and len(set(pair)) == 2
+            each: (before.id, after.id)
+            for each, (before, after) in pairs.items()
+            if before and after and before.id != after.id
         }
-        names = await _differences(set(differing.values()), root, processes)
+        trees = {
+            each
+            for each in differing
+            if all(found is not None and found.kind == "tree" for found in pairs[each])
+        }
+        names = await _differences({differing[each] for each in trees}, root, processes)
     except CommandFailed:
         return {}
-    directories = [package.directory for package in everything]
-    found = {}
-    for each, pair in differing.items():
-        if own := outside_others(names.get(pair, ()), each[0].directory, directories):
-            found[each] = own
-    return found
+    return {
+        each: tuple(f"{each[0]}/{name}".removeprefix("/") for name in names.get(pair, ()))
+        if each in trees
+        else (each[0],)
+        for each, pair in differing.items()
+    }
 
 
-def outside_others(
-    names: Iterable[str], directory: Path, directories: Iterable[Path]
-) -> tuple[str, ...]:
-    """Those of `names`, relative to `directory`, that are not in one of `directories` below it."""
-    inner = tuple(
-        f"{other.relative_to(directory).as_posix()}/"
-        for other in directories
-        if other != directory and other.is_relative_to(directory)
-    )
-    return tuple(name for name in names if not name.startswith(inner))
+class _Object(NamedTuple):
+    id: str
+    kind: str
 
 
-async def tracked_files(root: Path, processes: Processes) -> list[str]:
-    """What the commit checked out has below `root`, by names relative to it, sorted. Nothing where
-    that is too much to be read.
-    """
-    try:
-        listed = await processes.run(
-            ["git", "ls-tree", "-r", "-z", "--name-only", "HEAD"], cwd=root, timeout_s=60.0
-        )
-    except CommandFailed:
-        return []
-    return sorted(listed.stdout.split("\0"))
-
-
-async def _trees(objects: Sequence[str], root: Path, processes: Processes) -> list[str]:
-    """The id of each tree, empty for what is missing, in the same order."""
+async def _find_objects(
+    objects: Sequence[str], root: Path, processes: Processes
+) -> list[_Object | None]:
+    """Each file and each directory, None for what is missing or neither, in the same order."""
     if not objects:
         return []
     completed = await processes.run(
@@ -154,7 +137,9 @@ async def _trees(objects: Sequence[str], root: Path, processes: Processes) -> li
         stdin="".join(f"{each}\n" for each in objects),
     )
     lines = completed.stdout.splitlines()
-    return [line.partition(" ")[0] if line.endswith(" tree") else "" for line in lines]
+    return [
+        _Object(*line.split(" ")) if line.endswith((" tree", " blob")) else None for line in lines
+    ]
 
 
 async def _differences(
@@ -186,12 +171,3 @@ async def _differences(
 def compiled(names: Iterable[str], package: Package) -> list[str]:
     """Those of the files of a package that a build of another one makes something of."""
     return [name for name in names if name != package.manifest.name and not _NOTES.fullmatch(name)]
-
-
-def below(directory: Path, root: Path, tracked: Sequence[str]) -> Sequence[str]:
-    """Those of the files below `root`, sorted, that `directory` has, relative to it."""
-    place = directory.relative_to(root).as_posix()
-    if place == ".":
-        return tracked
-    first, last = (bisect_left(tracked, f"{place}{after}") for after in "/0")  # "0" follows "/"
-    return [name.removeprefix(f"{place}/") for name in tracked[first:last]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,16 +12,7 @@ from releasekit.git.commits import Commits
 from releasekit.git.versions import find_versions
 from releasekit.host.files import repository_of
 from releasekit.model import Action
-from releasekit.plan.changes import (
-    Revision,
-    below,
-    changes,
-    compiled,
-    outside_others,
-    tags_of,
-    tracked_files,
-    version_tags,
-)
+from releasekit.plan.changes import Revision, changes, compiled, tags_of, version_tags
 from releasekit.plan.decision import is_clean
 
 if TYPE_CHECKING:
@@ -32,7 +23,7 @@ if TYPE_CHECKING:
     from releasekit.git.versions import VersionAt
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
-    from releasekit.plan.changes import Since
+    from releasekit.plan.holdings import Holdings
     from releasekit.state.history import History
 
 _INHERITED: Final = ("what its manifest takes from the workspace",)
@@ -41,7 +32,7 @@ _INHERITED: Final = ("what its manifest takes from the workspace",)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """What no commit or no version has: files, by names relative to the directory of the package,
-    or to the root where they are of another one that is built into it.
+    or to the root where they lie elsewhere.
 
     `unbumped` are those that are on the registry and have changed since the revision beside;
     `uncommitted` those to be built, with files that differ from the commit. Of `unknown` it cannot
@@ -57,6 +48,7 @@ async def find_changes(
     plan: Plan,
     root: Path,
     targets: Mapping[str, Target],
+    holdings: Holdings,
     history: History,
     processes: Processes,
     *,
@@ -67,29 +59,16 @@ async def find_changes(
     version is called. Outside git, none are known.
     """
     kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
-    built = [
-        planned.package
-        for planned in plan.packages
-        if planned.action is Action.PUBLISH and not planned.package.prebuilt
-    ]
+    built = list_built(plan)
     if not plan.commit or not (kept or uncommitted):
         return Changes()
     since, unknown, clean = await _find_revisions(
         plan, kept, root, targets, history, processes, tags
     )
-    parts = {each: targets[each.id.ecosystem].compiled_in(each) for each in since}
-    everything = [each for target in targets.values() for each in target.workspace.packages]
-    asked = [*since.items(), *((part, since[each]) for each in since for part in parts[each])]
-    found = await changes(asked, everything, root, processes)
-    sources = _Sources(
-        root=root,
-        targets=targets,
-        directories=[each.directory for each in everything],
-        uncommitted=uncommitted,
-        tracked=await tracked_files(root, processes) if found or uncommitted else (),
-    )
-    changed = await _find_committed(since, parts, found, sources, processes)
-    edited = await _find_edited(clean, sources, processes)
+    sources = _Sources(root=root, targets=targets, holdings=holdings)
+    changed = await _find_committed(since, sources, processes)
+    edits = sources.sort_by_package(uncommitted)
+    edited = await _find_edited(clean, edits, sources, processes)
     head = Revision.of_commit(plan.commit.partition("+")[0])
     before = replace(head, shown=f"{head.shown}, or an earlier one")
     names = {
@@ -102,9 +81,20 @@ async def find_changes(
             for package, listed in names.items()
             if listed
         },
-        uncommitted={each: listed for each in built if (listed := sources.list_uncommitted(each))},
+        uncommitted={
+            each: listed for each in built if (listed := sources.list_changed(each, edits))
+        },
         unknown=unknown,
     )
+
+
+def list_built(plan: Plan) -> list[Package]:
+    """What a run makes the files of."""
+    return [
+        planned.package
+        for planned in plan.packages
+        if planned.action is Action.PUBLISH and not planned.package.prebuilt
+    ]
 
 
 async def _find_revisions(
@@ -155,17 +145,25 @@ async def _find_revisions(
 
 
 async def _find_committed(
-    since: Mapping[Package, Revision],
-    parts: Mapping[Package, Mapping[Package, Collection[Package]]],
-    found: Mapping[Since, Sequence[str]],
-    sources: _Sources,
-    processes: Processes,
+    since: Mapping[Package, Revision], sources: _Sources, processes: Processes
 ) -> dict[Package, list[str]]:
     """What the commit checked out has otherwise than the one that each was published from."""
-    changed = {
-        package: sources.list_packed(package, found.get((package, then), ()))
-        for package, then in since.items()
+    places = {
+        package: [
+            place
+            for each in (package, *sources.find_parts(package))
+            for place in sources.holdings.list_places(each)
+        ]
+        for package in since
     }
+    asked = [(place, since[package]) for package, listed in places.items() for place in listed]
+    found = await changes(asked, sources.root, processes)
+    changed: dict[Package, list[str]] = {}
+    for package, then in since.items():
+        files = {name for place in places[package] for name in found.get((place, then), ())}
+        changed[package] = await asyncio.to_thread(
+            sources.list_changed, package, sources.sort_by_package(sorted(files))
+        )
     targets = {package: sources.targets[package.id.ecosystem] for package in since}
     offering = {
         package: targets[package].offered_at
@@ -178,9 +176,7 @@ async def _find_committed(
             changed[package].remove(package.manifest.name)
     inheriting = {package: targets[package].inherited_at for package in since}
     inherited = await _compare_manifests(inheriting, since, sources.root, processes)
-    for package, then in since.items():
-        taken_in = sources.list_taken_in(package, then, parts[package], found)
-        changed[package] += await asyncio.to_thread(list, taken_in)
+    for package in since:
         if not inherited.get(package, True):
             changed[package] += _INHERITED
     return changed
@@ -188,57 +184,48 @@ async def _find_committed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sources:
-    """The files of a workspace by its packages, which lie in `directories`. All that git has is
-    `tracked`, and what differs from the commit `uncommitted`, both by sorted names relative to the
-    root.
-    """
+    """The files of a workspace by its packages, and by those that others are compiled into."""
 
     root: Path
     targets: Mapping[str, Target]
-    directories: Sequence[Path]
-    uncommitted: Sequence[str]
-    tracked: Sequence[str]
+    holdings: Holdings
+    _parts: dict[Package, Mapping[Package, Collection[Package]]] = field(default_factory=dict)
     _readers: dict[tuple[Package, Package], Callable[[str], bool] | None] = field(
         default_factory=dict
     )
 
-    def list_own(self, package: Package) -> Sequence[str]:
-        return below(package.directory, self.root, self.tracked)
+    def find_parts(self, package: Package) -> Mapping[Package, Collection[Package]]:
+        if package not in self._parts:
+            self._parts[package] = self.targets[package.id.ecosystem].compiled_in(package)
+        return self._parts[package]
 
-    def list_packed(self, package: Package, names: Sequence[str]) -> list[str]:
-        """Those of its files that users get, or get something made of."""
-        if not names:
-            return []
-        packs = self.targets[package.id.ecosystem].packs
-        return list(filter(packs(package, self.list_own(package)), names))
+    def sort_by_package(self, paths: Iterable[str]) -> Mapping[PackageId, Sequence[str]]:
+        """Of files, those that the users of each package get, or get something made of."""
+        found: defaultdict[PackageId, dict[str, None]] = defaultdict(dict)
+        for path in paths:
+            for package in self.holdings.list_holders(path):
+                found[package][path] = None
+        return {package: list(listed) for package, listed in found.items()}
 
-    def list_uncommitted(self, package: Package) -> list[str]:
-        """Those of its files that differ from the commit, and that users get."""
-        names = below(package.directory, self.root, self.uncommitted)
-        if names:
-            names = outside_others(names, package.directory, self.directories)
-        return self.list_packed(package, names)
+    def list_changed(self, package: Package, files: Mapping[PackageId, Sequence[str]]) -> list[str]:
+        """What it has of such files, and what its sources lead to in other packages."""
+        own, place = files.get(package.id, ()), self.holdings.find_place(package)
+        prefix = f"{place}/" if place else ""
+        return [
+            *(path.removeprefix(prefix) for path in own),
+            *self._list_taken_in(package, files),
+        ]
 
-    def list_edited(self, package: Package) -> list[str]:
-        """Those of them that git has."""
-        names = self.list_uncommitted(package)
-        own = {*self.list_own(package)} if names else set()
-        return [name for name in names if name in own]
-
-    def list_taken_in(
-        self,
-        package: Package,
-        then: Revision,
-        parts: Mapping[Package, Collection[Package]],
-        found: Mapping[Since, Sequence[str]],
+    def _list_taken_in(
+        self, package: Package, files: Mapping[PackageId, Sequence[str]]
     ) -> Iterator[str]:
-        """Of other packages, what the sources of this one lead to."""
+        parts = self.find_parts(package) if files else {}
         for part, takers in parts.items():
-            packed = self.list_packed(part, found.get((part, then), ()))
+            place = self.holdings.find_place(part)
+            packed = [path.removeprefix(f"{place}/") for path in files.get(part.id, ())]
             if names := compiled(packed, part):
                 leading = [each for each in takers if self._leads(package, each, parts)]
                 counting = [counts for each in leading if (counts := self._reads(each, part))]
-                place = part.directory.relative_to(self.root).as_posix()
                 for name in names:
                     if any(counts(name) for counts in counting):
                         yield f"{place}/{name}"
@@ -265,18 +252,25 @@ class _Sources:
         """What the sources of `taker` take in of `part`, read once."""
         if (taker, part) not in self._readers:
             target = self.targets[taker.id.ecosystem]
-            self._readers[taker, part] = target.takes_in(taker, part, self.list_own)
+            self._readers[taker, part] = target.takes_in(taker, part, self.holdings.list_own)
         return self._readers[taker, part]
 
 
 async def _find_edited(
-    packages: Iterable[Package], sources: _Sources, processes: Processes
+    packages: Iterable[Package],
+    edits: Mapping[PackageId, Sequence[str]],
+    sources: _Sources,
+    processes: Processes,
 ) -> dict[Package, list[str]]:
     """Files of the commit that differ from it, of packages whose version does not: an earlier step
     of the job that writes the version into a manifest may write it into other files too. Files that
     git does not have may be what a build has left.
     """
-    names = {each: listed for each in packages if (listed := sources.list_edited(each))}
+    tracked = {*sources.holdings.tree.files, *sources.holdings.tree.submodules} if edits else set()
+    known = {
+        package: [path for path in listed if path in tracked] for package, listed in edits.items()
+    }
+    names = {each: listed for each in packages if (listed := sources.list_changed(each, known))}
     asked = [(each, sources.targets[each.id.ecosystem].version_at, "HEAD") for each in names]
     committed = await _read_manifests(asked, sources.root, processes)
     return {each: names[each] for each in names if committed.get((each.id, "HEAD")) == each.version}

@@ -13,6 +13,7 @@ from releasekit.errors import PlanError
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.model import SENT, Action, DependencyKind, PackageWarning, WarningName
+from releasekit.plan.holdings import Holdings, Tree, read_tree
 from releasekit.plan.unbumped import find_changes
 from releasekit.problems import Problem
 from releasekit.report.plans import place
@@ -50,8 +51,10 @@ async def with_warnings(
     """`plan` with the warnings of its packages, and at the levels that apply, so far as they can be
     told before a build; `uncommitted` and `tags` are those of `find_changes`.
     """
+    tree = await read_tree(root, processes) if plan.commit else Tree()
+    holdings = Holdings(targets, root, tree, [each.package for each in plan.packages])
     found = await find_changes(
-        plan, root, targets, history, processes, uncommitted=uncommitted, tags=tags
+        plan, root, targets, holdings, history, processes, uncommitted=uncommitted, tags=tags
     )
     # Not where files from elsewhere are added to a version that is there.
     new = {

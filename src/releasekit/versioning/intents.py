@@ -116,6 +116,7 @@ async def collect_intents(
     options: VersionOptions,
     *,
     packs: Packs,
+    elsewhere: Mapping[str, Sequence[tuple[PackageId, str]]] | None = None,
     templates: Mapping[PackageId, str],
     find_published: FindPublished,
     labels: Mapping[PackageId, str],
@@ -124,7 +125,8 @@ async def collect_intents(
     is_part: bool = False,
 ) -> Collected:
     """`versions` are the packages that are decided for, each with how its manifests are read at
-    another commit, `everything` those and all others here, `packs` as `Owners` has it, and
+    another commit, `everything` those and all others here, `packs` and `elsewhere` as `Owners`
+    has them, and
     `templates` the names of their tags, with NUL in the place of the version. `labels` are those of
     packages whose next version is a prerelease, and `together` the packages whose version stands
     in one place. `title` is what HEAD is going to be called once it is squashed. Where
@@ -139,6 +141,7 @@ async def collect_intents(
         commits.top,
         root,
         packs=packs,
+        elsewhere=elsewhere,
         ignore=options.ignore,
         paths=options.paths,
         is_part=is_part,

@@ -37,6 +37,38 @@ def index_names(packages: Iterable[PackageId]) -> dict[str, list[PackageId]]:
     return found
 
 
+class Places:
+    """Where packages have their files, by paths relative to `root`: the deepest package directory
+    around a file owns it, and `elsewhere` are files and directories of which a package has more,
+    each with what it is called there.
+    """
+
+    def __init__(
+        self,
+        packages: Iterable[Package],
+        root: Path,
+        elsewhere: Mapping[str, Sequence[tuple[PackageId, str]]] | None = None,
+    ) -> None:
+        self._elsewhere = elsewhere or {}
+        self._directories: defaultdict[str, set[PackageId]] = defaultdict(set)
+        for each in packages:
+            self._directories[_name_place(each.directory, root)].add(each.id)
+
+    def locate(self, path: str) -> list[tuple[PackageId, str]]:
+        """The packages that have a file or directory, and what it is called in each."""
+        directory = path.rpartition("/")[0]
+        while directory and directory not in self._directories:
+            directory = directory.rpartition("/")[0]
+        inside = path.removeprefix(f"{directory}/")
+        found = [(each, inside) for each in sorted(self._directories.get(directory, ()))]
+        place = path if self._elsewhere else ""
+        while place:
+            rest = path.removeprefix(place)
+            found += [(each, f"{name}{rest}") for each, name in self._elsewhere.get(place, ())]
+            place = place.rpartition("/")[0]
+        return found
+
+
 class Owners:
     """Paths are as git has them, relative to the top of the repository."""
 
@@ -50,17 +82,17 @@ class Owners:
         ignore: Iterable[str],
         paths: Mapping[str, Iterable[str]],
         is_part: bool = False,
+        elsewhere: Mapping[str, Sequence[tuple[PackageId, str]]] | None = None,
     ) -> None:
         """`packages` are all of the workspace, or, where they are a part of them, `paths` may name
-        others. `packs` says of a package and a path in its directory whether what is published of
-        it has that file, or is made of it; `ignore` and `paths` are options. Raises ConfigError.
+        others. `packs` says of a package and a path, as `Places` has it by `elsewhere`, whether
+        what is published of it has that file, or is made of it; `ignore` and `paths` are options.
+        Raises ConfigError.
         """
         self._packs = packs
         self._below = _name_place(root, top)
         self._known: dict[str, frozenset[PackageId]] = {}
-        self._directories: defaultdict[str, set[PackageId]] = defaultdict(set)
-        for each in packages:
-            self._directories[_name_place(each.directory, top)].add(each.id)
+        self._places = Places(packages, root, elsewhere)
         where = "releasekit.toml: [version] ignore"
         self._ignored = [
             Glob.parse(each.removeprefix("!"), where=where, negated=each.startswith("!"))
@@ -92,19 +124,15 @@ class Owners:
     def _find_touched(self, path: str) -> frozenset[PackageId]:
         if self._below and not path.startswith(f"{self._below}/"):
             return frozenset()
-        directory = path.rpartition("/")[0]
-        while directory and directory not in self._directories:
-            directory = directory.rpartition("/")[0]
-        inside = path.removeprefix(f"{directory}/")
-        parts = PurePosixPath(path.removeprefix(f"{self._below}/")).parts
-        owners = self._directories.get(directory, set())
+        path = path.removeprefix(f"{self._below}/")
+        parts = PurePosixPath(path).parts
         said = [glob.negated for glob in self._ignored if glob.matches(parts)]
-        if said:  # the last one counts
-            owners = owners if said[-1] else set()
-        elif _IGNORED.fullmatch(inside):
-            owners = set()
-        else:
-            owners = {each for each in owners if self._packs(each, inside)}
+        owners = {
+            package
+            for package, name in self._places.locate(path)
+            # The last one counts.
+            if (said[-1] if said else not _IGNORED.fullmatch(name) and self._packs(package, name))
+        }
         return frozenset(owners) | {
             package for glob, package in self._further if glob.matches(parts)
         }

@@ -14,7 +14,6 @@ from releasekit.plan.changes import Revision, Since, changes, tags_of, version_t
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from releasekit.model import Package
@@ -44,14 +43,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path.resolve()
 
 
-def changed(
-    root: Path, since: dict[Package, Revision], everything: Iterable[Package] = ()
-) -> dict[str, tuple[str, ...]]:
+def changed(root: Path, then: Revision, *places: str) -> dict[str, tuple[str, ...]]:
     async def ask() -> dict[Since, tuple[str, ...]]:
         async with Processes(environment=dict(os.environ)) as processes:
-            return await changes(since.items(), everything, root, processes)
+            return await changes([(place, then) for place in places], root, processes)
 
-    return {found.id.name: paths for (found, _), paths in asyncio.run(ask()).items()}
+    return {place: paths for (place, _), paths in asyncio.run(ask()).items()}
 
 
 def tags(root: Path) -> frozenset[str]:
@@ -62,46 +59,44 @@ def tags(root: Path) -> frozenset[str]:
     return asyncio.run(ask())
 
 
-def test_only_what_differs_in_a_package_is_named(root: Path) -> None:
-    """R49"""
-    first = commit(root, {"core/a.py": "1", "core/ä b.py": "1", "app/b.py": "1"})
-    commit(root, {"core/a.py": "2", "core/ä b.py": "2", "elsewhere": "1"})
-    since = dict.fromkeys([at(root, "core"), at(root, "app")], Revision.of_commit(first))
-    assert changed(root, since) == {"core": ("a.py", "ä b.py")}
+def test_only_what_differs_is_named(root: Path) -> None:
+    """R49 R64: of directories and of single files."""
+    first = commit(root, {"core/a.py": "1", "core/ä b.py": "1", "app/b.py": "1", "LICENSE": "1"})
+    commit(root, {"core/a.py": "2", "core/ä b.py": "2", "elsewhere": "1", "LICENSE": "2"})
+    found = changed(root, Revision.of_commit(first), "core", "app", "LICENSE", "app/b.py")
+    assert found == {"core": ("core/a.py", "core/ä b.py"), "LICENSE": ("LICENSE",)}
+    everything = ("LICENSE", "core/a.py", "core/ä b.py", "elsewhere")
+    assert changed(root, Revision.of_commit(first), "") == {"": everything}
 
 
-def test_packages_further_down_do_not_count(root: Path) -> None:
-    """R49"""
-    first = commit(root, {"a.py": "1", "packages/core/b.py": "1"})
-
-    commit(root, {"packages/core/b.py": "2"})
-    top, core = at(root, "top", "."), at(root, "core", "packages/core")
-    assert changed(root, {top: Revision.of_commit(first)}, [top, core]) == {}
-    commit(root, {"a.py": "2"})
-    assert changed(root, {top: Revision.of_commit(first)}, [top, core]) == {"top": ("a.py",)}
+def test_a_file_that_has_become_a_directory_is_one_change(root: Path) -> None:
+    """R64"""
+    first = commit(root, {"shared": "1"})
+    (root / "shared").unlink()
+    commit(root, {"shared/a.py": "1"})
+    assert changed(root, Revision.of_commit(first), "shared") == {"shared": ("shared",)}
 
 
 def test_a_workspace_below_the_top_of_its_repository(root: Path) -> None:
     first = commit(root, {"js/core/a.js": "1", "core/a.js": "1"})
     commit(root, {"js/core/a.js": "2"})
-    workspace = root / "js"
-    found = changed(workspace, {at(workspace, "core"): Revision.of_commit(first)})
-    assert found == {"core": ("a.js",)}
+    then = Revision.of_commit(first)
+    assert changed(root / "js", then, "core", "") == {"core": ("core/a.js",), "": ("core/a.js",)}
 
 
 def test_what_the_repository_does_not_hold_tells_nothing(root: Path, tmp_path: Path) -> None:
     """A shallow checkout has neither the commit nor the tag."""
     commit(root, {"core/a.py": "1"})
-    assert changed(root, {at(root, "core"): Revision.of_commit("1" * 40)}) == {}
-    assert changed(root, {at(root, "new"): Revision.of_tag("no")}) == {}
+    assert changed(root, Revision.of_commit("1" * 40), "core") == {}
+    assert changed(root, Revision.of_tag("no"), "new") == {}
     outside = tmp_path / "outside"
     outside.mkdir()
     git_ceiling = {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
 
     async def ask() -> tuple[object, object]:
         async with Processes(environment={**os.environ, **git_ceiling}) as processes:
-            since = {at(outside, "core"): Revision.of_commit("HEAD")}
-            found = await changes(since.items(), [], outside, processes)
+            since = [("core", Revision.of_commit("HEAD"))]
+            found = await changes(since, outside, processes)
             return found, await tags_of(outside, processes)
 
     assert asyncio.run(ask()) == ({}, frozenset())

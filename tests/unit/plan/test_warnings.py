@@ -542,6 +542,59 @@ def test_what_changed_in_a_package_that_is_compiled_in_is_said(tmp_path: Path) -
     assert said((app, mid), (mid, inner)) == [message]
 
 
+def test_what_a_package_takes_in_from_elsewhere_is_its_own(tmp_path: Path) -> None:
+    """R64: by a link or by its manifest, committed or not."""
+    root = tmp_path.resolve()
+    cli = package("cli")
+    actions = {"core": Action.KEEP, "app": Action.KEEP, "cli": Action.PUBLISH}
+    made = placed(plan(CORE, APP, cli, actions=actions), root)
+    (root / "shared").mkdir()
+    for name in ("shared/s.py", "LICENSE", "README.md"):
+        (root / name).write_text("1")
+    for name in ("core", "cli"):
+        (root / name / "shared").symlink_to("../shared")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Share")
+    git(root, "tag", "v1.0")
+    target = FakeTarget(
+        FakeWorkspace([each.package for each in made.packages]),
+        FakeRegistry(),
+        list_outside=lambda each: [root / "LICENSE"] if each.id.name == "app" else [],
+    )
+    assert said(warned(root, made, target)) == {"core": [], "app": [], "cli": []}
+    for name in ("shared/s.py", "LICENSE", "README.md"):
+        (root / name).write_text("2")
+    head = git(root, "rev-parse", "HEAD")[:12]
+    goes_out = f"it goes out with changes to shared/s.py that commit {head} does not have"
+    [message] = said(warned(root, made, target))["cli"]
+    assert message.startswith(goes_out)
+    git(root, "commit", "--quiet", "--all", "--message", "Change")
+    assert said(warned(root, made, target)) == {
+        "core": [f"shared/s.py changed since 1.0 was published (tag v1.0), {UNBUMPED}"],
+        "app": [f"LICENSE changed since 1.0 was published (tag v1.0), {UNBUMPED}"],
+        "cli": [],
+    }
+
+
+def test_what_is_compiled_in_without_a_commit_is_said(tmp_path: Path) -> None:
+    """R64: it goes out too."""
+    root = tmp_path.resolve()
+    inner = package("inner")
+    made = placed(plan(APP, inner), root)
+    app, inner = (each.package for each in made.packages)
+    (root / "inner/a.py").write_text("2")
+    target = FakeTarget(
+        FakeWorkspace([app, inner]),
+        FakeRegistry(),
+        compiled_in=lambda each: {inner: [app]} if each == app else {},
+        takes_in=lambda *_: lambda _name: True,
+    )
+    found = warned(root, replace(made, packages=made.packages[:1]), target)
+    [warning] = found.packages[0].warnings
+    assert warning.name is WarningName.UNCOMMITTED
+    assert "changes to inner/a.py that" in warning.message
+
+
 def test_what_changed_in_a_package_left_out_is_not_its_parents(tmp_path: Path) -> None:
     """R49: whatever of the workspace is chosen."""
     root = tmp_path.resolve()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,12 +22,12 @@ from releasekit.ecosystems.shared.packed import Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from pathlib import Path
 
     from releasekit.ecosystems.shared.packed import Counts
     from releasekit.model import Package
 
     Packs = Callable[[Package, Collection[str]], Counts]
+    Outside = Callable[[Package], Collection[Path]]
 
 
 def at(root: Path, manifest: str, text: str) -> Package:
@@ -193,6 +195,116 @@ def test_a_go_module_counts_its_zip(tmp_path: Path) -> None:
     names = "go.mod go.sum a.go a_test.go testing/a.go vendor/x.go testdata/x example/go.mod"
     names += " sub/go.mod sub/a.go asset.txt docs/x.md"
     assert counted(go.packs, module, names) == "go.mod go.sum a.go testing/a.go asset.txt"
+
+
+def test_what_a_release_writes_for_other_packages_changes_none(tmp_path: Path) -> None:
+    """R64: releasekit.toml has the versions of all Go modules, and lies in the zip of the root."""
+    module = at(tmp_path, "go.mod", "module example.com/core\n")
+    assert counted(go.packs, module, "a.go releasekit.toml a/releasekit.toml") == (
+        "a.go a/releasekit.toml"
+    )
+    crate = at(tmp_path, "Cargo.toml", '[package]\nname = "core"\n')
+    assert counted(cargo.packs, crate, "src/lib.rs releasekit.toml") == "src/lib.rs"
+
+
+def outside(list_outside: Outside, root: Path, manifest: str, text: str) -> set[str]:
+    home = root / "home"
+    home.mkdir(exist_ok=True)
+    found = at(home, manifest, text)
+    return {Path(os.path.relpath(path, root)).as_posix() for path in list_outside(found)}
+
+
+def test_a_crate_takes_files_of_its_workspace(tmp_path: Path) -> None:
+    """R64: those that cargo copies to the top of a crate."""
+    text = '[package]\nreadme = "../docs/R.md"\nlicense-file = "LICENSE"\n'
+    assert outside(cargo.list_outside, tmp_path, "Cargo.toml", text) == {"docs/R.md"}
+    shared = tmp_path / "Cargo.toml"
+    shared.write_text('[workspace.package]\nreadme = "R.md"\nlicense-file = "L"\n')
+    text = "[package]\nreadme.workspace = true\nlicense-file.workspace = true\n"
+    member = replace(at(tmp_path / "home", "Cargo.toml", text), inherits=(shared,))
+    assert set(cargo.list_outside(member)) == {tmp_path / "R.md", tmp_path / "L"}
+    none = at(tmp_path / "home", "Cargo.toml", "[package]\nreadme = false\n")
+    assert not cargo.list_outside(replace(none, inherits=(shared,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('[project]\nreadme = "../README.md"\n', {"README.md"}),
+        ('[project]\nreadme = { file = "../README.md" }\n', {"README.md"}),
+        ('[tool.hatch.build.targets.wheel.force-include]\n"../a/b" = "b"\n', {"a/b"}),
+        ('[tool.setuptools]\npackage-dir = { "" = "../src" }\n', {"src"}),
+        ('[tool.maturin]\nmanifest-path = "../rs/Cargo.toml"\n', {"rs"}),
+        ('[tool.polylith.bricks]\n"../../bases/x" = "x"\n', {"../bases/x"}),
+        ('[tool.poetry]\npackages = [{ include = "x", from = "../x" }]\n', {"x"}),
+        ('[tool.poetry.dependencies]\ncore = { path = "../core" }\n', set()),
+        ('[tool.uv.sources]\ncore = { path = "../core" }\n', set()),
+        ('[tool.hatch.version]\npath = "src/../x.py"\n', set()),
+    ],
+)
+def test_a_python_project_takes_what_its_backend_names(
+    tmp_path: Path, text: str, found: set[str]
+) -> None:
+    """R64: and not the directories of its dependencies."""
+    assert outside(pypi.list_outside, tmp_path, "pyproject.toml", text) == found
+
+
+def test_a_maven_module_takes_what_its_pom_names(tmp_path: Path) -> None:
+    """R64: and no other POM."""
+    pom = (
+        "<project><parent><relativePath>../parent/pom.xml</relativePath></parent><modules>"
+        "<module>../app</module></modules><build><resources><resource><directory>"
+        "${project.basedir}/../res</directory></resource></resources><sourceDirectory>"
+        "../src/java/</sourceDirectory></build></project>"
+    )
+    assert outside(maven.list_outside, tmp_path, "pom.xml", pom) == {"res", "src/java"}
+
+
+def test_a_go_module_takes_the_licence_of_its_repository(tmp_path: Path) -> None:
+    """R64: where it has none."""
+    (tmp_path / ".git").mkdir()
+    assert outside(go.list_outside, tmp_path, "go.mod", "module example.com/a\n") == {"LICENSE"}
+    assert not go.list_outside(at(tmp_path, "go.mod", "module example.com/a\n"))
+    (tmp_path / "home/LICENSE").write_text("")
+    assert outside(go.list_outside, tmp_path, "go.mod", "module example.com/a\n") == set()
+
+
+@pytest.mark.parametrize(
+    ("keys", "follows"),
+    [({}, False), ({"files": ["a.js"]}, False), ({"files": ["dist"]}, True)],
+)
+def test_an_npm_package_follows_links_where_it_is_built(
+    tmp_path: Path, keys: dict[str, object], *, follows: bool
+) -> None:
+    """R64: npm packs none."""
+    found = at(tmp_path, "package.json", json.dumps({"name": "core", **keys}))
+    assert npm.follows_links(found, ["a.js", "package.json"]) is follows
+
+
+@pytest.mark.parametrize(
+    ("packs", "manifest", "text", "kept"),
+    [
+        (cargo.packs, "Cargo.toml", '[package]\nexclude = ["vendor"]\n', False),
+        (cargo.packs, "Cargo.toml", '[package]\nexclude = ["vendor/*"]\n', False),
+        (cargo.packs, "Cargo.toml", '[package]\nexclude = ["*.md"]\n', True),
+        (cargo.packs, "Cargo.toml", '[package]\ninclude = ["src/**"]\n', False),
+        (cargo.packs, "Cargo.toml", '[package]\ninclude = ["vendor/a/**/*.c"]\n', True),
+        (npm.packs, "package.json", "{}", True),
+        (npm.packs, "package.json", '{"files": ["a.js"]}', False),
+        (npm.packs, "package.json", '{"files": ["vendor"]}', True),
+        (npm.packs, "package.json", '{"files": ["a.js", "vendor/*.c"]}', True),
+        (pypi.packs, "pyproject.toml", "", True),
+        (maven.packs, "pom.xml", "<project><a>vendor</a></project>", True),
+        (maven.packs, "pom.xml", "<project/>", False),
+    ],
+)
+def test_a_directory_of_unknown_content_counts_where_a_file_in_it_could(
+    tmp_path: Path, packs: Packs, manifest: str, text: str, *, kept: bool
+) -> None:
+    """R64: such as a submodule that is not checked out."""
+    found = at(tmp_path, manifest, text)
+    assert counted(packs, found, f"{manifest} a.js vendor/").endswith("vendor/") is kept
+    assert "tests/" not in counted(packs, found, f"{manifest} a.js tests/data/")
 
 
 @pytest.mark.parametrize(

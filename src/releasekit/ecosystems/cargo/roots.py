@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.documents import table_in, text_in
-from releasekit.ecosystems.shared.packed import Patterns, below, is_beside, spelled_out
-from releasekit.host.files import read_parsed
+from releasekit.ecosystems.shared.packed import Patterns, below, is_below, is_beside, spelled_out
+from releasekit.host.files import read_parsed, read_text
 from releasekit.text.bounds import parse_toml
 from releasekit.text.globs import Glob
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "Cargo.toml"
 MAX_BYTES: Final = 1024 * 1024
+# What a manifest may name of the directories above it.
+_COPIED: Final = ("license-file", "readme")
 # Targets that no dependent builds. A file there that `include` names itself belongs to the sources.
 # https://doc.rust-lang.org/cargo/guide/project-layout.html
 _UNUSED: Final = re.compile(r"(?:benches|examples|tests)/")
@@ -167,9 +169,30 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
             return False
         if name not in spelled and (is_beside(name, spelled) or _UNUSED.match(name)):
             return False
-        return included.names(name) if included.globs else not excluded.names(name)
+        if included.globs:
+            return included.names(name) or (name.endswith("/") and included.may_name_below(name))
+        return not excluded.names(name)
 
     return counts
+
+
+def list_outside(package: Package) -> Collection[Path]:
+    """As in `interface.Target`: cargo copies both files to the top of a crate.
+
+    https://doc.rust-lang.org/cargo/reference/manifest.html#the-readme-field
+    """
+    text = read_text(package.manifest, max_bytes=MAX_BYTES)
+    if not any(key in text for key in _COPIED):
+        return ()
+    table = table_in(_parse(text.encode()), "package")
+    found = [(package.directory, table, key) for key in _COPIED]
+    for above in package.inherits:
+        document = _parse(read_text(above, max_bytes=MAX_BYTES).encode())
+        shared = table_in(table_in(document, "workspace"), "package")
+        taken = [key for key in _COPIED if table_in(table, key).get("workspace") is True]
+        found += [(above.parent, shared, key) for key in taken]
+    paths = {directory / text_in(said, key) for directory, said, key in found if text_in(said, key)}
+    return [path for path in paths if not is_below(path, package.directory)]
 
 
 def _read_patterns(document: object, shared: object, key: str) -> list[object]:

@@ -95,6 +95,7 @@ class CargoTarget(Target):
     inherited_at = staticmethod(roots.inherited_at)
     offered_at = staticmethod(roots.offered_at)
     packs = staticmethod(roots.packs)
+    list_outside = staticmethod(roots.list_outside)
 
     def __init__(self, workspace: CargoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)

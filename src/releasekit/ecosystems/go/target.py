@@ -13,7 +13,7 @@ from releasekit.config.values import Directory
 from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
 from releasekit.ecosystems.go.edit import edit_versions
 from releasekit.ecosystems.go.major import find_moved, move_modules
-from releasekit.ecosystems.go.module_zip import packs
+from releasekit.ecosystems.go.module_zip import list_outside, packs
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources
@@ -75,6 +75,11 @@ class GoTarget(Target):
     builds_on_published = True
     builds_from_commit = True
     packs = staticmethod(packs)
+    list_outside = staticmethod(list_outside)
+
+    def follows_links(self, _package: Package, _names: Collection[str], /) -> bool:
+        """No module has one: https://go.dev/ref/mod#zip-files"""
+        return False
 
     def __init__(self, workspace: GoWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)

@@ -20,7 +20,7 @@ from releasekit.ecosystems.maven.discover import (
 )
 from releasekit.ecosystems.maven.document import MAX_BYTES, parse_document
 from releasekit.ecosystems.maven.pom import parse_pom, read_pom
-from releasekit.ecosystems.shared.packed import is_beside
+from releasekit.ecosystems.shared.packed import is_below, is_beside
 from releasekit.errors import ConfigError
 from releasekit.host.files import read_file
 
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from releasekit.model import Package
 
 _NAMES: Final = re.compile(r"[\w.-]+")
+# What leads out of the directory of a POM, except to other POMs.
+_OUTSIDE: Final = re.compile(
+    r"<(?:module|relativePath)>[^<]*<"
+    r"|(?:\$\{(?:project\.)?basedir\}/)?((?:\.\./)+[^<>${}\s,*\"']+)"
+)
 # Source sets of tests, benchmarks, the site and its notes on changes.
 _OF_TESTS: Final = re.compile(r"(?:changes|it|jmh|site|(?:\w*[Tt])est\w*|\w+Test)/")
 # Source sets of which plugins make files for a POM without a jar.
@@ -140,3 +145,14 @@ def packs(package: Package, _tracked: Collection[str]) -> Counts:
         return not is_pom and top in names_in_pom and not is_beside(name)
 
     return counts
+
+
+def list_outside(package: Package) -> Collection[Path]:
+    """As `interface.Target` has it: directories of sources and resources, and other files.
+
+    https://maven.apache.org/pom.html#Resources
+    """
+    text = _read_loosely(package.manifest)
+    named = {match[1] for match in _OUTSIDE.finditer(text) if match[1]} if "../" in text else ()
+    paths = [package.directory / name.rstrip("/") for name in sorted(named)]
+    return [path for path in paths if not is_below(path, package.directory)]

@@ -31,7 +31,7 @@ from releasekit.ecosystems.maven.pom import parse_pom, pin_versions
 from releasekit.ecosystems.maven.portal import Portal, PortalStaging, open_portal
 from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
-from releasekit.ecosystems.maven.roots import packs, version_at
+from releasekit.ecosystems.maven.roots import list_outside, packs, version_at
 from releasekit.ecosystems.maven.signing import GpgSigner
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError, PlanError
@@ -224,6 +224,7 @@ def target(
 
 class MavenTarget(Target):
     packs = staticmethod(packs)
+    list_outside = staticmethod(list_outside)
 
     def __init__(self, workspace: MavenWorkspace, registry: Registry) -> None:
         super().__init__(workspace, registry)

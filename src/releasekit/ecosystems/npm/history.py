@@ -100,16 +100,8 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     and may be made of all files.
     """
     document = read_manifest(package.manifest)
-    listed = document.get("files")
-    files = Patterns.parse(listed if isinstance(listed, list) else (), rooted=True)
-    wanted = [Patterns((glob,)) for glob in files.globs if not glob[0].negated]
-    is_built = (
-        "directory" in table_in(document, "publishConfig")
-        or count_excessive_patterns(document, tracked) > 0
-        or files.too_many_for(tracked)
-        or len(find_missing_files(document, tracked)) > 0
-        or not all(any(map(each.names, tracked)) for each in wanted)
-    )
+    listed, files = document.get("files"), _parse_files(document)
+    is_built = _is_built(document, files, tracked)
     leading = [*_list_always_packed(document), *list_entry_points(document.get("exports"))]
     # An entry point may import the files beside it.
     named = spelled_out([*(listed if isinstance(listed, list) else ()), *leading])
@@ -129,11 +121,38 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
             return False
         if name in always or (files.globs and files.names(name)):
             return True
+        if name.endswith("/") and files.may_name_below(name):
+            return True
         if is_built:
             return not name.endswith(".md")
         return not files.globs and not ignored.names(name)
 
     return counts
+
+
+def follows_links(package: Package, tracked: Collection[str]) -> bool:
+    """As `interface.Target` has it: npm and pnpm pack no links, but what they build may be made of
+    what those lead to. https://github.com/npm/npm-packlist#readme
+    """
+    document = read_manifest(package.manifest)
+    return _is_built(document, _parse_files(document), tracked)
+
+
+def _parse_files(document: dict[str, Any]) -> Patterns:
+    listed = document.get("files")
+    return Patterns.parse(listed if isinstance(listed, list) else (), rooted=True)
+
+
+def _is_built(document: dict[str, Any], files: Patterns, tracked: Collection[str]) -> bool:
+    """Whether it promises files that git does not have."""
+    wanted = [Patterns((glob,)) for glob in files.globs if not glob[0].negated]
+    return (
+        "directory" in table_in(document, "publishConfig")
+        or count_excessive_patterns(document, tracked) > 0
+        or files.too_many_for(tracked)
+        or len(find_missing_files(document, tracked)) > 0
+        or not all(any(map(each.names, tracked)) for each in wanted)
+    )
 
 
 def _list_always_packed(document: dict[str, Any]) -> list[str]:

@@ -27,6 +27,7 @@ from releasekit.ecosystems.npm.directory_layout import PackumentDirectory
 from releasekit.ecosystems.npm.entry_points import find_warnings
 from releasekit.ecosystems.npm.history import (
     compiled_in,
+    follows_links,
     inherited_at,
     offered_at,
     packs,
@@ -98,6 +99,7 @@ class NpmTarget(Target):
     version_at = staticmethod(version_at)
     offered_at = staticmethod(offered_at)
     packs = staticmethod(packs)
+    follows_links = staticmethod(follows_links)
     takes_in = staticmethod(takes_in)
 
     def __init__(
@@ -175,6 +177,9 @@ class NpmTarget(Target):
     ) -> Collection[str]:
         edit.edit_versions(self._packages.found, versions, edits, ranges=ranges)
         return ()
+
+    def list_outside(self, package: Package, /) -> Collection[Path]:
+        return self._packages.list_outside(package)
 
     def inherited_at(self, package: Package, read: Read, /) -> str:
         return inherited_at(self._packages.found, package, read)
@@ -308,9 +313,9 @@ class NpmWorkspace:
                 "once the registry shows the package, without secrets, and never a second time"
             )
         given = {
-            package.id.name: self._find_licenses(package)
+            package.id.name: [path.name for path in paths]
             for package in sent
-            if self._find_licenses(package) and not list_licenses(package.directory)
+            if (paths := self.list_outside(package))
         }
         if given:
             files = sorted({file for files in given.values() for file in files})
@@ -449,6 +454,12 @@ class NpmWorkspace:
             "licenses": self._find_licenses(package),
             "ignoreScripts": self.npm.options.ignore_scripts,
         }
+
+    def list_outside(self, package: Package) -> list[Path]:
+        """See `interface.Target`."""
+        if not (names := self._find_licenses(package)) or list_licenses(package.directory):
+            return []
+        return [self.found.places[package.directory].root / name for name in names]
 
     def _find_licenses(self, package: Package) -> tuple[str, ...]:
         """The files of its workspace's root that go into the package."""

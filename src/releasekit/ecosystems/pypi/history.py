@@ -11,8 +11,9 @@ from packaging.utils import canonicalize_name
 
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.shared.documents import checked_table, table_in, text_in
-from releasekit.ecosystems.shared.packed import is_beside, spelled_out
+from releasekit.ecosystems.shared.packed import is_below, is_beside, spelled_out
 from releasekit.errors import ConfigError
+from releasekit.host.files import read_text
 from releasekit.text.bounds import parse_toml
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ _OF_WHEELS: Final = (
     ),
     *(("pdm", "build", "includes"), ("poetry", "packages"), ("setuptools", "packages")),
     *(("setuptools", "py-modules"), ("uv", "build-backend", "module-name")),
+)
+# Of all tables of backends, those that name files and directories, and not dependencies.
+_OF_SOURCES: Final = (
+    *(("flit",), ("hatch", "build"), ("hatch", "metadata"), ("hatch", "version"), ("maturin",)),
+    *(("pdm", "build"), ("pdm", "version"), ("poetry", "build"), ("poetry", "include")),
+    *(("poetry", "packages"), ("poetry", "readme"), ("polylith",), ("scikit-build",)),
+    *(("setuptools",), ("setuptools-rust",), ("uv", "build-backend")),
 )
 _DOTTED: Final = ("setuptools", "uv")
 _ALWAYS: Final = re.compile(
@@ -159,7 +167,8 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     holding = {
         name.partition("/")[0]
         for name in tracked
-        if name.endswith((".py", ".pyi")) and not _RESERVED.match(name)
+        # A submodule that is not checked out may have any.
+        if name.endswith((".py", ".pyi", "/")) and not _RESERVED.match(name)
     }
     module = package.id.name.replace("-", "_")
     takes_src = backend.startswith(_TAKING_SRC) and "src" in holding
@@ -183,6 +192,22 @@ def packs(package: Package, tracked: Collection[str]) -> Counts:
     return counts
 
 
+def list_outside(package: Package) -> Collection[Path]:
+    """See `interface.Target`: what the tables of backends name above. A crate is its directory."""
+    text = read_text(package.manifest, max_bytes=manifest.MAX_BYTES)
+    if ".." not in text:
+        return ()
+    document = manifest.read_pyproject(package.manifest)
+    tool, project = table_in(document, "tool"), table_in(document, "project")
+    tables: list[object] = [
+        functools.reduce(table_in, keys[:-1], tool).get(keys[-1]) for keys in _OF_SOURCES
+    ]
+    tables += [project.get(key) for key in ("license", "license-files", "readme")]
+    named = {text.removesuffix("/Cargo.toml") for text in _find_texts(tables, keys=True)}
+    paths = [package.directory / text for text in named if ".." in text.split("/")]
+    return [path for path in paths if not is_below(path, package.directory)]
+
+
 def _find_wheel_names(tool: Mapping[str, object]) -> Iterator[str]:
     for *keys, last in _OF_WHEELS:
         value = functools.reduce(table_in, keys, tool).get(last)
@@ -193,9 +218,12 @@ def _find_wheel_names(tool: Mapping[str, object]) -> Iterator[str]:
                 yield name.replace(".", "/") if keys[0] in _DOTTED else name.removeprefix("./")
 
 
-def _find_texts(value: object) -> Iterator[str]:
+def _find_texts(value: object, *, keys: bool = False) -> Iterator[str]:
+    """All strings in it; with `keys` also those of tables, as some name files."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
+        if keys and isinstance(value, dict):
+            yield from value
         for each in value.values() if isinstance(value, dict) else value:
-            yield from _find_texts(each)
+            yield from _find_texts(each, keys=keys)

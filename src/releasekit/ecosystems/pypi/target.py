@@ -44,7 +44,7 @@ from releasekit.ecosystems.pypi.environment import (
     Installer,
     Requirements,
 )
-from releasekit.ecosystems.pypi.history import offered_at, packs, version_at
+from releasekit.ecosystems.pypi.history import list_outside, offered_at, packs, version_at
 from releasekit.ecosystems.pypi.manifest import ECOSYSTEM, pin
 from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.roots import find_lock_directories
@@ -107,6 +107,7 @@ class PyPITarget(Target):
     version_at = staticmethod(version_at)
     offered_at = staticmethod(offered_at)
     packs = staticmethod(packs)
+    list_outside = staticmethod(list_outside)
 
     def __init__(
         self, workspace: PyPIWorkspace, registry: Registry, *, config: Config, options: Options

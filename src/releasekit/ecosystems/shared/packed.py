@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.errors import MembersError
@@ -18,12 +20,13 @@ Counts = Callable[[str], bool]
 
 # Every pattern is tried on every name: about a second of work.
 _MAX_COMPARED: Final = 200_000
-# Files that change nothing for users, packed or not: notes on changes and on contributors, and
-# lock files of their tools.
+# Files that change nothing for users, packed or not: notes on changes and on contributors, lock
+# files of their tools, and our own, in which a release writes the versions of other packages too.
 _NEVER: Final = re.compile(
     r"(?:^|/)(?:CHANGELOG|CHANGES|HISTORY|RELEASES?)(?:[^/]*\.(?:adoc|md|rst|txt))?$"
     r"|(?:^|/)(?:AUTHORS|CODE_OF_CONDUCT|CONTRIBUTING|MAINTAINERS|RELEASING|ROADMAP|SECURITY"
     r"|UPGRADING)(?:\.(?:adoc|md|rst|txt))?$"
+    r"|^releasekit\.toml$"
     r"|(?:^|/)(?:bun\.lockb?|package-lock\.json|pdm\.lock|pnpm-lock\.yaml|poetry\.lock|uv\.lock"
     r"|yarn\.lock)$",
     re.IGNORECASE,
@@ -85,8 +88,10 @@ class Patterns:
                 continue
             negated, text = text.startswith("!"), text.removeprefix("!")
             is_directory = text.endswith(("/", "/**", "/**/*"))
-            text = re.sub(r"(?:/\*\*(?:/\*)?|/)$", "", text.removeprefix("./"))
-            if not rooted and "/" not in text:
+            text = text.removeprefix("./")
+            is_bare = "/" not in text.removesuffix("/")
+            text = re.sub(r"(?:/\*\*(?:/\*)?|/)$", "", text)
+            if is_bare and not rooted:
                 text = f"**/{text}"
             text = re.sub(r"[@!?*+]?\([^()]*\)|\{[^{}]*\}", "*", text.removeprefix("/"))
             try:
@@ -103,6 +108,15 @@ class Patterns:
                 named = not glob.negated
         return named
 
+    def may_name_below(self, directory: str) -> bool:
+        """Whether they name a path in a directory, whatever it has; it ends with a slash."""
+        parts = directory.rstrip("/").split("/")
+        return any(
+            _reaches(glob, parts, is_directory=False) or _leads_into(glob, parts)
+            for glob, _ in self.globs
+            if not glob.negated
+        )
+
     def too_many_for(self, names: Collection[str]) -> bool:
         return len(self.globs) * len(names) > _MAX_COMPARED
 
@@ -117,6 +131,18 @@ def _reaches(glob: Glob, parts: list[str], *, is_directory: bool) -> bool:
     return False
 
 
+def _leads_into(glob: Glob, parts: Iterable[str]) -> bool:
+    reached = glob.start
+    for part in parts:
+        reached = glob.step(reached, part)
+    return bool(reached)
+
+
 def below(marker: str, tracked: Iterable[str]) -> tuple[str, ...]:
     """The directories further down that hold a file `marker`, each with a slash at its end."""
     return tuple(name.removesuffix(marker) for name in tracked if name.endswith(f"/{marker}"))
+
+
+def is_below(path: Path, directory: Path) -> bool:
+    """Whether it is, as it is written."""
+    return Path(os.path.normpath(path)).is_relative_to(directory)

@@ -1,0 +1,264 @@
+"""Which packages hold a file, in whatever way it comes in: the one answer for warnings, for
+versions, and for what has to be checked out.
+
+A package has the files below its directory that are in no package further down. It also has what a
+symbolic link there leads to, and what its manifests take from elsewhere. Of all these, its
+ecosystem says which go into what is published (`Target.packs`).
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from releasekit.ecosystems.shared.packed import is_beside
+from releasekit.errors import CommandFailed
+from releasekit.versioning.owners import Places
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.host.process import Processes
+    from releasekit.model import Package, PackageId
+
+# How a file is called in a package that takes it, or a directory above it, from elsewhere.
+_OUTSIDE: Final = ".."
+# As many as Linux follows. https://man7.org/linux/man-pages/man7/path_resolution.7.html
+_MOST_LINKS: Final = 40
+# Directories with links to one another may stand for any number of paths.
+_MOST_PLACES: Final = 100_000
+_LINK, _SUBMODULE = "120000", "160000"
+_LISTING: Final = ("git", "ls-files", "--stage", "-t", "-z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """What git has below a root, by sorted names relative to it, with the files of submodules that
+    are checked out. `missing` are the other submodules, and `sparse` files that a sparse checkout
+    leaves out. Among `files`, those submodules end with a slash: nothing is known of theirs.
+    """
+
+    files: Sequence[str] = ()
+    links: Sequence[str] = ()
+    submodules: frozenset[str] = frozenset()
+    missing: Sequence[str] = ()
+    sparse: Sequence[str] = ()
+
+
+async def read_tree(root: Path, processes: Processes) -> Tree:
+    """Empty where that is too much to be read, or outside of git."""
+    try:
+        listed = await _list_entries(root, processes)
+        submodules = {name for name, mode, _ in listed if mode == _SUBMODULE}
+        missing = {name for name in submodules if _is_empty(root / name)}
+        if submodules - missing:
+            # Those of a submodule too.
+            inner = await _list_entries(root, processes, "--recurse-submodules")
+            kept = tuple(f"{each}/" for each in missing)
+            listed += [each for each in inner if not each[0].startswith(kept)]
+            submodules |= {name for name, mode, _ in listed if mode == _SUBMODULE}
+            missing = {name for name in submodules if _is_empty(root / name)}
+    except CommandFailed:
+        return Tree()
+    files = {name for name, mode, _ in listed if mode != _SUBMODULE}
+    return Tree(
+        files=sorted(files | {f"{name}/" for name in missing}),
+        links=sorted({name for name, mode, _ in listed if mode == _LINK}),
+        submodules=frozenset(submodules),
+        missing=sorted(missing),
+        sparse=sorted({name for name, _, tag in listed if tag == "S"}),
+    )
+
+
+async def _list_entries(
+    root: Path, processes: Processes, *options: str
+) -> list[tuple[str, str, str]]:
+    """The name, the mode, and the tag of each; "S" is that of a file left out on purpose.
+
+    https://git-scm.com/docs/git-ls-files#_output
+    """
+    listed = await processes.run([*_LISTING, *options], cwd=root, timeout_s=60.0)
+    found = []
+    for line in listed.stdout.split("\0"):
+        facts, tab, name = line.partition("\t")
+        if tab:
+            tag, mode, _ = facts.split(" ", 2)
+            found.append((name, mode, tag))
+    return found
+
+
+def _is_empty(directory: Path) -> bool:
+    try:
+        with os.scandir(directory) as entries:
+            return next(entries, None) is None
+    except OSError:
+        return True
+
+
+class Holdings:
+    """Paths are relative to `root`. Of packages that are not `asked` for, only what lies below
+    their directories is known.
+    """
+
+    def __init__(
+        self,
+        targets: Mapping[str, Target],
+        root: Path,
+        tree: Tree,
+        asked: Iterable[Package],
+    ) -> None:
+        self.tree = tree
+        self._targets = targets
+        self._root = root
+        self._asked = list(asked)
+        found = [each for target in targets.values() for each in target.workspace.packages]
+        self._by_id = {each.id: each for each in (*self._asked, *found)}
+        self._counts: dict[PackageId, Callable[[str], bool]] = {}
+        self._links = frozenset(tree.links)
+
+    def list_own(self, package: Package) -> Sequence[str]:
+        """What git has below its directory, relative to that."""
+        place = self.find_place(package)
+        return [name.removeprefix(f"{place}/") for name in _below(place, self.tree.files)]
+
+    def find_place(self, package: Package) -> str:
+        place = package.directory.relative_to(self._root).as_posix()
+        return "" if place == "." else place
+
+    def list_places(self, package: Package) -> list[str]:
+        """All files and directories that it may have something of."""
+        return [self.find_place(package), *self._taken.get(package.id, ())]
+
+    def list_holders(self, path: str) -> Iterator[PackageId]:
+        """The packages that are published with this file, or made of it."""
+        for package, name in self.locate(path):
+            if self.holds(package, name):
+                yield package
+
+    def locate(self, path: str) -> list[tuple[PackageId, str]]:
+        """As `Places`, in whose words a submodule is a directory."""
+        located = self._places.locate(path)
+        if path not in self.tree.submodules:
+            return located
+        return [(package, f"{name}/") for package, name in located]
+
+    def holds(self, package: PackageId, name: str) -> bool:
+        """Whether this file of it, as `locate` calls it, is published, or makes what is."""
+        if name == _OUTSIDE or name.startswith(f"{_OUTSIDE}/"):
+            # Of a directory that the manifest names.
+            return not is_beside(name.removeprefix(_OUTSIDE).removeprefix("/"))
+        if package not in self._counts:
+            found, packs = self._by_id[package], self._targets[package.ecosystem].packs
+            self._counts[package] = packs(found, self.list_own(found))
+        return self._counts[package](name)
+
+    def list_holders_below(self, directory: str) -> set[PackageId]:
+        """The packages that may have files of a directory of which nothing more is known."""
+        inside = f"{directory}/"
+        found = {
+            package
+            for package, name in self._places.locate(directory)
+            if self.holds(package, f"{name}/")
+        }
+        for place, holders in self.elsewhere.items():
+            if place.startswith(inside):
+                found |= {package for package, name in holders if self.holds(package, name)}
+        return found
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self._by_id.values(), self._root, self.elsewhere)
+
+    @cached_property
+    def _taken(self) -> Mapping[PackageId, Sequence[str]]:
+        found: defaultdict[PackageId, list[str]] = defaultdict(list)
+        for place, holders in self.elsewhere.items():
+            for package in {each for each, _ in holders}:
+                found[package].append(place)
+        return found
+
+    @cached_property
+    def elsewhere(self) -> Mapping[str, Sequence[tuple[PackageId, str]]]:
+        """What lies outside of directories of packages, or in others', and how it is called in
+        those that take it in.
+        """
+        found: defaultdict[str, list[tuple[PackageId, str]]] = defaultdict(list)
+        reached: set[tuple[str, PackageId]] = set()
+        pending = [*self._list_outside(), *self._list_linked()]
+        while pending and len(reached) < _MOST_PLACES:
+            path, holder, name = pending.pop()
+            place = self._resolve(path)
+            if place is None:
+                continue
+            found[place].append((holder, name))
+            if (place, holder) in reached:
+                continue
+            reached.add((place, holder))
+            for link in _below(place, self.tree.links):
+                rest = link.removeprefix(f"{place}/")
+                pending += [(it, holder, f"{name}/{rest}") for it in self._follow(link)]
+        return found
+
+    def _list_outside(self) -> Iterator[tuple[str, PackageId, str]]:
+        """What manifests take in."""
+        for package in self._asked:
+            for path in self._targets[package.id.ecosystem].list_outside(package):
+                # Whoever takes in what is around it, does not mean all of that.
+                if not package.directory.is_relative_to(os.path.normpath(path)):
+                    place = os.path.relpath(path, self._root).replace(os.sep, "/")
+                    yield place, package.id, _OUTSIDE
+
+    def _list_linked(self) -> Iterator[tuple[str, PackageId, str]]:
+        """What the links below the directories of packages lead to."""
+        asked = {each.id: each for each in self._asked}
+        places = Places(self._by_id.values(), self._root)
+        follows: dict[PackageId, bool] = {}
+        for link in self.tree.links:
+            for package, name in places.locate(link):
+                if package not in asked:
+                    continue
+                if package not in follows:
+                    target, found = self._targets[package.ecosystem], asked[package]
+                    follows[package] = target.follows_links(found, self.list_own(found))
+                if follows[package]:
+                    yield from ((place, package, name) for place in self._follow(link))
+
+    def _follow(self, link: str) -> Iterator[str]:
+        """Where it leads, if that is below the root and not around the link itself."""
+        try:
+            target = os.readlink(self._root / link)  # noqa: PTH115 (Path would normalise it)
+        except OSError:
+            return
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(link), target))
+        if place != "." and not f"{link}/".startswith(f"{place}/"):
+            yield place
+
+    def _resolve(self, path: str) -> str | None:
+        """Without links on the way; None where it leaves the root, or leads in a circle."""
+        for _ in range(_MOST_LINKS):
+            if path.startswith(("/", "../")) or path in {".", ".."}:
+                return None
+            ends = [at for at, letter in enumerate(path) if letter == "/"]
+            link = next((it for end in (*ends, len(path)) if (it := path[:end]) in self._links), "")
+            if not link:
+                return path
+            followed = next(self._follow(link), None)
+            if followed is None:
+                return None
+            path = posixpath.normpath(f"{followed}{path[len(link) :]}")
+        return None
+
+
+def _below(place: str, names: Sequence[str]) -> Sequence[str]:
+    """Those of sorted names that lie below a directory; all of them where it is the root."""
+    if not place:
+        return names
+    first, last = (bisect_left(names, f"{place}{after}") for after in "/0")  # "0" follows "/"
+    return names[first:last]

@@ -1,0 +1,130 @@
+"""Which packages hold a file, by links, by manifests, and by submodules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from integration.tools import require_tool
+from releasekit.plan.holdings import Holdings
+from unit.plan.checkouts import (
+    FETCHING,
+    add_submodule,
+    at,
+    clone,
+    commit,
+    make_repository,
+    make_target,
+    read,
+)
+from workspaces import git
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    require_tool("git")
+    return make_repository(tmp_path.resolve() / "top", {"core/a.py": "1"})
+
+
+def holdings(root: Path, *places: str, **given: object) -> Holdings:
+    found = make_target(root, *places, **given)
+    return Holdings({"fake": found}, root, read(root), found.workspace.packages)
+
+
+def holding(found: Holdings, *paths: str) -> dict[str, set[str]]:
+    return {path: {each.name for each in found.list_holders(path)} for path in paths}
+
+
+def test_a_package_holds_what_its_links_lead_to(root: Path) -> None:
+    """R64: files and directories, by a link, a link to a link, and a link on the way."""
+    links = {
+        "core/a/shared": "../../shared",
+        "shared/more": "../more",
+        "app/one.py": "../hop/more/one.py",
+        "hop": "shared",
+        "app/up": "..",
+        "app/self": ".",
+        "app/out": "../../elsewhere",
+        "app/absolute": "/etc/hostname",
+        "app/round": "round",
+        "app/gone": "../nowhere",
+    }
+    commit(
+        root, {"shared/s.py": "1", "more/one.py": "1", "more/two.py": "1", "app/b.py": "1"}, links
+    )
+    found = holdings(root, "core", "app")
+    assert holding(found, "shared/s.py", "more/one.py", "more/two.py", "core/a.py", "b.py") == {
+        "shared/s.py": {"core"},
+        "more/one.py": {"core", "app"},
+        "more/two.py": {"core"},
+        "core/a.py": {"core"},
+        "b.py": set(),
+    }
+    assert sorted(found.locate("more/one.py")) == [
+        (at(root, "app").id, "one.py"),
+        (at(root, "core").id, "a/shared/more/one.py"),
+    ]
+    assert sorted(found.list_places(at(root, "core"))) == ["core", "more", "shared"]
+
+
+def test_what_a_link_leads_to_counts_by_its_name_in_the_package(root: Path) -> None:
+    """R64: by the name that its tool packs it under."""
+    commit(root, {"shared/s.py": "1", "app/b.py": "1"}, {"core/notes/s.py": "../../shared/s.py"})
+    packs = lambda _package, _names: lambda name: not name.startswith("notes/")  # noqa: E731
+    assert holding(holdings(root, "core", packs=packs), "shared/s.py") == {"shared/s.py": set()}
+    none = holdings(root, "core", follows_links=lambda *_: False)
+    assert holding(none, "shared/s.py") == {"shared/s.py": set()}
+
+
+def test_links_to_one_another_end(root: Path) -> None:
+    """R64: however many paths they stand for."""
+    links = {f"d{n}/{name}": f"../d{n + 1}" for n in range(40) for name in "abc"}
+    commit(root, {"d40/x.py": "1"}, {**links, "core/d": "../d0"})
+    assert holding(holdings(root, "core"), "d40/x.py") == {"d40/x.py": {"core"}}
+
+
+def test_a_package_holds_what_its_manifest_names_elsewhere(root: Path) -> None:
+    """R64: but not its tests, and not all that is around it."""
+    commit(root, {"assets/docs/x.md": "1", "assets/docs/tests/t.md": "1", "README.md": "1"})
+    outside = {
+        root / "core/../assets/docs",
+        root / "README.md",
+        root,
+        root.parent / "y",
+        root / "no",
+    }
+    found = holdings(root, "core", list_outside=lambda _: outside)
+    paths = ("assets/docs/x.md", "assets/docs/tests/t.md", "README.md", "other.md")
+    assert holding(found, *paths) == {
+        "assets/docs/x.md": {"core"},
+        "assets/docs/tests/t.md": set(),
+        "README.md": {"core"},
+        "other.md": set(),
+    }
+
+
+def test_the_files_of_a_submodule_are_known_once_it_is_checked_out(root: Path) -> None:
+    """R64: and those of the submodules in it."""
+    deep = make_repository(root.parent / "deep", {"deep.c": "1"})
+    inner = make_repository(root.parent / "inner", {"inner.c": "1"})
+    add_submodule(inner, deep, "deep")
+    add_submodule(root, inner, "core/vendor")
+    bare = read(clone(root))
+    assert bare.files == [".gitmodules", "core/a.py", "core/vendor/"]
+    assert bare.missing == ["core/vendor"]
+    half = read(root)
+    assert half.missing == ["core/vendor/deep"]
+    assert "core/vendor/inner.c" in half.files
+    assert "core/vendor/deep/" in half.files
+    git(root, *FETCHING, "submodule", "--quiet", "update", "--init", "--recursive")
+    whole = read(root)
+    assert not whole.missing
+    assert "core/vendor/deep/deep.c" in whole.files
+    assert whole.submodules == {"core/vendor"}
+    outside = root.parent / "outside"
+    outside.mkdir()
+    assert read(outside).files == ()
