@@ -141,6 +141,7 @@ class Problem(StrEnum):
     STATE = "RK-322", "The state directory cannot be used"
     PINNED_MANIFEST = "RK-323", "A manifest was changed while it was pinned"
     NO_RIGHT = "RK-324", "These credentials may not publish a package"
+    NOT_CHECKED_OUT = "RK-325", "Files of a package are not checked out"
     NEEDS_YANKED = "RK-326", "A package depends on a version that is yanked"
     ONLY_HERE = "RK-327", "A dependency is a file that only this repository has"
     TAGGED_ELSEWHERE = "RK-330", "The version decided has a tag already"

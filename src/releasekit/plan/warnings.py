@@ -13,8 +13,9 @@ from releasekit.errors import PlanError
 from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.model import SENT, Action, DependencyKind, PackageWarning, WarningName
+from releasekit.plan.absent import check_absent
 from releasekit.plan.holdings import Holdings, Tree, read_tree
-from releasekit.plan.unbumped import find_changes
+from releasekit.plan.unbumped import find_changes, list_built
 from releasekit.problems import Problem
 from releasekit.report.plans import place
 from releasekit.report.remarks import warning_lines
@@ -49,10 +50,12 @@ async def with_warnings(
     tags: Mapping[PackageId, str],
 ) -> Plan:
     """`plan` with the warnings of its packages, and at the levels that apply, so far as they can be
-    told before a build; `uncommitted` and `tags` are those of `find_changes`.
+    told before a build; `uncommitted` and `tags` are those of `find_changes`. Raises PlanError for
+    packages that would go out without files which are not checked out.
     """
     tree = await read_tree(root, processes) if plan.commit else Tree()
     holdings = Holdings(targets, root, tree, [each.package for each in plan.packages])
+    absent = await check_absent(list_built(plan), targets, holdings, root, processes)
     found = await find_changes(
         plan, root, targets, holdings, history, processes, uncommitted=uncommitted, tags=tags
     )
@@ -90,11 +93,11 @@ async def with_warnings(
             warnings += await target.find_warnings(planned.package, planned.package.prebuilt)
         return replace(planned, warnings=levels.apply(warnings))
 
-    note = await _describe_unknown(found, root, processes)
+    notes = (absent, await _describe_unknown(found, root, processes))
     return replace(
         plan,
         packages=tuple(await gather_all(map(warned, plan.packages))),
-        notes=(*plan.notes, *([note] if note else [])),
+        notes=(*plan.notes, *filter(None, notes)),
     )
 
 

@@ -595,6 +595,17 @@ def test_what_is_compiled_in_without_a_commit_is_said(tmp_path: Path) -> None:
     assert "changes to inner/a.py that" in warning.message
 
 
+def test_what_is_not_checked_out_refuses_the_plan(tmp_path: Path) -> None:
+    """R64: before anything is built."""
+    root = tmp_path.resolve()
+    made = placed(plan(CORE, actions={"core": Action.PUBLISH}), root)
+    target = FakeTarget(FakeWorkspace([made.packages[0].package]), FakeRegistry())
+    git(root, "sparse-checkout", "set", "--no-cone", "/*", "!a.py")
+    with pytest.raises(PlanError, match=r"the sparse checkout leaves out core/a\.py") as raised:
+        warned(root, made, target)
+    assert raised.value.problem is Problem.NOT_CHECKED_OUT
+
+
 def test_what_changed_in_a_package_left_out_is_not_its_parents(tmp_path: Path) -> None:
     """R49: whatever of the workspace is chosen."""
     root = tmp_path.resolve()

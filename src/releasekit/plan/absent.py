@@ -1,0 +1,170 @@
+"""What packages would go out without, since the checkout does not have it: submodules, files that a
+sparse checkout leaves out, and those of which it has pointers only (Git LFS).
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections import defaultdict
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from releasekit.errors import CommandFailed, PlanError, join_errors
+from releasekit.host.files import read_head, repository_of
+from releasekit.problems import Problem
+from releasekit.report.text import few
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from releasekit.ecosystems.interface import Target
+    from releasekit.host.process import Processes
+    from releasekit.model import Package, PackageId
+    from releasekit.plan.holdings import Holdings
+
+_TIMEOUT_S: Final = 60.0
+# https://github.com/actions/checkout#usage, https://docs.gitlab.com/ci/runners/git_submodules/,
+# https://git-scm.com/docs/gitmodules#Documentation/gitmodules.txt-submoduleltnamegtupdate
+_SUBMODULES: Final = (
+    "Check out with `submodules: recursive` (actions/checkout) or `GIT_SUBMODULE_STRATEGY: "
+    "recursive` (GitLab), or run `git submodule update --init --recursive`. If no archive is to "
+    "have it, leave it out in the manifest, or write `update = none` for it in .gitmodules."
+)
+# https://git-scm.com/docs/git-submodule#Documentation/git-submodule.txt-add
+_UNLISTED: Final = (
+    "Git cannot fetch it either: add it with `git submodule add`, or remove it with "
+    "`git rm --cached`."
+)
+_SPARSE: Final = (
+    "Run `git sparse-checkout disable`, or drop `sparse-checkout` from actions/checkout, or add "
+    "these directories to it."
+)
+# https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+_POINTER: Final = b"version https://git-lfs.github.com/spec/v1\n"
+_LFS: Final = "Check out with `lfs: true` (actions/checkout), or run `git lfs pull`."
+_MAX_ATTRIBUTES_BYTES: Final = 1024 * 1024
+_MODULES: Final = ".gitmodules"
+_MOST_SHOWN: Final = 3
+
+
+async def check_absent(
+    built: Iterable[Package],
+    targets: Mapping[str, Target],
+    holdings: Holdings,
+    root: Path,
+    processes: Processes,
+) -> str:
+    """A note about submodules that may hold more packages, if any. Raises PlanError with all that
+    those to be `built` are made of and that is not there.
+    """
+    # A commit has neither what submodules have, nor what is behind a pointer, for Go's proxy too.
+    asked = {each.id for each in built if not targets[each.id.ecosystem].builds_from_commit}
+    tree = holdings.tree
+    refused: list[PlanError] = []
+    unseen: list[str] = []
+    fates = await _read_fates(root, tree.missing, processes) if tree.missing else {}
+    for place in tree.missing:
+        fate = fates.get(place)
+        holders = holdings.list_holders_below(place) & asked
+        if holders and fate != "none":
+            what, cure = f"the submodule {place} is not checked out", _SUBMODULES
+            if fate is None:
+                what, cure = f"{what}, and .gitmodules has no entry for it", _UNLISTED
+            refused.append(_make_error(holders, what, cure))
+        elif not holdings.locate(place) and fate != "none":
+            unseen.append(place)
+    pointers = await _list_pointers(tree.files, root, processes) if asked else ()
+    for names, what, cure in (
+        (tree.sparse, "the sparse checkout leaves out", _SPARSE),
+        (pointers, "Git LFS has not fetched", _LFS),
+    ):
+        by_package: defaultdict[PackageId, list[str]] = defaultdict(list)
+        for name in names:
+            for package in asked.intersection(holdings.list_holders(name)):
+                by_package[package].append(name)
+        sharing: defaultdict[tuple[str, ...], list[PackageId]] = defaultdict(list)
+        for package, listed in by_package.items():
+            sharing[(*listed,)].append(package)
+        refused += [
+            _make_error(packages, f"{what} {few(absent, _MOST_SHOWN)}", cure)
+            for absent, packages in sharing.items()
+        ]
+    if refused:
+        raise join_errors(refused)
+    if not unseen:
+        return ""
+    return (
+        f"packages in submodules that are not checked out are not seen: {few(unseen, _MOST_SHOWN)} "
+        "(check out with `submodules: recursive`, or write `update = none` for them in .gitmodules)"
+    )
+
+
+def _make_error(holders: Collection[PackageId], what: str, cure: str) -> PlanError:
+    names = few(sorted(map(str, holders)), _MOST_SHOWN)
+    return PlanError(
+        f"{names} would go out without some files: {what}",
+        hint=cure,
+        problem=Problem.NOT_CHECKED_OUT,
+    )
+
+
+async def _read_fates(root: Path, missing: Sequence[str], processes: Processes) -> dict[str, str]:
+    """What .gitmodules says of each by `update`, empty for the default; without those of which it
+    has no path.
+    """
+    above = {root / place for name in missing for place in map(str, PurePosixPath(name).parents)}
+    # Of the repository, and of the submodules that hold others.
+    homes = {repository_of(root) or root, *above}
+    found: dict[str, str] = {}
+    for home in sorted(each for each in homes if (each / _MODULES).is_file()):
+        for entry in (await _read_modules(home, processes)).values():
+            found[_name_place(home / entry.get("path", ""), root)] = entry.get("update", "")
+    return found
+
+
+def _name_place(path: Path, root: Path) -> str:
+    return os.path.relpath(path, root).replace(os.sep, "/")
+
+
+async def _read_modules(home: Path, processes: Processes) -> Mapping[str, Mapping[str, str]]:
+    """The keys of each submodule, by its name."""
+    asked = ("--no-includes", "--null", "--get-regexp", r"^submodule\..*\.(path|update)$")
+    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for line in (await _git(processes, home, "config", "--file", _MODULES, *asked)).split("\0"):
+        key, _, value = line.partition("\n")
+        name, _, what = key.rpartition(".")
+        found[name][what] = value
+    return found
+
+
+async def _list_pointers(names: Sequence[str], root: Path, processes: Processes) -> Sequence[str]:
+    """The files of Git LFS that hold a pointer alone."""
+    attributes = [name for name in names if posixpath.basename(name) == ".gitattributes"]
+    heads = (_read_head(root / name, _MAX_ATTRIBUTES_BYTES) for name in attributes)
+    if not any(b"filter=lfs" in head for head in heads):
+        return ()
+    listed = await _git(processes, root, "ls-files", "-z", "--", ":(attr:filter=lfs)")
+    pointers = (
+        name
+        for name in listed.split("\0")
+        if name and _read_head(root / name, len(_POINTER)) == _POINTER
+    )
+    return sorted(pointers)
+
+
+def _read_head(path: Path, size: int) -> bytes:
+    try:
+        return read_head(path, size)
+    except OSError:
+        return b""
+
+
+async def _git(processes: Processes, directory: Path, *arguments: str) -> str:
+    """What it prints; nothing where it finds nothing."""
+    try:
+        run = processes.run(["git", *arguments], cwd=directory, timeout_s=_TIMEOUT_S)
+        return (await run).stdout
+    except CommandFailed:
+        return ""
