@@ -436,6 +436,20 @@ def test_one_line_names_all_packages_that_belong_elsewhere(tmp_path: Path) -> No
     assert "and a, b would go to https://registry.npmjs.org/" in str(refusal(root))
 
 
+@pytest.mark.parametrize("name", ["package.yaml", "package.json5"])
+def test_a_manifest_that_only_pnpm_reads_is_named(tmp_path: Path, name: str) -> None:
+    """R66: it is a member for pnpm alone; elsewhere such a file belongs to another tool."""
+    files: dict[str, object] = {"package.json": TOP, f"packages/a/{name}": "name: a"}
+    root = write(tmp_path, {**files, "packages/b/package.json": web()})
+    assert [*discovered(root)] == ["web"]
+    write(root, {"pnpm-workspace.yaml": "packages: ['packages/*']"})
+    error = refusal(root)
+    assert f"packages/a/{name}: ReleaseKit reads package.json alone" in str(error)
+    assert "`exclude` below [npm]" in error.hint
+    workspace = asyncio.run(ecosystem(root, {"exclude": ["packages/a"]}).discover(root))
+    assert [package.id.name for package in workspace.packages] == ["web"]
+
+
 TWO = {
     "js/package.json": {"private": True, "workspaces": ["*"]},
     "js/core/package.json": CORE,

@@ -75,6 +75,7 @@ def find_packages(root: Path, options: Options) -> Found:
             homes.setdefault(directory, files)
 
     def read_package(directory: Path) -> NpmPackage | None:
+        roots.refuse_other_manifest(directory)
         path = directory / roots.MANIFEST
         inside(root, path, where=str(path))
         return manifest.parse_package(manifest.read_manifest(path), path)
@@ -92,7 +93,8 @@ def _find_directories(root: Path, files: WorkspaceFiles, options: Options) -> li
     if files.root == root:
         members += roots.parse_globs(options.packages, where="releasekit.toml: npm.packages")
     top = files.root
-    found = set(roots.find_directories(top, members, where=f"{top}: the workspace's globs"))
+    where = f"{top}: the workspace's globs"
+    found = set(roots.find_directories(top, members, where=where, tool=files.tool))
     excluded = any(glob.negated and glob.matches(()) for glob in members)
     if (top / roots.MANIFEST).is_file() and not excluded:
         found.add(top)

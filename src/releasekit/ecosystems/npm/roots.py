@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -41,9 +41,11 @@ _LICENSE: Final = re.compile(r"licen[cs]e(?:\..+)?", re.IGNORECASE)
 FILES: Final = (MANIFEST, PNPM)
 _MAX_EXPANDED_CHARS: Final = 1_000_000
 _SEARCH: Final = globs.Search(
-    marker=MANIFEST,
+    markers=(MANIFEST,),
     skipped=frozenset({"node_modules", "bower_components", ".git", NAME}),
 )
+# https://github.com/pnpm/pnpm/blob/main/pnpm11/workspace/project-manifest-reader/src/index.ts
+_PNPM_SEARCH: Final = replace(_SEARCH, markers=(MANIFEST, "package.json5", "package.yaml"))
 _BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
 
 
@@ -140,15 +142,28 @@ def parse_globs(patterns: Iterable[str], *, where: str) -> list[Glob]:
     ]
 
 
-def find_directories(root: Path, members: Sequence[Glob], *, where: str) -> list[Path]:
-    """Directories with a package.json that the globs name, the last one that fits deciding."""
+def find_directories(
+    root: Path, members: Sequence[Glob], *, where: str, tool: Tool = "npm"
+) -> list[Path]:
+    """Directories with a manifest that the globs name, the last one that fits deciding."""
     positive = [glob for glob in members if not glob.negated]
 
     def is_chosen(path: Path) -> bool:
         parts = path.relative_to(root).parts
         return not [glob for glob in members if glob.matches(parts)][-1].negated
 
-    return list(filter(is_chosen, _SEARCH.directories(root, positive, where=where)))
+    search = _PNPM_SEARCH if tool == "pnpm" else _SEARCH
+    return list(filter(is_chosen, search.directories(root, positive, where=where)))
+
+
+def refuse_other_manifest(directory: Path) -> None:
+    """Raises ManifestError where only pnpm could read what is there."""
+    others = [name for name in _PNPM_SEARCH.markers if os.path.lexists(directory / name)]
+    if others and MANIFEST not in others:
+        raise ManifestError(
+            f"{directory / others[0]}: ReleaseKit reads {MANIFEST} alone",
+            hint=f"Write it as {MANIFEST}, or leave the directory out with `exclude` below [npm].",
+        )
 
 
 def list_licenses(directory: Path) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Membership, Standing
     from releasekit.ecosystems.pypi import Options
 
-_SEARCH: Final = globs.Search(marker=MANIFEST, links=True)
+_SEARCH: Final = globs.Search(markers=(MANIFEST,), links=True)
 _WILDCARD: Final = re.compile(r"[*?\[]")
 
 

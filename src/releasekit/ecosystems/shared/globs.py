@@ -27,11 +27,11 @@ def refuse_too_many(patterns: Collection[str], *, where: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Finds directories with a file `marker`. Does not enter the names in `skipped`, nor, without
-    `links`, symbolic links.
+    """Finds directories with a file of any of these `markers`. Does not enter the names in
+    `skipped`, nor, without `links`, symbolic links.
     """
 
-    marker: str
+    markers: tuple[str, ...]
     skipped: frozenset[str] = frozenset()
     links: bool = False
 
@@ -44,7 +44,7 @@ class Search:
                     f"{where} searches more than {MAX_VISITED} directories",
                     hint="Name them more closely; '**' also searches what was installed there.",
                 )
-            if is_named and os.path.lexists(directory / self.marker):
+            if is_named and any(os.path.lexists(directory / each) for each in self.markers):
                 found.append(directory)
             if len(found) > MAX_MEMBERS:
                 raise MembersError(f"{where} names more than {MAX_MEMBERS} packages")
