@@ -321,21 +321,33 @@ def _classify(
     found, unread = [], []
     for name, manifests in wanted.items():
         without = read_list(tables, name, "exclude")
-        meant = (
-            root / path.parent
+        candidates = [
+            path
             for path in listed
             if path.name in manifests.names
             and not any(map(_is_foreign, path.parts[:-1]))
             and not any(fnmatchcase(path.parent.as_posix(), glob) for glob in without)
-            # A link that leads nowhere is no file either, and somebody means it to be one.
-            and (files.is_file(root / path) or _is_broken(root / path))
+        ]
+        # A link that leads nowhere is no file either, and somebody means it to be one.
+        meant = (
+            root / path.parent
+            for path in candidates
+            if files.is_file(root / path) or _is_broken(root / path)
         )
         directories = set(islice(meant, MAX_MANIFESTS))
         below = directories - {root}
         unread += [
             UnreadManifest(name, f"{path} {_LEADS_NOWHERE}")
-            for path in listed
-            if path.name in manifests.names and len(path.parts) == 1 and _is_broken(root / path)
+            for path in candidates
+            if len(path.parts) == 1 and _is_broken(root / path)
+        ]
+        # A sparse checkout leaves them out, or somebody has removed them.
+        unread += [
+            UnreadManifest(name, clip(visible(f"{path} is in git, and not checked out"), _MAX_WHY))
+            for path in candidates
+            if not os.path.lexists(root / path)
+            and ASIDE.isdisjoint(path.parts)
+            and not any(map(_BESIDE.fullmatch, path.parts))
         ]
         if not below:
             continue  # what its roots import takes long

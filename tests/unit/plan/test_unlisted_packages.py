@@ -296,6 +296,21 @@ def test_what_could_be_a_package_and_cannot_be_read_is_named(tmp_path: Path, nam
         (tmp_path / aside).rename((tmp_path / name).parent)
 
 
+def test_a_package_that_a_sparse_checkout_leaves_out_is_named(tmp_path: Path) -> None:
+    """R66: its workspace's globs find it nowhere."""
+    manifests = {f"{name}/package.json": f'{{"name": "{name}"}}' for name in ("a", "b", "tests")}
+    root = write(tmp_path, {"package.json": '{"workspaces": ["*"]}', **manifests})
+    for argv in (
+        ["init", "--quiet"],
+        ["add", "--all"],
+        ["-c", "user.name=x", "-c", "user.email=x@x.example", "commit", "--quiet", "-m", "begin"],
+        ["sparse-checkout", "set", "a"],
+    ):
+        subprocess.run(["git", *argv], cwd=root, check=True)
+    _, unread = surveyed(root)
+    assert [each.why for each in unread] == ["b/package.json is in git, and not checked out"]
+
+
 @pytest.mark.parametrize("where", ["", "a/"])
 @pytest.mark.parametrize("name", ["package.json", "pyproject.toml", "Cargo.toml", "pom.xml"])
 def test_a_link_that_leads_nowhere_is_named(tmp_path: Path, where: str, name: str) -> None:
