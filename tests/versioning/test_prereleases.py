@@ -130,7 +130,13 @@ def test_nothing_is_decided_where_the_branch_is_unknown(
     git(place.root, "branch", "next")
     git(place.root, "switch", "--quiet", "--detach")
     run = [*command, str(place.root)]
-    for name, value in (("", ""), ("BUILDKITE_TAG", "v1"), ("CIRCLE_PR_NUMBER", "12")):
+    queued = "gh-readonly-queue/main/pr-7-0c1d2e3f"
+    for name, value in (
+        ("", ""),
+        ("BUILDKITE_TAG", "v1"),
+        ("CIRCLE_PR_NUMBER", "12"),
+        ("BITBUCKET_BRANCH", queued),
+    ):
         with monkeypatch.context() as patch:
             if name:
                 patch.setenv(name, value)

@@ -25,6 +25,7 @@ from releasekit.errors import (
 )
 from releasekit.git.commits import Commits
 from releasekit.git.versions import find_versions
+from releasekit.host.ci import MERGE_QUEUE
 from releasekit.host.files import repository_of
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.holdings import Holdings, read_tree
@@ -148,7 +149,7 @@ async def _find_branch(commits: Commits, ci: CI, options: VersionOptions) -> tup
         with suppress(CommandFailed):  # a detached HEAD
             here = (await commits.run_git("symbolic-ref", "--quiet", "HEAD")).strip()
     branch, other = ((ref or here).removeprefix("refs/heads/"), here.removeprefix("refs/heads/"))
-    if ref and not ref.startswith("refs/heads/"):
+    if ref and (not ref.startswith("refs/heads/") or ref.startswith(MERGE_QUEUE)):
         return "", f"this is a job of {visible(ref)}"
     if not branch:
         return "", "a commit is checked out, and not a branch"

@@ -83,7 +83,8 @@ PULL_REQUEST_EVENTS: Final = frozenset(
 FOREIGN_EVENTS: Final = ("pull_request_target", "workflow_run", "issue_comment")
 # The refs where a merge queue tries out what waits in it: the event `merge_group`; and those of a
 # merge request, which the pipelines that its own one starts have as well, of another event.
-_REQUEST_REFS: Final = ("refs/heads/gh-readonly-queue/", "refs/merge-requests/")
+MERGE_QUEUE: Final = "refs/heads/gh-readonly-queue/"
+_REQUEST_REFS: Final = (MERGE_QUEUE, "refs/merge-requests/")
 # What says the branch that a job elsewhere is of, the tag, and the pull request. Of these two, the
 # first one may hold that tag, the branch that is to be merged, or the one that it is merged into.
 _REFS: Final = (
