@@ -64,7 +64,8 @@ class Status:
         """Of each package that needs others that are not there, directly or not, the nearest."""
         dependents: defaultdict[PackageId, list[PackageId]] = defaultdict(list)
         for package in self.packages:
-            for need in list_needs(package):
+            # An earlier run may have been about a part of the packages.
+            for need in filter(self.answers.__contains__, list_needs(package)):
                 if self.find_state(need) != "yanked" or (package.id, need) in self.unreachable:
                     dependents[need].append(package.id)
         absent = [each for each in self.answers if self.find_state(each) in {*_ABSENT, "yanked"}]

@@ -153,18 +153,18 @@ def test_what_is_restored_is_named_in_one_line(
     """R36: a repository may name its directories, and commit a backup, as it likes."""
     manifest = trap.root / "member\n::warning::planted" / "pyproject.toml"
     manifest.parent.mkdir(parents=True)
-    manifest.write_bytes(b"original")
+    manifest.write_bytes(b"# original")
     acquire(trap.state, ["pypi"]).close()
     killed = pins.EphemeralPin(
         trap.state,
-        {manifest: b"pinned"},
+        {manifest: b"# pinned"},
         ecosystem="pypi",
         root=trap.root.resolve(),
         seal=seal_for("", os.environ, make=True),
     )
     Context().run(killed.__enter__)
     assert main(["publish", "--ecosystem", "pypi"]) == 0
-    assert manifest.read_bytes() == b"original"
+    assert manifest.read_bytes() == b"# original"
     said = capsys.readouterr().out
     assert "which a killed run had left changed" in said
     assert not any(line.startswith("::warning") for line in said.splitlines())
