@@ -45,6 +45,7 @@ from releasekit.plan.unlisted_packages import (
     describe_unlisted,
     describe_unread,
     find_unlisted,
+    strip_marks,
 )
 from releasekit.plan.warnings import WAY_OUT
 from releasekit.plan.withdrawn import find_withdrawn_needs, refuse_withdrawn, warn_of_withdrawn
@@ -292,7 +293,7 @@ def collect_packages(
     public = [p for p in packages if about.has_ecosystem(p.id.ecosystem) and not p.unpublishable]
     if unlisted and not public:
         own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]
-        told = [sentence.partition("; ") for sentence in unlisted]
+        told = [strip_marks(sentence).partition("; ") for sentence in unlisted]
         here = "start in the directory that is meant (`working-directory`)"
         ways = [*(cure for _, _, cure in told if cure), here]
         raise ConfigError(

@@ -206,6 +206,12 @@ def describe_unread(own: Sequence[UnreadManifest]) -> list[str]:
     return [f"warning: {name}: {count}: {told}; {cure}{mark(name.problem)}"]
 
 
+def strip_marks(sentence: str) -> str:
+    """What it says, for an error that has an id of its own."""
+    name = WarningName.UNREAD_MANIFEST
+    return sentence.removeprefix(f"warning: {name}: ").removesuffix(mark(name.problem))
+
+
 def describe_included(
     left: Sequence[NestedPackages], tables: Tables, ecosystems: Mapping[str, EcosystemDeclaration]
 ) -> list[str]:
