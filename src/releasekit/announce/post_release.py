@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from releasekit.announce.gitea import GiteaReleases
@@ -28,7 +27,6 @@ from releasekit.ecosystems.interface import RightsFound
 from releasekit.errors import ConfigError, MissingCredentials, PackageError
 from releasekit.host.ci import JOB_BEARER
 from releasekit.host.forges import API, split_remote
-from releasekit.http.client import retry
 from releasekit.http.forge_api import ForgeApi
 from releasekit.http.github import GitHub
 from releasekit.model import Outcome
@@ -83,8 +81,8 @@ class PostRelease:
         own = [each for each in packages if each.id in wanted]
         if not own or not proving:
             return RightsFound()
-        push = partial(self.tagging.remote.try_push, wanted[own[0].id])
-        return await RightsFound.of_attempt(retry(push, self.services.retries), own)
+        push = self.tagging.remote.try_push(wanted[own[0].id])
+        return await RightsFound.of_attempt(push, own)
 
     async def run(
         self,
@@ -346,7 +344,7 @@ class _Steps:
     ) -> dict[str, Announcement]:
         plan, tagging = self._step.plan, self._step.tagging
         try:
-            there = await retry(tagging.remote.list_tags, self._step.services.retries)
+            there = await tagging.remote.list_tags()
         except PackageError as error:
             return {each.tag.name: pending_announcement(each.tag.name, error) for each in wanted}
         made, silent = await build_drafts(plan, wanted, tagging, self._assets(), there)

@@ -94,7 +94,7 @@ async def plan_tags(
     tagging = Tagging(remote, Commits(top, services.processes), config, pages)
     named = name_tags(plan, config.tagging.name, config.root, targets)
     refuse_names(named, config.tagging.name)
-    there = await retry(tagging.remote.list_tags, services.retries)
+    there = await tagging.remote.list_tags()
     refuse_nested(named, there)
     tags = await _plan_each(plan, named, there, targets, tagging)
     packages = tuple(replace(each, tag=tags.get(each.package.id)) for each in plan.packages)

@@ -103,7 +103,8 @@ async def prepare(
         signs = tokens.find_obstacle(AUDIENCE) is None
         loaded = group.start(asyncio.to_thread(load_everything, config, signs=signs))
         services = Services.of(config, http, processes, session.credentials, logs, patience)
-        remembered = group.start(services.git.remember())
+        pushes = config.tag or config.announce
+        remembered = group.start(services.git.remember()) if pushes else None
         config, survey = await surveyed
         await loaded
         if await decided:  # most are not, and it is much to import
@@ -111,7 +112,8 @@ async def prepare(
         discoveries = await open_ecosystems(group, config, session, services)
         # Before anybody's tools, which may write something there.
         checkout = await looked_up
-        await remembered
+        if remembered is not None:
+            await remembered
         with name_bad_paths(config.root):
             targets = await discover(config.root, discoveries)
             targets = await with_prebuilt(

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PathError, Rejected
-from releasekit.git.commits import Commits
 from releasekit.host import durable
 from releasekit.host.scratch import closed_scratch
 from releasekit.problems import Problem
@@ -203,12 +202,13 @@ class GitSettings:
     async def _read(self) -> _Snapshot:
         with contextlib.suppress(PathError):  # who would give it a login is told
             self.processes.outside("git")
-        listed, verbose, places, head = await gather_all(
+        paths = ("--git-path", "objects", "--git-path", "shallow")
+        listed, verbose, told = await gather_all(
             (
                 self._ask("config", "--list", "--null", "--show-scope"),
                 self._ask("remote", "--verbose"),
-                self._ask("rev-parse", "--git-path", "objects", "--git-path", "shallow"),
-                Commits(self.top, self.processes).read_head(),
+                # With `--revs-only`, a commit that is not there is no error.
+                self._ask("rev-parse", *paths, "--revs-only", "HEAD^{commit}"),
             )
         )
         entries = tuple(_parse(listed))
@@ -220,7 +220,8 @@ class GitSettings:
                 "those that the checkout had when the run began.",
                 problem=Problem.TAG_REFUSED,
             )
-        objects, shallow = (self.top / line for line in places.splitlines())
+        *places, head = f"{told}\n".split("\n")[:3]
+        objects, shallow = (self.top / place for place in places)
         ends = b""
         if durable.is_file(shallow):
             ends = durable.read_file(shallow, max_bytes=_MAX_SHALLOW_BYTES)

@@ -14,7 +14,7 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 import httpx
 
@@ -43,7 +43,7 @@ from releasekit.host.artifact_reader import open_artifact
 from releasekit.host.ci import JOB_BEARER
 from releasekit.host.files import read_text, repository_of
 from releasekit.host.scratch import scratch
-from releasekit.http.client import MAX_RESPONSE_BYTES, one_line, retry
+from releasekit.http.client import MAX_RESPONSE_BYTES, one_line
 from releasekit.http.origins import require_safe
 from releasekit.model import MAX_REASON_CHARS, Published, Withdrawal
 from releasekit.problems import Problem
@@ -88,7 +88,7 @@ class TagRegistry(Resource):
         super().__init__(together=True)
         self._top = repository_of(root)
         self._processes = services.processes
-        self._retries = services.retries
+        self._settings = services.git
         self._remote_name = options.remote
         self._at_a_time = at_a_time
         self._proxy = ModuleProxy(proxy, services) if options.proxy else None
@@ -103,6 +103,11 @@ class TagRegistry(Resource):
         self._newest: dict[tuple[str, str], str] = {}
         # Started after the push, for the next lookup of each.
         self._looks: dict[PackageId, asyncio.Task[Published | None]] = {}
+
+    async def __aenter__(self) -> Self:
+        # Before the first build, which may change them.
+        await self._settings.remember()
+        return await super().__aenter__()
 
     def check_credentials(self) -> str:
         """Whether the push is permitted shows only when git pushes."""
@@ -120,8 +125,8 @@ class TagRegistry(Resource):
         """Whether git's credentials may push, of one tag for all."""
         if not proving:
             return RightsFound()
-        push = partial(self._remote.try_push, self._tag(packages[0]))
-        return await RightsFound.of_attempt(retry(push, self._retries), packages)
+        push = self._remote.try_push(self._tag(packages[0]))
+        return await RightsFound.of_attempt(push, packages)
 
     async def lookup(self, package: Package) -> Published | None:
         look = self._looks.pop(package.id, None)
