@@ -45,7 +45,7 @@ class DependencyKind(StrEnum):
 MAX_MANIFEST_BYTES: Final = 16 * 1024 * 1024
 # Of why a version was withdrawn, which its publisher writes.
 MAX_REASON_CHARS: Final = 200
-_ASKED_BY_NOBODY: Final = frozenset({DependencyKind.DEV, DependencyKind.ORDER})
+ASKED_BY_NOBODY: Final = frozenset({DependencyKind.DEV, DependencyKind.ORDER})
 _AT_RUN_TIME: Final = frozenset({DependencyKind.RUNTIME, DependencyKind.INDIRECT})
 
 
@@ -134,7 +134,7 @@ class Package:
     @property
     def asked_for(self) -> tuple[Dependency, ...]:
         """Everything that its users may ask for, extras and peers on a cycle included."""
-        late = (need for need in self.set_aside if need.kind not in _ASKED_BY_NOBODY)
+        late = (need for need in self.set_aside if need.kind not in ASKED_BY_NOBODY)
         return (*self.dependencies, *late)
 
     @property
@@ -281,6 +281,11 @@ class PlannedPackage:
     attest: bool = False
     tag: Tag | None = None
     announcement: Announcement | None = None
+
+    @property
+    def is_built(self) -> bool:
+        """Whether a run makes its files."""
+        return self.action is Action.PUBLISH and not self.package.prebuilt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,17 +75,17 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
             dist = _dist(value, where, declared.ecosystems)
         elif key == TagOptions.ECOSYSTEM:
             own = _options(TagOptions, value, where, declared)
-            tagging, written = (
-                TagOptions.from_table(own),
-                written | ({"tag"} if "name" in own else set()),
-            )
+            tagging = TagOptions.from_table(own)
+            if "name" in own:
+                written.add("tag")
         elif key == AnnounceOptions.ECOSYSTEM:
             announcing = AnnounceOptions.from_table(
                 _options(AnnounceOptions, value, where, declared)
             )
         elif key == VersionOptions.ECOSYSTEM:
             own = _options(VersionOptions, value, where, declared)
-            versioning, written = VersionOptions.from_table(own), written | own.keys()
+            versioning = VersionOptions.from_table(own)
+            written.update(own)
         elif key in declared.ecosystems:
             tables[key] = _options(declared.ecosystems[key].options, value, where, declared)
         else:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from releasekit.errors import CommandFailed, Denied
 from releasekit.git.remote import explain
-from releasekit.git.settings import TIMEOUT_S, UNATTENDED
+from releasekit.git.settings import TIMEOUT_S, UNATTENDED, read_shallow
 from releasekit.host import durable
 from releasekit.http.client import retry
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from releasekit.git.settings import GitSettings
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Secret
-
-# Where a shallow clone ends: a commit a line.
-_MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,7 @@ class ForgeRepository:
         await self._git("init", "--quiet", "--template=")
         durable.make_directory(self.objects / "info")
         durable.replace(self.objects / "info" / "alternates", f"{objects.resolve()}\n".encode())
-        if durable.is_file(shallow):
-            ends = durable.read_file(shallow, max_bytes=_MAX_SHALLOW_BYTES)
+        if ends := read_shallow(shallow):
             durable.replace(self.place / ".git" / "shallow", ends)
         await self._git("update-ref", "refs/heads/here", await commits.read_head())
 

@@ -222,9 +222,7 @@ class GitSettings:
             )
         *places, head = f"{told}\n".split("\n")[:3]
         objects, shallow = (self.top / place for place in places)
-        ends = b""
-        if durable.is_file(shallow):
-            ends = durable.read_file(shallow, max_bytes=_MAX_SHALLOW_BYTES)
+        ends = read_shallow(shallow)
         refusal = self._find_open_program(entries)
         remotes = tuple(verbose.split("\n"))
         return _Snapshot(entries, remotes, head, objects.resolve(), ends, refusal)
@@ -273,6 +271,11 @@ class GitSettings:
                         problem=Problem.TAG_REFUSED,
                     )
         return None
+
+
+def read_shallow(path: Path) -> bytes:
+    """Empty where the clone is not shallow."""
+    return durable.read_file(path, max_bytes=_MAX_SHALLOW_BYTES) if durable.is_file(path) else b""
 
 
 def _parse(listed: str) -> Iterator[_Entry]:

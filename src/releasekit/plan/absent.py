@@ -4,7 +4,6 @@ sparse checkout leaves out, and those of which it has pointers only (Git LFS).
 
 from __future__ import annotations
 
-import os
 import posixpath
 from collections import defaultdict
 from pathlib import PurePosixPath
@@ -120,12 +119,8 @@ async def _read_fates(root: Path, missing: Sequence[str], processes: Processes) 
     found: dict[str, str] = {}
     for home in sorted(each for each in homes if (each / _MODULES).is_file()):
         for entry in (await _read_modules(home, processes)).values():
-            found[_name_place(home / entry.get("path", ""), root)] = entry.get("update", "")
+            found[posixpath.relpath(home / entry.get("path", ""), root)] = entry.get("update", "")
     return found
-
-
-def _name_place(path: Path, root: Path) -> str:
-    return os.path.relpath(path, root).replace(os.sep, "/")
 
 
 async def _read_modules(home: Path, processes: Processes) -> Mapping[str, Mapping[str, str]]:

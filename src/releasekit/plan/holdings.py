@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import CommandFailed
-from releasekit.versioning.owners import Places
+from releasekit.versioning.owners import Places, name_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -129,8 +129,7 @@ class Holdings:
         return [name.removeprefix(f"{place}/") for name in _below(place, self.tree.files)]
 
     def find_place(self, package: Package) -> str:
-        place = package.directory.relative_to(self._root).as_posix()
-        return "" if place == "." else place
+        return name_place(package.directory, self._root)
 
     def list_places(self, package: Package) -> list[str]:
         """All files and directories that it may have something of."""
@@ -212,7 +211,7 @@ class Holdings:
             for path in self._targets[package.id.ecosystem].list_outside(package):
                 # Whoever takes in what is around it, does not mean all of that.
                 if not package.directory.is_relative_to(os.path.normpath(path)):
-                    place = os.path.relpath(path, self._root).replace(os.sep, "/")
+                    place = os.path.relpath(path, self._root)
                     yield place, package.id, _OUTSIDE
 
     def _list_linked(self) -> Iterator[tuple[str, PackageId, str]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.config.package_filter import matches
+from releasekit.ecosystems.shared.documents import table_in
 from releasekit.errors import ConfigError, PlanError
 from releasekit.host.files import is_file, read_parsed
 from releasekit.model import MAX_MANIFEST_BYTES
@@ -119,10 +120,6 @@ def _tables(value: object) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _table(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _strings(value: object) -> list[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
@@ -159,7 +156,7 @@ def _read_changesets(document: Mapping[str, Any], about: Deciding) -> Iterator[U
         ignored = ["*"]
     if ignored:
         yield Unread(setting="ignore", line=line, advice=advice, refused=True)
-    unsafe = _table(document.get("___experimentalUnsafeOptions_WILL_CHANGE_IN_PATCH"))
+    unsafe = table_in(document, "___experimentalUnsafeOptions_WILL_CHANGE_IN_PATCH")
     if unsafe.get("updateInternalDependents") == "always":
         yield Unread(
             setting="updateInternalDependents", keys=("propagate",), line=_ALWAYS, refused=True
@@ -173,7 +170,7 @@ def _read_changesets(document: Mapping[str, Any], about: Deciding) -> Iterator[U
     if document.get("bumpVersionsWithWorkspaceProtocolOnly") is True:
         advice = "nothing corresponds: every requirement on a sibling is brought along"
         yield Unread(setting="bumpVersionsWithWorkspaceProtocolOnly", advice=advice)
-    if _table(document.get("privatePackages")).get("version") is True:
+    if table_in(document, "privatePackages").get("version") is True:
         advice = "nothing corresponds: private packages get no version"
         yield Unread(setting="privatePackages", advice=advice)
     if document.get("snapshot"):
@@ -263,8 +260,8 @@ def _read_lerna(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread
     yield Unread(setting="all dependents", keys=("propagate",), line=_ALWAYS)
     if about.is_below_one:
         yield Unread(setting="versions below 1.0.0", keys=("zero",), line='zero = "minor"')
-    commands = _table(document.get("command"))
-    of_command = (_table(commands.get(each)) for each in ("version", "publish"))
+    commands = table_in(document, "command")
+    of_command = (table_in(commands, each) for each in ("version", "publish"))
     for each in (document, *of_command):
         if ignored := _strings(each.get("ignoreChanges")):
             line = f"ignore = {write_list(ignored)}"
@@ -277,9 +274,9 @@ def _read_nx(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
     release = document.get("release")
     if not isinstance(release, dict):
         return
-    groups = _table(release.get("groups"))
+    groups = table_in(release, "groups")
     relation = release.get("projectsRelationship", "fixed")
-    every = {name: _table(each) for name, each in groups.items()}
+    every = {name: table_in(groups, name) for name in groups}
     fixed = [
         name for name, it in every.items() if it.get("projectsRelationship", relation) == "fixed"
     ]
@@ -308,7 +305,7 @@ def _read_release_plz(document: Mapping[str, Any], about: Deciding) -> Iterator[
     if groups:
         line = _write_groups([(name, crates, "fixed") for name, crates in groups.items()])
         yield Unread(setting="version_group", keys=("groups",), line=line)
-    workspace = _table(document.get("workspace"))
+    workspace = table_in(document, "workspace")
     crates = about.list_names("cargo")
     by_name = {each.get("name"): each for each in named}
     left = [
@@ -329,8 +326,8 @@ def _read_release_plz(document: Mapping[str, Any], about: Deciding) -> Iterator[
 
 def _read_cargo_release(document: Mapping[str, Any], _about: Deciding) -> Iterator[Unread]:
     """https://github.com/crate-ci/cargo-release/blob/master/docs/reference.md"""
-    workspace = _table(document.get("workspace"))
-    own = _table(_table(workspace.get("metadata")).get("release"))
+    workspace = table_in(document, "workspace")
+    own = table_in(table_in(workspace, "metadata"), "release")
     for each in (own, document):
         if each.get("shared-version"):
             line = _write_groups([("shared", ["cargo:*"], "fixed")])
@@ -378,7 +375,7 @@ def _read_semantic_release(document: Mapping[str, Any], _about: Deciding) -> Ite
 
 def _read_python_semantic_release(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
     """https://python-semantic-release.readthedocs.io/en/latest/configuration/configuration.html"""
-    own = _table(document.get("tool")).get("semantic_release")
+    own = table_in(document, "tool").get("semantic_release")
     if not isinstance(own, dict):
         return
     if about.is_below_one and own.get("major_on_zero", True):
@@ -392,7 +389,7 @@ def _read_python_semantic_release(document: Mapping[str, Any], about: Deciding) 
         told = ", ".join(f"{visible(each)} = {visible(to)}" for each, to in labels.items())
         advice = f"write its prereleases as `branches`: {told}"
         yield Unread(setting="branches", keys=("branches", "prerelease"), advice=advice)
-    options = _table(own.get("commit_parser_options"))
+    options = table_in(own, "commit_parser_options")
     types = {
         each: level
         for level in ("minor", "patch")
@@ -419,7 +416,7 @@ def _read_knope(document: Mapping[str, Any], _about: Deciding) -> Iterator[Unrea
 def _read_pnpm(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
     """https://pnpm.io/settings#versioning"""
     groups = []
-    listed = _table(document.get("versioning")).get("fixed")
+    listed = table_in(document, "versioning").get("fixed")
     for number, globs in enumerate(listed if isinstance(listed, list) else (), 1):
         if chosen := _strings(globs):
             groups.append((f"fixed-{number}", chosen, "fixed"))

@@ -59,7 +59,7 @@ async def find_changes(
     version is called. Outside git, none are known.
     """
     kept = [planned for planned in plan.packages if planned.action is Action.KEEP]
-    built = list_built(plan)
+    built = [each.package for each in plan.packages if each.is_built]
     if not plan.commit or not (kept or uncommitted):
         return Changes()
     since, unknown, clean = await _find_revisions(
@@ -86,15 +86,6 @@ async def find_changes(
         },
         unknown=unknown,
     )
-
-
-def list_built(plan: Plan) -> list[Package]:
-    """What a run makes the files of."""
-    return [
-        planned.package
-        for planned in plan.packages
-        if planned.action is Action.PUBLISH and not planned.package.prebuilt
-    ]
 
 
 async def _find_revisions(

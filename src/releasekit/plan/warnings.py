@@ -15,7 +15,7 @@ from releasekit.host.files import repository_of
 from releasekit.model import SENT, Action, DependencyKind, PackageWarning, WarningName
 from releasekit.plan.absent import check_absent
 from releasekit.plan.holdings import Holdings, Tree, read_tree
-from releasekit.plan.unbumped import find_changes, list_built
+from releasekit.plan.unbumped import find_changes
 from releasekit.problems import Problem
 from releasekit.report.plans import place
 from releasekit.report.remarks import warning_lines
@@ -55,7 +55,13 @@ async def with_warnings(
     """
     tree = await read_tree(root, processes) if plan.commit else Tree()
     holdings = Holdings(targets, root, tree, [each.package for each in plan.packages])
-    absent = await check_absent(list_built(plan), targets, holdings, root, processes)
+    absent = await check_absent(
+        [each.package for each in plan.packages if each.is_built],
+        targets,
+        holdings,
+        root,
+        processes,
+    )
     found = await find_changes(
         plan, root, targets, holdings, history, processes, uncommitted=uncommitted, tags=tags
     )
@@ -157,7 +163,7 @@ def _doubt_of_root(
 
 def _of_sandbox(planned: PlannedPackage, lacking: str) -> Iterator[PackageWarning]:
     """With `build-sandbox: off`, the user knows."""
-    if lacking and planned.action is Action.PUBLISH and not planned.package.prebuilt:
+    if lacking and planned.is_built:
         yield PackageWarning(
             name=WarningName.UNSANDBOXED,
             message=f"{lacking}, so its build can read the tokens of this run: build it in a job "

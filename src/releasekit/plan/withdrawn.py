@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from releasekit.errors import PlanError, map_all
-from releasekit.model import DependencyKind, PackageWarning, WarningName
+from releasekit.model import ASKED_BY_NOBODY, DependencyKind, PackageWarning, WarningName
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Target
     from releasekit.model import Package, PackageId, Published, Withdrawal
 
-_UNINSTALLED = frozenset({DependencyKind.DEV, DependencyKind.ORDER})
 _NOT_ALWAYS = frozenset({DependencyKind.OPTIONAL, DependencyKind.PEER, DependencyKind.EXTRA})
 
 
@@ -62,7 +61,7 @@ def find_withdrawn_needs(
         (package, on)
         for package in packages
         for on in dict.fromkeys(
-            need.on for need in package.asked_for if need.kind not in _UNINSTALLED
+            need.on for need in package.asked_for if need.kind not in ASKED_BY_NOBODY
         )
         if on in withdrawn
     ]

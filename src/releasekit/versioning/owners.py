@@ -52,7 +52,7 @@ class Places:
         self._elsewhere = elsewhere or {}
         self._directories: defaultdict[str, set[PackageId]] = defaultdict(set)
         for each in packages:
-            self._directories[_name_place(each.directory, root)].add(each.id)
+            self._directories[name_place(each.directory, root)].add(each.id)
 
     def locate(self, path: str) -> list[tuple[PackageId, str]]:
         """The packages that have a file or directory, and what it is called in each."""
@@ -90,7 +90,7 @@ class Owners:
         Raises ConfigError.
         """
         self._packs = packs
-        self._below = _name_place(root, top)
+        self._below = name_place(root, top)
         self._known: dict[str, frozenset[PackageId]] = {}
         self._places = Places(packages, root, elsewhere)
         where = "releasekit.toml: [version] ignore"
@@ -138,6 +138,6 @@ class Owners:
         }
 
 
-def _name_place(directory: Path, top: Path) -> str:
+def name_place(directory: Path, top: Path) -> str:
     place = directory.relative_to(top).as_posix()
     return "" if place == "." else place

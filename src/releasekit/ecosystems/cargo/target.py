@@ -111,7 +111,7 @@ class CargoTarget(Target):
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         notes = [self._index.plan_notes(planned)] if self._index else []
         built = [each.package for each in planned if each.action is Action.PUBLISH]
-        sent = {package.id.name for package in built if not package.prebuilt}
+        sent = {each.package.id.name for each in planned if each.is_built}
         map_all(
             self._refuse_unpublishable,
             [crate for name, crate in self._found.crates.items() if name in sent],

@@ -53,7 +53,7 @@ from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.errors import BuildFailed, CommandFailed, PlanError, map_all
 from releasekit.host.scratch import scratch
-from releasekit.model import Action, Dependency, DependencyKind, PackageId
+from releasekit.model import Dependency, DependencyKind, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import few
 
@@ -381,7 +381,7 @@ class PyPIWorkspace:
                         problem=Problem.CANNOT_PIN,
                     )
 
-        map_all(refuse, [each for each in planned if _is_built(each)])
+        map_all(refuse, [each for each in planned if each.is_built])
 
     def describe_pins(self, planned: Sequence[PlannedPackage]) -> str:
         """What `auto` adds to requirements without a version, which the user did not ask for; and
@@ -393,7 +393,7 @@ class PyPIWorkspace:
         found: dict[str, None] = {}
         dynamic: dict[str, None] = {}
         for each in planned:
-            if _is_built(each):
+            if each.is_built:
                 project = self.projects[each.package.id.name]
                 for need in project.requirements:
                     # Only what its users get, in any version.
@@ -446,10 +446,6 @@ class PyPIWorkspace:
         """Offer the wheels of a package to the builds of others."""
         paths = [artifact.path for artifact in artifacts]
         self.wheels.add(package.id.name, [path for path in paths if path.suffix == ".whl"])
-
-
-def _is_built(planned: PlannedPackage) -> bool:
-    return planned.action is Action.PUBLISH and not planned.package.prebuilt
 
 
 def _advise(name: str, version: str, where: str, backend: str) -> str:
