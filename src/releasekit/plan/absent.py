@@ -42,7 +42,7 @@ _SPARSE: Final = (
 )
 # https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 _POINTER: Final = b"version https://git-lfs.github.com/spec/v1\n"
-_LFS: Final = "Check out with `lfs: true` (actions/checkout), or run `git lfs pull`."
+_LFS: Final = "check out with `lfs: true` (actions/checkout), or run `git lfs pull`"
 _MAX_ATTRIBUTES_BYTES: Final = 1024 * 1024
 _MODULES: Final = ".gitmodules"
 _MOST_SHOWN: Final = 3
@@ -55,8 +55,8 @@ async def check_absent(
     root: Path,
     processes: Processes,
 ) -> str:
-    """A note about submodules that may hold more packages, if any. Raises PlanError with all that
-    those to be `built` are made of and that is not there.
+    """Notes about submodules that may hold more packages, and about pointers of Git LFS. Raises
+    PlanError with all that those to be `built` are made of and that is not there.
     """
     # A commit has neither what submodules have, nor what is behind a pointer, for Go's proxy too.
     asked = {each.id for each in built if not targets[each.id.ecosystem].builds_from_commit}
@@ -74,30 +74,41 @@ async def check_absent(
             refused.append(_make_error(holders, what, cure))
         elif not holdings.locate(place) and fate != "none":
             unseen.append(place)
-    pointers = await _list_pointers(tree.files, root, processes) if asked else ()
-    for names, what, cure in (
-        (tree.sparse, "the sparse checkout leaves out", _SPARSE),
-        (pointers, "Git LFS has not fetched", _LFS),
-    ):
-        by_package: defaultdict[PackageId, list[str]] = defaultdict(list)
-        for name in names:
-            for package in asked.intersection(holdings.list_holders(name)):
-                by_package[package].append(name)
-        sharing: defaultdict[tuple[str, ...], list[PackageId]] = defaultdict(list)
-        for package, listed in by_package.items():
-            sharing[(*listed,)].append(package)
-        refused += [
-            _make_error(packages, f"{what} {few(absent, _MOST_SHOWN)}", cure)
-            for absent, packages in sharing.items()
-        ]
+    refused += [
+        _make_error(packages, f"the sparse checkout leaves out {few(names, _MOST_SHOWN)}", _SPARSE)
+        for names, packages in _group_by_files(tree.sparse, holdings, asked).items()
+    ]
     if refused:
         raise join_errors(refused)
-    if not unseen:
-        return ""
-    return (
-        f"packages in submodules that are not checked out are not seen: {few(unseen, _MOST_SHOWN)} "
-        "(check out with `submodules: recursive`, or write `update = none` for them in .gitmodules)"
-    )
+    notes = []
+    if unseen:
+        notes.append(
+            "packages in submodules that are not checked out are not seen: "
+            f"{few(unseen, _MOST_SHOWN)} (check out with `submodules: recursive`, or write "
+            "`update = none` for them in .gitmodules)"
+        )
+    # Not refused: what a Python package leaves out of its files only its build knows.
+    pointers = await _list_pointers(tree.files, root, processes) if asked else ()
+    notes += [
+        f"{few(sorted(map(str, packages)), _MOST_SHOWN)} may go out with pointers in place of "
+        f"files that Git LFS has not fetched: {few(names, _MOST_SHOWN)} ({_LFS})"
+        for names, packages in _group_by_files(pointers, holdings, asked).items()
+    ]
+    return ". ".join(notes)
+
+
+def _group_by_files(
+    names: Iterable[str], holdings: Holdings, asked: Collection[PackageId]
+) -> Mapping[tuple[str, ...], Sequence[PackageId]]:
+    """The packages that hold any of these files, by all that they hold of them."""
+    by_package: defaultdict[PackageId, list[str]] = defaultdict(list)
+    for name in names:
+        for package in set(holdings.list_holders(name)).intersection(asked):
+            by_package[package].append(name)
+    sharing: defaultdict[tuple[str, ...], list[PackageId]] = defaultdict(list)
+    for package, listed in by_package.items():
+        sharing[(*listed,)].append(package)
+    return sharing
 
 
 def _make_error(holders: Collection[PackageId], what: str, cure: str) -> PlanError:
