@@ -31,6 +31,8 @@ _LABEL: Final = re.compile(r"[a-z][a-z0-9-]{0,29}")
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*")
 # What of a glob reads the same here: the rest of micromatch is not read.
 _PLAIN: Final = re.compile(r"!?@?[^!@()\[\]{}+|?\\]*")
+# All that another one does not fit.
+_OTHERS: Final = re.compile(r"!\((.+)\)")
 _ANYTHING: Final = {"*": "[^/]*", "**": ".*"}
 _ALWAYS: Final = 'propagate = "always"'
 _LITERAL: Final = 'zero = "literal"'
@@ -73,12 +75,18 @@ class Deciding:
         """
         fitting: list[str] = []
         for glob in globs:
-            if not _PLAIN.fullmatch(glob):
+            others = _OTHERS.fullmatch(glob)
+            meant = others[1] if others else glob.removeprefix("!")
+            if not _PLAIN.fullmatch(meant):
                 raise ValueError(f"{visible(glob)!r} is no glob that ReleaseKit reads")
-            parts = re.split(r"(\*+)", glob.removeprefix("!"))
-            pattern = "".join(_ANYTHING.get(part[:2], re.escape(part)) for part in parts)
-            found = [name for name in names if re.fullmatch(pattern, name)]
-            if glob.startswith("!"):
+            parts = re.split(r"(\*+)", meant)
+            pattern = re.compile("".join(_ANYTHING.get(it[:2], re.escape(it)) for it in parts))
+            found = [name for name in names if pattern.fullmatch(name)]
+            if others:
+                # Without a slash in it, it fits no name that has one.
+                apart = [name for name in names if "/" in meant or "/" not in name]
+                found = [name for name in apart if name not in found]
+            if glob.startswith("!") and not others:
                 fitting = [name for name in fitting if name not in found]
             else:
                 fitting += [name for name in found if name not in fitting]
@@ -153,7 +161,7 @@ def _read_changesets(document: Mapping[str, Any], about: Deciding) -> Iterator[U
         advice = "write above the tables of releasekit.toml"
     except ValueError as error:
         line, advice = "", f"name its packages in `exclude-packages`: {error}"
-        ignored = ["*"]
+        ignored = [] if about.excluded else ["*"]
     if ignored:
         yield Unread(setting="ignore", line=line, advice=advice, refused=True)
     unsafe = table_in(document, "___experimentalUnsafeOptions_WILL_CHANGE_IN_PATCH")

@@ -124,6 +124,26 @@ def test_a_prerelease_mode_that_is_not_known_is_refused(tmp_path: Path, document
     assert "changeset pre exit" in refused.hint
 
 
+@pytest.mark.parametrize(
+    ("glob", "left"),
+    [("!(@acme/*)", ["c"]), ("!(@acme/a)", ["@acme/b", "c"]), ("!(c)", []), ("!(x)", ["c"])],
+)
+def test_all_but_some_are_ignored_as_micromatch_does(
+    tmp_path: Path, glob: str, left: list[str]
+) -> None:
+    config = {".changeset/config.json": {"ignore": [glob]}}
+    refused = refuse_unread(find(tmp_path, config))
+    assert [each.hint.partition(" = ")[2].partition("]")[0] for each in refused] == (
+        [json.dumps(left)[:-1]] if left else []
+    )
+
+
+def test_globs_that_are_not_read_are_settled_by_any_exclusion(tmp_path: Path) -> None:
+    config = {".changeset/config.json": {"ignore": ["@(c)"]}}
+    assert refuse_unread(find(tmp_path, config))
+    assert not refuse_unread(find(tmp_path, config, excluded=("c",)))
+
+
 def test_a_glob_that_is_not_read_is_named(tmp_path: Path) -> None:
     """R66."""
     config = {".changeset/config.json": {"fixed": [["@acme/{a,b}"]], "ignore": ["@(c)"]}}
