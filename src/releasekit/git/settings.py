@@ -13,7 +13,7 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
@@ -58,9 +58,13 @@ _READ: Final = re.compile(
 # https://git-scm.com/docs/git-config#Documentation/git-config.txt-extensions
 _OF_OBJECTS: Final = frozenset({"extensions.objectformat", "extensions.partialclone"})
 _OF_PROGRAMS: Final = re.compile(
-    r"core\.(?:sshcommand|askpass|gitproxy)|credential\.(?:.*\.)?helper|gpg\.(?:.*\.)?program",
+    r"core\.(?:sshcommand|askpass|gitproxy|alternaterefscommand)|credential\.(?:.*\.)?helper"
+    r"|gpg\.(?:.*\.)?(?:program|defaultkeycommand)|remote\..+\.(?:uploadpack|receivepack)",
     re.DOTALL,
 )
+# They run a script that need not be executable, or what an argument of theirs says.
+_INTERPRETER: Final = re.compile(r"env|(?:ba|da|k|z)?sh|(?:node|perl|python|ruby)[0-9.]*")
+_NO_COMMANDS: Final = ("protocol.ext.allow", "never")
 _ADDRESS: Final = re.compile(r"remote\..+\.(?:push)?url", re.DOTALL)
 _ALIAS: Final = re.compile(r"url\..+\.(?:push)?insteadof", re.DOTALL)
 # Where a shallow clone ends: a commit a line.
@@ -253,14 +257,17 @@ class GitSettings:
         for name, value in named:
             try:
                 words = shlex.split(value.removeprefix("!"))
+                interprets = bool(words and _INTERPRETER.fullmatch(PurePath(words[0]).name))
+                words = shlex.split(" ".join(words)) if interprets else words
             except ValueError:
                 continue  # the shell that git starts says so
-            for word in words:
+            for before, word in zip(["", *words], words, strict=False):
                 there = self.top / os.path.expanduser(word)  # noqa: PTH111 - raises nothing
                 is_relative = not os.path.expanduser(word).startswith("/")  # noqa: PTH111
                 if is_relative and not ("/" in word and there.is_file()):
                     continue  # a name, an option, or text of a shell
-                is_program = word == words[0] or os.access(there, os.X_OK)
+                # Settings of ssh name programs. https://man.openbsd.org/ssh_config#ProxyCommand
+                is_program = before in {"", "-F"} or interprets or os.access(there, os.X_OK)
                 if is_relative or (is_program and self.processes.sandbox.can_change(there)):
                     shown = visible(clip(word, _MAX_SHOWN))
                     return Rejected(
@@ -293,7 +300,9 @@ def _hand_over(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
     """
     handed: dict[str, str] = {}
     number = 0
-    for number, (key, value) in enumerate(settings, start=1):
+    # An address of this kind is a command, which would see the others.
+    # https://git-scm.com/docs/git-remote-ext
+    for number, (key, value) in enumerate([*settings, _NO_COMMANDS], start=1):
         handed[f"GIT_CONFIG_KEY_{number - 1}"] = key
         handed[f"GIT_CONFIG_VALUE_{number - 1}"] = value
     return handed | {"GIT_CONFIG_COUNT": str(number)}

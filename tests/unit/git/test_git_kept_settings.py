@@ -219,6 +219,12 @@ def test_the_key_that_actions_checkout_keeps_is_used(place: Path, ssh: Path) -> 
         ("credential.https://github.com.helper", "!{top}/spy"),
         ("credential.helper", "!/bin/sh {top}/spy"),
         ("core.askPass", "{top}/spy"),
+        ("core.sshCommand", "ssh -F {top}/file"),
+        ("credential.helper", "!/usr/bin/env python3 {top}/file"),
+        ("credential.helper", "!sh -c '{top}/file --get'"),
+        ("gpg.ssh.defaultKeyCommand", "{top}/spy"),
+        ("remote.origin.uploadpack", "{top}/spy"),
+        ("remote.origin.receivepack", "{top}/spy"),
     ],
 )
 def test_a_program_that_builds_can_write_gets_no_login(place: Path, key: str, value: str) -> None:
@@ -232,6 +238,15 @@ def test_a_program_that_builds_can_write_gets_no_login(place: Path, key: str, va
     said = refuse(top)
     assert said.startswith("git would log in with ")
     assert f"which {key if '://' in key else key.lower()} names and builds can write" in said
+    assert not (top / "ran").exists()
+
+
+def test_an_address_that_is_a_command_is_not_obeyed(place: Path) -> None:
+    """R69: https://git-scm.com/docs/git-remote-ext"""
+    top = place / "clone"
+    git("config", "protocol.ext.allow", "always", cwd=top)
+    git("config", "remote.origin.url", f"ext::/usr/bin/touch {top}/ran", cwd=top)
+    assert "transport 'ext' not allowed" in refuse(top)
     assert not (top / "ran").exists()
 
 

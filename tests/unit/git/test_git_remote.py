@@ -295,7 +295,7 @@ def test_settings_that_a_build_left_open_no_directory(top: Path) -> None:
     home = top.parent
     git("remote", "add", "origin", str(home / "bare.git"), cwd=top)
     git("remote", "set-url", "--push", "origin", str(home), cwd=top)
-    script = top / "receive-pack"
+    script = home / "receive-pack"
     script.write_text(f"#!/bin/sh\ntouch '{top}/ran'\ntouch '{home}/taken'\n")
     script.chmod(0o755)
     git("config", "remote.origin.receivepack", str(script), cwd=top)
