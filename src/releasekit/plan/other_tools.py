@@ -33,7 +33,6 @@ _TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _PLAIN: Final = re.compile(r"!?@?[^!@()\[\]{}+|?\\]*")
 # All that another one does not fit.
 _OTHERS: Final = re.compile(r"!\((.+)\)")
-_ANYTHING: Final = {"*": "[^/]*", "**": ".*"}
 _ALWAYS: Final = 'propagate = "always"'
 _LITERAL: Final = 'zero = "literal"'
 _BELOW: Final = "below [version] in releasekit.toml"
@@ -80,8 +79,7 @@ class Deciding:
             if not _PLAIN.fullmatch(meant):
                 raise ValueError(f"{visible(glob)!r} is no glob that ReleaseKit reads")
             parts = re.split(r"(\*+)", meant)
-            pattern = re.compile("".join(_ANYTHING.get(it[:2], re.escape(it)) for it in parts))
-            found = [name for name in names if pattern.fullmatch(name)]
+            found = [name for name in names if _fits(name, parts)]
             if others:
                 # Without a slash in it, it fits no name that has one.
                 apart = [name for name in names if "/" in meant or "/" not in name]
@@ -101,6 +99,27 @@ class Deciding:
         if self.branch:
             return f"branches = {{ {_quote(self.branch)} = {_quote(label)} }}"
         return f'prerelease = {{ "*" = {_quote(label)} }}'
+
+
+def _fits(name: str, parts: Sequence[str]) -> bool:
+    """By where each part can end: a regular expression would try every way to divide a name."""
+    ends = {0}
+    for part in parts:
+        if not ends:
+            return False
+        if not part.startswith("*"):
+            ends = {end + len(part) for end in ends if name.startswith(part, end)}
+            continue
+        reached = set()
+        goes_on = False
+        for at in range(len(name) + 1):
+            goes_on |= at in ends
+            if goes_on:
+                reached.add(at)
+            if name[at : at + 1] == "/" and part == "*":
+                goes_on = False
+        ends = reached
+    return len(name) in ends
 
 
 def _quote(text: str) -> str:
@@ -232,7 +251,7 @@ def _read_release_please(document: Mapping[str, Any], about: Deciding) -> Iterat
         line = about.write_branch(word[0] if word else "rc")
         keys = ("branches", "prerelease")
         yield Unread(setting="versioning and prerelease-type", keys=keys, line=line)
-    elif strategy and strategy not in {"default", "always-bump-patch", "always-bump-minor"}:
+    elif strategy and strategy not in ("default", "always-bump-patch", "always-bump-minor"):
         advice = "write change files with the version"
         yield Unread(setting=f"versioning {json.dumps(strategy)}", advice=advice)
     plugins = document.get("plugins")
@@ -262,7 +281,7 @@ def _read_lerna(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread
     """https://lerna.js.org/docs/api-reference/configuration"""
     if not about.list_names("npm"):
         return
-    if document.get("version") not in {None, "independent"}:
+    if document.get("version") not in (None, "independent"):
         line = _write_groups([("all", ["*"], "linked")])
         yield Unread(setting="version", keys=("groups",), line=line)
     yield Unread(setting="all dependents", keys=("propagate",), line=_ALWAYS)
@@ -315,7 +334,7 @@ def _read_release_plz(document: Mapping[str, Any], about: Deciding) -> Iterator[
         yield Unread(setting="version_group", keys=("groups",), line=line)
     workspace = table_in(document, "workspace")
     crates = about.list_names("cargo")
-    by_name = {each.get("name"): each for each in named}
+    by_name = {name: each for each in named if isinstance(name := each.get("name"), str)}
     left = [
         crate
         for crate in crates
@@ -371,7 +390,7 @@ def _read_semantic_release(document: Mapping[str, Any], _about: Deciding) -> Ite
             for rule in rules
             if isinstance(rule.get("type"), str)
             and _TYPE.fullmatch(rule["type"])
-            and (level := rule.get("release") or "none") in {"major", "minor", "patch", "none"}
+            and (level := rule.get("release") or "none") in ("major", "minor", "patch", "none")
         }
         line = _write_types(types) if types else ""
         advice = "" if types else "write its types as `types`"

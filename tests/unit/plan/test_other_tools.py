@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -330,3 +331,48 @@ def test_settings_of_packages_that_are_not_here_say_nothing(tmp_path: Path) -> N
         ".changeset/pre.json": {"mode": "pre", "tag": "rc"},
     }
     assert not find(tmp_path, files, packages=CRATES)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("lerna.json", {"version": [1]}),
+        ("release-please-config.json", {"versioning": ["x"]}),
+        ("release-plz.toml", 'package = [{ name = ["x"] }]'),
+        (".releaserc.json", {"releaseRules": [{"type": "feat", "release": ["x"]}]}),
+        (".releaserc", "releaseRules: [{type: feat, release: {a: b}}]"),
+    ],
+)
+def test_a_list_in_place_of_a_word_ends_no_run(tmp_path: Path, file: str, content: Any) -> None:
+    """R51."""
+    for each in find(tmp_path, {file: content}, packages=(*NPM, *CRATES)):
+        assert each.file == file
+
+
+def test_no_glob_takes_long(tmp_path: Path) -> None:
+    """R51: nobody would see the end of all ways to divide a name."""
+    long = make("npm", "1.0.0", "a" * 200)
+    globs = ["*a" * 20 + "b", "**a" * 20 + "b"]
+    assert not any(
+        each.setting == "fixed"
+        for each in find(tmp_path, {".changeset/config.json": {"fixed": [globs]}}, packages=long)
+    )
+
+
+@pytest.mark.parametrize(
+    ("glob", "fits"),
+    [
+        ("*", ["c"]),
+        ("**", ["@acme/a", "@acme/b", "c"]),
+        ("@acme/*", ["@acme/a", "@acme/b"]),
+        ("**c*", ["c"]),
+        ("**e/a", ["@acme/a"]),
+        ("*a", []),
+        ("***", ["@acme/a", "@acme/b", "c"]),
+    ],
+)
+def test_one_star_ends_at_a_slash(glob: str, fits: list[str]) -> None:
+    """R66: as micromatch has it."""
+    names = [each.id.name for each in NPM]
+    chosen = Deciding(packages=NPM).select([glob], names)
+    assert [name for name in names if any(fnmatchcase(name, each) for each in chosen)] == fits
