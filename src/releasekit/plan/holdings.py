@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.packed import is_beside
-from releasekit.errors import CommandFailed
+from releasekit.errors import CommandFailed, PathError
 from releasekit.versioning.owners import Places, name_place
 
 if TYPE_CHECKING:
@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 _OUTSIDE: Final = ".."
 # As many as Linux follows. https://man7.org/linux/man-pages/man7/path_resolution.7.html
 _MOST_LINKS: Final = 40
-# Directories with links to one another may stand for any number of paths.
+# Directories with links to one another may stand for any number of paths, of any length.
 _MOST_PLACES: Final = 100_000
+_MOST_CHARACTERS: Final = 20_000_000
 _LINK, _SUBMODULE = "120000", "160000"
 _LISTING: Final = ("git", "ls-files", "--stage", "-t", "-z")
 
@@ -190,20 +191,36 @@ class Holdings:
         """
         found: defaultdict[str, list[tuple[PackageId, str]]] = defaultdict(list)
         reached: set[tuple[str, PackageId]] = set()
-        pending = [*self._list_outside(), *self._list_linked()]
-        while pending and len(reached) < _MOST_PLACES:
-            path, holder, name = pending.pop()
+        # What is named there is listed when its turn comes: all at once may be more than memory.
+        pending = [self._list_outside(), self._list_linked()]
+        characters = 0
+        while pending:
+            path, holder, name = next(pending[-1], ("", None, ""))
+            if holder is None:
+                pending.pop()
+                continue
             place = self._resolve(path)
             if place is None:
                 continue
+            characters += len(place) + len(name)
+            if len(reached) > _MOST_PLACES or characters > _MOST_CHARACTERS:
+                raise PathError(
+                    f"{self._root}: the links of {holder} lead to more than ReleaseKit follows",
+                    hint="Remove links to directories that hold links to one another.",
+                )
             found[place].append((holder, name))
-            if (place, holder) in reached:
-                continue
-            reached.add((place, holder))
-            for link in _below(place, self.tree.links):
-                rest = link.removeprefix(f"{place}/")
-                pending += [(it, holder, f"{name}/{rest}") for it in self._follow(link)]
+            if (place, holder) not in reached:
+                reached.add((place, holder))
+                pending.append(self._list_further(place, holder, name))
         return found
+
+    def _list_further(
+        self, place: str, holder: PackageId, name: str
+    ) -> Iterator[tuple[str, PackageId, str]]:
+        """What the links below a place that a package takes in lead to."""
+        for link in _below(place, self.tree.links):
+            rest = link.removeprefix(f"{place}/")
+            yield from ((it, holder, f"{name}/{rest}") for it in self._follow(link))
 
     def _list_outside(self) -> Iterator[tuple[str, PackageId, str]]:
         """What manifests take in."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.tools import require_tool
+from releasekit.errors import PathError
 from releasekit.plan.holdings import Holdings
 from unit.plan.checkouts import (
     FETCHING,
@@ -85,6 +86,19 @@ def test_links_to_one_another_end(root: Path) -> None:
     links = {f"d{n}/{name}": f"../d{n + 1}" for n in range(40) for name in "abc"}
     commit(root, {"d40/x.py": "1"}, {**links, "core/d": "../d0"})
     assert holding(holdings(root, "core"), "d40/x.py") == {"d40/x.py": {"core"}}
+
+
+def test_more_links_than_can_be_followed_are_refused(root: Path) -> None:
+    """R51: deep directories whose links lead to one another, up to all memory."""
+    deep = {name: "/".join([name] * 150) for name in "yz"}
+    links = {
+        f"{deep[here]}/l{number}": f"{'../' * 150}{'/'.join([there] * (1 + number))}"
+        for here, there in ("yz", "zy")
+        for number in range(150)
+    }
+    commit(root, {}, {**links, "core/y": "../y"})
+    with pytest.raises(PathError, match="the links of fake:core lead to more"):
+        _ = holdings(root, "core").elsewhere
 
 
 def test_a_package_holds_what_its_manifest_names_elsewhere(root: Path) -> None:
