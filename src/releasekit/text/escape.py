@@ -28,7 +28,8 @@ _AUTOLINK = re.compile(r":(?=//)|(?<=www)\.", re.IGNORECASE)
 # https://github.github.com/gfm/#emphasis-and-strong-emphasis
 _MARKUP = re.compile(r"\A[#+=-]|[\\`*<>\[\]~|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _NUMBER = re.compile(r"\A([0-9]{1,9})(?=[.)])")
-_MENTION = re.compile(r"@(?=[A-Za-z0-9])")
+# https://docs.gitlab.com/user/profile/#change-your-username; a tag or a comment may come before it
+_MENTION = re.compile(r"@(?=[A-Za-z0-9_.<])")
 # A character in another spelling: a reference, which within HTML needs no semicolon if it is a
 # number, or a backslash before punctuation.
 # https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
@@ -39,9 +40,14 @@ _SPELLED = re.compile(
 )
 # What stands in the source only: comments, tags, where a link leads, and marks of emphasis.
 _UNSEEN = re.compile(r"<!--[^<>]*-->|</?[A-Za-z][^<>]*>|\]\([^()\n]*\)|[*_~`\[\]]")
+# A comment ends where it says so, whatever is in it.
+_COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*+(?:-->|\Z)")
 # https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue
+# https://docs.gitlab.com/user/project/issues/managing_issues/#default-closing-pattern
 _CLOSING = re.compile(
-    r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)(?=:?\s+\S*(?:#|/|gh-)[0-9])", re.IGNORECASE
+    r"\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)"
+    r"(?=:?\s+(?:issues?\s+)?\S*(?:#|/|gh-)[0-9])",
+    re.IGNORECASE,
 )
 _LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!&=+,;%-]+")
 _NOT_FOR_MERMAID = re.compile(r"[^A-Za-z0-9 ._+/@:-]")
@@ -133,7 +139,8 @@ def notify_nobody(text: str) -> str:
     # sees, which may have tags and marks in it.
     twice = _replace(*decoded, _SPELLED)
     places = set()
-    for shown, ends in (decoded, twice, _replace(*twice, _UNSEEN)):
+    uncommented = _replace(*_replace(*twice, _COMMENT), _UNSEEN)
+    for shown, ends in (decoded, twice, _replace(*twice, _UNSEEN), uncommented):
         places |= {ends[each.end() - 1] for each in _MENTION.finditer(shown)}
         places |= {ends[each.end() - 1] for each in _CLOSING.finditer(shown)}
     return splice(text, (((place, place), "\u200b") for place in places))

@@ -186,6 +186,8 @@ SPELLED = [
     *("closes a/b&num;1", "closes https&colon;//github.com/a/b/issues/1", "<x closes #1 >"),
     *("**closes** #1", "_closes_ **#1**", "closes <b>#1</b>", "clo<!-- -->ses #1"),
     *("[closes](x) #1", "resolves &#x23;&#49;"),
+    *("a @<!-- > -->user", "clo<!-- > -->ses #1", "clo<!-- < -- - -->ses #1", "a @_user", "@.user"),
+    *("Closing #1", "fixing: #1", "implements a/b#1", "Resolving issue #1", "closes issues #1"),
 ]
 
 
@@ -193,12 +195,13 @@ SPELLED = [
 def test_nobody_is_mentioned_however_it_is_spelled(text: str) -> None:
     """R35: a renderer says what a forge gets to see, and what it shows stays as it is."""
     reads = re.compile(
-        r"(?i)@[a-z0-9]|\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+\S*(?:#|/|gh-)[0-9]"
+        r"(?i)@[a-z0-9_.]|\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)"
+        r"|implement(?:s|ed|ing)?):?\s+(?:issues?\s+)?\S*(?:#|/|gh-)[0-9]"
     )
     for write in (notify_nobody, subject):
         written = write(text)
         rendered = MARKDOWN.render(written)
-        without_tags = re.sub(r"<[^<>]*>", "", rendered)
+        without_tags = re.sub(r"<!--.*?-->|<[^<>]*>", "", rendered, flags=re.DOTALL)
         for seen in (
             written,
             unescape(rendered),
