@@ -588,6 +588,24 @@ def test_a_cargo_that_compiles_gets_what_this_run_made_and_is_sent_on_for_the_re
     using(tmp_path, use)
 
 
+def test_a_broken_line_of_a_destination_is_trouble(tmp_path: Path) -> None:
+    """R15, R51: what it answered for a member, no build can make the end of the run."""
+    index = "https://corp.example/index/"
+    seen = {f"{index}de/mo/demo": b"[\n"}
+    members = frozenset({"de/mo/demo"})
+
+    async def use(indexes: Indexes) -> None:
+        mirror = indexes.mirror([], downloads=True)
+        assert mirror is not None
+        async with mirror, http_client() as http:
+            address = mirror.address("").removeprefix("sparse+")
+            answer = await http.get(f"{address}-/demo/1.0.0/{'ab' * 32}")
+            assert answer.status_code == 502
+            assert mirror.trouble.startswith(f"{index}de/mo/demo: ")
+
+    using(tmp_path, use, seen=seen, destination=Destination(index=index), members=members)
+
+
 @pytest.mark.parametrize(
     ("template", "address"),
     [

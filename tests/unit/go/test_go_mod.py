@@ -199,3 +199,10 @@ def test_a_go_mod_retracts_versions(directive: str, reason: str | None) -> None:
     """R65: https://go.dev/ref/mod#go-mod-file-retract"""
     mod = gomod.parse_mod(f"module example.com/m\n\n{directive}\n", "go.mod")
     assert gomod.find_retraction(mod, "v1.0.0") == reason
+
+
+def test_no_go_directive_is_too_long_to_add_hashes() -> None:
+    """R51: Python turns no text of so many digits into a number."""
+    mod = gomod.parse_mod(f"module x.example/y\n\ngo 1.{'9' * 5000}\n", "go.mod")
+    line = "z.example/w v1.0.0/go.mod h1:x\n"
+    assert gomod.add_sums("", [line], mod, {}, ours=()) == line

@@ -122,3 +122,9 @@ def test_what_mvn_takes_for_no_text_is_refused(page: str, words: str) -> None:
     """R51, R66: nothing is fetched, and nothing grows."""
     with pytest.raises(ValueError, match=words):
         document.parse_document(page.encode())
+
+
+def test_no_number_of_entities_takes_long() -> None:
+    """R51: each is weighed without another look at the whole."""
+    entities = "".join(f"<!ENTITY e{number} ''>" for number in range(200_000))
+    assert document.parse_document(f"<!DOCTYPE a [{entities}]><a>b</a>".encode()).text == "b"

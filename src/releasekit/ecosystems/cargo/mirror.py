@@ -272,7 +272,11 @@ class Mirror(Resource):
             destination = self._indexes.destination
             file = index_path(name)
             if file in self._indexes.members and not destination.directory:
-                lines = await asyncio.to_thread(self._indexes.read_lines, file)
+                try:
+                    lines = await asyncio.to_thread(self._indexes.read_lines, file)
+                except (OSError, ValueError) as error:
+                    self.trouble = f"{destination.index}{file}: {error}"
+                    return 502, b""
                 ours = any(line["cksum"] == checksum for line in lines)
                 origin = destination.index if ours else origin
         _ = await asyncio.shield(self._start_fetch(f"{origin}{_CONFIG}"))

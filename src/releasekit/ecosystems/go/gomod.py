@@ -338,7 +338,7 @@ def add_sums(
     https://go.dev/ref/mod#go-sum-files, https://go.dev/ref/mod#graph-pruning
     """
     required = {each.path: versions.get(each.path, each.version) for each in mod.requires}
-    names_all = tuple(map(int, re.findall("[0-9]+", mod.go)[:2])) >= (1, 17)
+    names_all = tuple(map(int, re.findall("[0-9]{1,9}", mod.go)[:2])) >= (1, 17)
     there = {tuple(line.split()[:2]) for line in text.splitlines()}
     added: dict[tuple[str, ...], str] = {}
     for line in (line for each in others for line in each.splitlines()):

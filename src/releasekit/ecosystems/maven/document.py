@@ -143,6 +143,7 @@ class _XmlReader:
         self._texts: list[list[str]] = [[]]
         self._count = 0
         self._declared = 0
+        self._references = data.count(b"&")
 
     def read(self) -> Element:
         try:
@@ -177,7 +178,7 @@ class _XmlReader:
     def _declare(self, _name: str, _is_parameter: object, value: str | None, *_: object) -> None:
         """In attributes, expat replaces entities all the same."""
         self._declared += len(value or "")
-        if "&" in (value or "") or self._declared * self._data.count(b"&") > MAX_BYTES:
+        if "&" in (value or "") or self._declared * self._references > MAX_BYTES:
             raise ValueError("the entities that it declares may grow too large: leave them out")
 
     def _refuse(self, *_: object) -> None:

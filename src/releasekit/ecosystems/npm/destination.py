@@ -61,7 +61,7 @@ def is_same_registry(one: str, other: str) -> bool:
     """Whether both name one place: its origin, and the path, as one server may hold several."""
     try:
         return _identify(httpx.URL(one)) == _identify(httpx.URL(other))
-    except httpx.InvalidURL:
+    except (httpx.InvalidURL, UnicodeError):  # a host may be no name
         return False
 
 
