@@ -51,6 +51,7 @@ ASIDE: Final = frozenset(
     {
         *("test", "tests", "__tests__", "testdata", "fixture", "fixtures", "__fixtures__"),
         *("example", "examples", "sample", "samples", "template", "templates"),
+        "archetype-resources",  # https://maven.apache.org/archetype/maven-archetype-plugin/
         *("demo", "demos", "playground", "playgrounds", "sandbox", "sandboxes"),
     }
 )

@@ -30,7 +30,7 @@ def _top(tmp_path: Path) -> Path:
 def test_sources_are_copied_without_what_was_built(top: Path, tmp_path: Path) -> None:
     """What an earlier build has made gets into no release."""
     copy = tmp_path / "copy"
-    copy_sources(str(top), str(copy), str(top / ".state"), ".git")
+    copy_sources(str(top), str(copy), str(top), str(top / ".state"), ".git")
     there = {str(path.relative_to(copy)) for path in copy.rglob("*")}
     assert there == {"pom.xml", "src", "src/target", "src/target/Kept.java", "mvnw", "up"}
     assert (copy / "mvnw").stat().st_mode & stat.S_IXUSR
@@ -60,7 +60,7 @@ def test_a_link_in_the_place_of_a_copy_changes_nothing_behind_it(
             place.symlink_to(victim / "table.py" if replaced == "mvnw" else victim)
 
     monkeypatch.setattr(shutil, "copyfileobj", swapping)
-    copy_sources(str(top), str(copy), str(top / ".state"), ".git")
+    copy_sources(str(top), str(copy), str(top), str(top / ".state"), ".git")
     status = (victim / "table.py").stat()
     assert (copy / replaced).is_symlink()
     assert (stat.S_IMODE(status.st_mode), status.st_mtime) == (0o600, 1)
@@ -71,5 +71,21 @@ def test_a_pipe_among_the_sources_ends_it_with_a_sentence(top: Path, tmp_path: P
     """R53"""
     os.mkfifo(top / "src/pipe")
     with pytest.raises(OSError, match="is not a regular file") as raised:
-        copy_sources(str(top), str(tmp_path / "copy"), str(top / ".state"), ".git")
+        copy_sources(str(top), str(tmp_path / "copy"), str(top), str(top / ".state"), ".git")
     assert raised.value.filename == str(top / "src/pipe")
+
+
+def test_what_lies_around_a_reactor_is_linked_to(tmp_path: Path) -> None:
+    """R64: sources by a link, and resources from above."""
+    base, copy = tmp_path / "base", tmp_path / "copy" / "java" / "m"
+    for name in ("java/m/pom.xml", "java/pom.xml", "java/other/a", "shared/S.java", ".git/HEAD"):
+        (base / name).parent.mkdir(parents=True, exist_ok=True)
+        (base / name).write_text(name)
+    (base / "java/m/src").symlink_to("../../shared")
+    copy.parent.mkdir(parents=True)
+    copy_sources(str(base / "java/m"), str(copy), str(base), str(base / ".state"), ".git")
+    assert (copy / "src/S.java").read_text() == "shared/S.java"
+    assert (copy / "../other/a").read_text() == "java/other/a"
+    around = {path.relative_to(tmp_path / "copy").as_posix() for path in copy.parent.glob("*")}
+    assert around == {"java/m", "java/other"}
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == {"java", "shared"}

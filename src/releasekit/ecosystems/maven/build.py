@@ -29,6 +29,7 @@ from releasekit.errors import (
     describe_os_error,
 )
 from releasekit.host import durable
+from releasekit.host.files import repository_of
 from releasekit.host.folder import Folder
 from releasekit.host.streams import last_lines
 from releasekit.problems import Problem
@@ -74,6 +75,11 @@ class ReactorBuilder:
         return self.config.state_directory / "work" / "maven" / f"at{name}"
 
     @property
+    def _base(self) -> Path:
+        """What lies in it may be part of the sources."""
+        return repository_of(self.root) or self.root
+
+    @property
     def staging(self) -> Path:
         """The directory that Maven deploys into."""
         return self.work / "staged"
@@ -89,7 +95,7 @@ class ReactorBuilder:
 
     async def run(self, packages: Sequence[Package], log: Log) -> CommandFailed | None:
         """Run mvn on a copy of the sources; a failing mvn may have deployed some packages."""
-        copy = self.work / "sources" / self.top.relative_to(self.root)
+        copy = self.work / "sources" / self.top.relative_to(self._base)
         processes, name = self.services.processes, self.options.command
         program = str(copy / name) if "/" in name else processes.which(name)
         if program is None:
@@ -135,7 +141,7 @@ class ReactorBuilder:
         """
         await asyncio.to_thread(_make_empty, self.work, copy.parent)
         # In the sandbox, because other builds may put links into the tree meanwhile.
-        copying = [sys.executable, "-I", "-S", _COPY_SOURCES, self.top, copy]
+        copying = [sys.executable, "-I", "-S", _COPY_SOURCES, self.top, copy, self._base]
         left_out = [self.config.state_directory, ".git", "node_modules", NAME]
         command = [*map(str, (*copying, *left_out))]
         await self.services.processes.run(command, cwd=copy.parent, log=log.path)

@@ -1,9 +1,10 @@
 """A program that copies the sources of a reactor with the rights of a build.
 
-    python -I -S copy_sources.py TOP COPY STATE_DIRECTORY NAME...
+    python -I -S copy_sources.py TOP COPY BASE STATE_DIRECTORY NAME...
 
 It leaves out the state directory, everything with one of the NAMEs, and the `target` beside a POM.
-It copies a link as a link.
+It copies a link as a link. What lies around TOP in BASE is linked to around COPY: sources and
+resources may come from there.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import stat
 import sys
 
 
-def copy_sources(top: str, copy: str, state_directory: str, *names: str) -> None:
+def copy_sources(top: str, copy: str, base: str, state_directory: str, *names: str) -> None:
     """Raises OSError.
 
     It sets modes by descriptor and no times: by name it could change those of a file outside, to
@@ -36,6 +37,14 @@ def copy_sources(top: str, copy: str, state_directory: str, *names: str) -> None
                 os.symlink(os.readlink(source), place)  # noqa: PTH115, PTH211
             elif name not in inner:
                 _copy_file(source, place)
+    while top != base:
+        above, beside = os.path.dirname(top), os.path.dirname(copy)  # noqa: PTH120
+        for name in os.listdir(above):  # noqa: PTH208
+            path = f"{above}/{name}"
+            # What Maven itself would look for above a reactor is not part of it here.
+            if name not in {*names, "pom.xml", ".mvn"} and path not in {top, state_directory}:
+                os.symlink(path, f"{beside}/{name}")  # noqa: PTH211
+        top, copy = above, beside
 
 
 def _copy_file(source: str, target: str) -> None:
