@@ -17,7 +17,7 @@ from hostile.builds import TOOLS
 from hostile.case import Case
 from hostile.environments import NOBODY
 from hostile.planted import project
-from integration.tools import require_access_for_others, require_landlock, require_tool
+from integration.tools import find_closed, require_landlock, require_tool
 from workspaces import git
 
 if TYPE_CHECKING:
@@ -179,15 +179,19 @@ def poison():
     )
 
 
-@pytest.mark.parametrize("uid", [None, NOBODY], ids=["root", "an ordinary user"])
+# What is built is built with this Python, which a home of root's keeps from another user.
+_USERS: Final = {"whoever runs this": None} | (
+    {"an ordinary user": NOBODY} if os.geteuid() == 0 and not find_closed(sys.executable) else {}
+)
+
+
+@pytest.mark.parametrize("uid", _USERS.values(), ids=_USERS)
 @pytest.mark.parametrize("poison", _POISONS)
 def test_a_build_gets_no_login_of_this_run(
     poison: str, uid: int | None, judge: Judge, tmp_path: Path
 ) -> None:
     """R34, R53, R69: and the tag is pushed where the remote led when the run began."""
     require_landlock()
-    if uid is not None:
-        require_access_for_others(sys.executable, str(require_tool("uv")))
     when = list(_HOOK)[uid is None]
     with serving_gitlab(tmp_path) as world:
         ended = judge(_case(poison, when, uid, world.page))

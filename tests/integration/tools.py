@@ -26,12 +26,17 @@ def require_tool(name: str) -> Path:
     pytest.skip(f"{name} is not installed")
 
 
+def find_closed(*further: str) -> list[Path]:
+    """The directories that keep another user from this program, and from `further` ones."""
+    files = (Path(each).resolve() for each in (__file__, *further))
+    return [path for file in files for path in file.parents if not path.stat().st_mode & 0o001]
+
+
 def require_access_for_others(*further: str) -> None:
     """Whether another user may read this program, and `further` ones that it starts, which a home
     of root's keeps them from.
     """
-    files = (Path(each).resolve() for each in (__file__, *further))
-    closed = [path for file in files for path in file.parents if not path.stat().st_mode & 0o001]
+    closed = find_closed(*further)
     if closed and os.environ.get("CI") == "true":
         pytest.fail(f"only its owner may enter {closed[0]}; CI runs every test")
     if closed:
