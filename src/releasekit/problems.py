@@ -46,7 +46,7 @@ class Problem(StrEnum):
     NOT_A_PACKAGE = "RK-116", "What was built is not a package that can be published"
     NOT_SIGNED = "RK-117", "A file could not be signed and was not uploaded"
     NOT_VERIFIED = "RK-118", "A file cannot be verified"
-    UNRESOLVABLE = "RK-119", "What was built requires what no client can resolve"
+    UNRESOLVABLE = "RK-119", "A built file has a requirement that no client can resolve"
     REFUSED = "RK-120", "The registry refused"
     DENIED = "RK-121", "The registry does not accept the credentials"
     STAGE_ONLY = "RK-122", "These credentials may only stage"
@@ -152,7 +152,7 @@ class Problem(StrEnum):
     EDITED_MANIFEST = "RK-335", "A file to write a version into has uncommitted changes"
     NO_PULL_REQUESTS = "RK-336", "A job may not open pull requests"
     CANNOT_WRITE = "RK-338", "A version cannot be written where it stands"
-    UNKNOWN_BRANCH = "RK-339", "The branch that is released from is unknown"
+    UNKNOWN_BRANCH = "RK-339", "The release branch is unknown"
     OTHER_TOOL = "RK-340", "A setting of another tool decides versions"
 
     LOCKED = "RK-401", "Another run is active"

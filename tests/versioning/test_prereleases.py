@@ -347,7 +347,7 @@ def test_a_preview_says_what_merging_a_branch_of_prereleases_releases(
     ui.commit("fix: here (#2)", {"packages/far/here.js": "1\n"})
     without = ui.decide()
     ui.switch("next")
-    assert "left out: 1 commit of the branch to merge into" in "\n".join(preview()[1])
+    assert "left out: 1 commit of the target branch" in "\n".join(preview()[1])
     git(ui.root, "merge", "--quiet", "--no-edit", "main")
     told, _ = preview()
     ui.switch("main")

@@ -152,9 +152,9 @@ async def _find_branch(commits: Commits, ci: CI, options: VersionOptions) -> tup
     if ref and (not ref.startswith("refs/heads/") or ref.startswith(MERGE_QUEUE)):
         return "", f"this is a job of {visible(ref)}"
     if not branch:
-        return "", "a commit is checked out, and not a branch"
+        return "", "a detached commit is checked out"
     if other and _find_label(options, branch) != _find_label(options, other):
-        return "", f"this is a job of {visible(branch)}, and {visible(other)} is checked out"
+        return "", f"this is a job of {visible(branch)}, but {visible(other)} is checked out"
     return branch, ""
 
 
@@ -163,9 +163,9 @@ def require_branch(workspace: Workspace) -> None:
     options = workspace.config.versioning
     if workspace.unknown and options.branches:
         raise PlanError(
-            f"{options.where()} has `branches`, and which one is released from is unknown: "
+            f"{options.where()} has `branches`, but the current branch is unknown: "
             f"{workspace.unknown}",
-            hint="Say it, as `--branch main`.",
+            hint="Name it, for example with `--branch main`.",
             problem=Problem.UNKNOWN_BRANCH,
         )
 
@@ -292,8 +292,8 @@ def _describe_unread_tags(unread: Mapping[PackageId, Sequence[str]]) -> Iterator
     if unread:
         tags = sorted({tag for each in unread.values() for tag in each})
         yield (
-            f"no tag that is read names {few(sorted(map(str, unread)))}, so each seems new; "
-            f"{few(tags)} may name a version: write that form as [tag] name in releasekit.toml, or "
+            f"ReleaseKit finds no tag of {few(sorted(map(str, unread)))}, so each seems new; "
+            f"{few(tags)} may name a version: set this form as [tag] name in releasekit.toml, or "
             "tag the last version of each again"
         )
 

@@ -69,10 +69,10 @@ async def run(config: Config, session: Session) -> int:
     event = session.ci.event
     if config.is_uploading and event in FOREIGN_EVENTS and event not in config.allow_events:
         raise ConfigError(
-            f"`{event}` has started this job, which has the secrets of the repository, and may run "
-            "the code of a stranger's pull request with them",
-            hint="Publish on a push, a tag, a release, or `workflow_dispatch`. Where no commit of "
-            f"a pull request is checked out, write `allow-events: {event}`.",
+            f"`{event}` started this job, so it has the secrets of the repository and may run a "
+            "stranger's code with them",
+            hint="Publish on a push, a tag, a release, or `workflow_dispatch`. If the job checks "
+            f"out no commit of a pull request, set `allow-events: {event}`.",
             problem=Problem.FOREIGN_EVENT,
         )
     planned = PlanFile.read(config.plan_file) if config.plan_file else None

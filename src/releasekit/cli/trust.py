@@ -141,9 +141,9 @@ async def _may_add(
     terminal = Terminal.at(session.out, session.credentials.environment)
     if terminal is None:
         raise ConfigError(
-            f"registries would trust {visible(str(job))}, as only files of this checkout say, "
-            "which builds can write; nothing was added",
-            hint=f"Write {', '.join(lacking)} beside --write, or run it in a terminal, which asks.",
+            f"only files of this checkout, which builds can write, name {visible(str(job))}; no "
+            "registry was changed",
+            hint=f"Add {', '.join(lacking)} to --write, or confirm it in a terminal.",
             problem=Problem.COMMAND_LINE,
         )
     return await terminal.confirm(f"Let {packages(count)} trust {visible(str(job))}?")
@@ -190,7 +190,7 @@ async def _find_job(
     place, repository = ForgePlace.of_remote(url), config.repository
     if own and place and not repository and own.page.casefold() != place.page.casefold():
         raise _make_error(
-            f"this is a job of {own.page}, and the git remote {name} leads to {place.page}: write "
+            f"this is a job of {own.page}, but the git remote {name} leads to {place.page}: add "
             "--repository OWNER/NAME"
         )
     lacking = [] if repository or own else ["--repository OWNER/NAME"]

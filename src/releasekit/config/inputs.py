@@ -453,7 +453,7 @@ class Inputs:
     allow_events: Annotated[
         tuple[str, ...],
         Declaration(
-            "Events at which `publish` uploads although a job of them has the secrets of the "
+            "Events on which `publish` may upload although their jobs have the secrets of the "
             "repository and may run a stranger's code, one per line: `workflow_run`, "
             "`issue_comment`, `pull_request_target`. Make sure that the job checks out no commit "
             "of a pull request.",

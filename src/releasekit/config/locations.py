@@ -307,9 +307,9 @@ class Locations:
         for text in self.inputs.allow_events:
             if text not in FOREIGN_EVENTS:
                 raise ConfigError(
-                    f"{self._label('allow_events')}: {text[:200]!r} is no event at which `publish` "
-                    f"is refused{did_you_mean(text, FOREIGN_EVENTS)}",
-                    hint=f"Write some of {', '.join(FOREIGN_EVENTS)}.",
+                    f"{self._label('allow_events')}: {text[:200]!r} is not an event that "
+                    f"`publish` refuses{did_you_mean(text, FOREIGN_EVENTS)}",
+                    hint=f"Write one or more of {', '.join(FOREIGN_EVENTS)}.",
                 )
         return self.inputs.allow_events
 

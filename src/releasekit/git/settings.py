@@ -135,9 +135,9 @@ class GitSettings:
             raise known.refusal
         if not await asyncio.to_thread(known.objects.is_dir):
             raise Rejected(
-                f"{visible(clip(str(known.objects), _MAX_SHOWN))} is gone, where the objects of "
-                "the repository were when the run began",
-                hint="A build may have moved them: see what it does to `.git`, and run again.",
+                f"{visible(clip(str(known.objects), _MAX_SHOWN))} no longer exists; it held the "
+                "objects of the repository when the run began",
+                hint="A build may have moved them: check what it does to `.git`, and run again.",
                 problem=Problem.TAG_REFUSED,
             )
         place = await self.open_place()
@@ -199,7 +199,7 @@ class GitSettings:
             case _Snapshot() as known:
                 return known
             case None:
-                raise CommandFailed(f"{self.top}: the settings of git were not read")
+                raise CommandFailed(f"{self.top}: ReleaseKit has not read the settings of git")
             case error:
                 raise error
 
@@ -219,9 +219,9 @@ class GitSettings:
         # Ours are among them, but for a git that does not read them.
         if not any(each.scope == "command" for each in entries):
             raise Rejected(
-                "this git takes no settings from variables",
-                hint="Install git 2.32 or later: a login is used with no other settings than "
-                "those that the checkout had when the run began.",
+                "this git cannot read settings from variables",
+                hint="Install git 2.32 or later: git logs in only with the settings that the "
+                "checkout had when the run began.",
                 problem=Problem.TAG_REFUSED,
             )
         *places, head = f"{told}\n".split("\n")[:3]
@@ -271,10 +271,10 @@ class GitSettings:
                 if is_relative or (is_program and self.processes.sandbox.can_change(there)):
                     shown = visible(clip(word, _MAX_SHOWN))
                     return Rejected(
-                        f"git would log in with {shown}, which {visible(name)} names and builds "
-                        "can write",
-                        hint="Keep it outside of the workspace, of /tmp, and of caches, and name "
-                        "its absolute path.",
+                        f"git would log in with {shown}, which {visible(name)} names, but builds "
+                        "can write to it",
+                        hint="Keep it outside the workspace, /tmp and caches, and give its "
+                        "absolute path.",
                         problem=Problem.TAG_REFUSED,
                     )
         return None

@@ -248,7 +248,7 @@ class Processes(Resource):
         if apart:
             if self.sandbox.can_change(cwd):
                 place = visible(clip(str(cwd), MAX_PLACE))
-                raise PathError(f"{argv[0]} is to start in {place}, where builds can write")
+                raise PathError(f"{argv[0]} would start in {place}, which builds can write to")
             program = self.outside(argv[0])
             if program is None:
                 raise CommandFailed(

@@ -53,8 +53,8 @@ def _new_directory(where: str | None) -> Path:
     except OSError as error:
         place = f"{TEMPORARY}: {where}" if where else "TMPDIR"
         raise PathError(
-            f"{place}: no directory can be made there: {error.strerror}",
-            hint="Name a directory in which files can be written.",
+            f"{place}: ReleaseKit cannot create a directory there: {error.strerror}",
+            hint="Name a writable directory.",
         ) from error
 
 
@@ -68,10 +68,10 @@ def _new_closed_directory(environment: Mapping[str, str], sandbox: Sandbox) -> P
             with contextlib.suppress(OSError):
                 return durable.make_scratch(Path(place).resolve(), "releasekit-")
     raise PathError(
-        f"none of {', '.join(named)} and /var/tmp is a directory in which ReleaseKit can write and "
-        "builds cannot, and git gets its login in no other",
-        hint="Name one as XDG_STATE_HOME that lies neither in the workspace nor in /tmp, a cache "
-        "or `build-sandbox-paths`.",
+        f"none of {', '.join(named)} and /var/tmp is a directory that ReleaseKit can write to and "
+        "builds cannot; git needs one to log in",
+        hint="Set XDG_STATE_HOME to a directory outside the workspace, /tmp, caches and "
+        "`build-sandbox-paths`.",
     )
 
 

@@ -28,8 +28,8 @@ _TIMEOUT_S: Final = 60.0
 # https://git-scm.com/docs/gitmodules#Documentation/gitmodules.txt-submoduleltnamegtupdate
 _SUBMODULES: Final = (
     "Check out with `submodules: recursive` (actions/checkout) or `GIT_SUBMODULE_STRATEGY: "
-    "recursive` (GitLab), or run `git submodule update --init --recursive`. If no archive is to "
-    "have it, leave it out in the manifest, or write `update = none` for it in .gitmodules."
+    "recursive` (GitLab), or run `git submodule update --init --recursive`. If no archive "
+    "needs it, exclude it in the manifest, or write `update = none` for it in .gitmodules."
 )
 # https://git-scm.com/docs/git-submodule#Documentation/git-submodule.txt-add
 _UNLISTED: Final = (
@@ -83,15 +83,15 @@ async def check_absent(
     notes = []
     if unseen:
         notes.append(
-            "packages in submodules that are not checked out are not seen: "
+            "ReleaseKit cannot see packages in submodules that are not checked out: "
             f"{few(unseen, _MOST_SHOWN)} (check out with `submodules: recursive`, or write "
             "`update = none` for them in .gitmodules)"
         )
     # Not refused: what a Python package leaves out of its files only its build knows.
     pointers = await _list_pointers(tree.files, root, processes) if asked else ()
     notes += [
-        f"{few(sorted(map(str, packages)), _MOST_SHOWN)} may go out with pointers in place of "
-        f"files that Git LFS has not fetched: {few(names, _MOST_SHOWN)} ({_LFS})"
+        f"{few(sorted(map(str, packages)), _MOST_SHOWN)} may be published with pointers in place "
+        f"of files that Git LFS has not fetched: {few(names, _MOST_SHOWN)} ({_LFS})"
         for names, packages in _group_by_files(pointers, holdings, asked).items()
     ]
     return ". ".join(notes)
@@ -114,7 +114,7 @@ def _group_by_files(
 def _make_error(holders: Collection[PackageId], what: str, cure: str) -> PlanError:
     names = few(sorted(map(str, holders)), _MOST_SHOWN)
     return PlanError(
-        f"{names} would go out without some files: {what}",
+        f"{names} would be published without some files: {what}",
         hint=cure,
         problem=Problem.NOT_CHECKED_OUT,
     )

@@ -205,8 +205,9 @@ class Holdings:
             characters += len(place) + len(name)
             if len(reached) > _MOST_PLACES or characters > _MOST_CHARACTERS:
                 raise PathError(
-                    f"{self._root}: the links of {holder} lead to more than ReleaseKit follows",
-                    hint="Remove links to directories that hold links to one another.",
+                    f"{self._root}: the symbolic links of {holder} lead to more paths than "
+                    "ReleaseKit follows",
+                    hint="Remove links between directories that contain links to each other.",
                 )
             found[place].append((holder, name))
             if (place, holder) not in reached:

@@ -77,7 +77,7 @@ class Deciding:
             others = _OTHERS.fullmatch(glob)
             meant = others[1] if others else glob.removeprefix("!")
             if not _PLAIN.fullmatch(meant):
-                raise ValueError(f"{visible(glob)!r} is no glob that ReleaseKit reads")
+                raise ValueError(f"{visible(glob)!r} is not a glob that ReleaseKit can read")
             parts = re.split(r"(\*+)", meant)
             found = [name for name in names if _fits(name, parts)]
             if others:
@@ -195,13 +195,13 @@ def _read_changesets(document: Mapping[str, Any], about: Deciding) -> Iterator[U
         line = 'ranges = "keep"'
         yield Unread(setting="updateInternalDependencies", keys=("ranges",), line=line)
     if document.get("bumpVersionsWithWorkspaceProtocolOnly") is True:
-        advice = "nothing corresponds: every requirement on a sibling is brought along"
+        advice = "no option corresponds: every requirement on a sibling is updated"
         yield Unread(setting="bumpVersionsWithWorkspaceProtocolOnly", advice=advice)
     if table_in(document, "privatePackages").get("version") is True:
-        advice = "nothing corresponds: private packages get no version"
+        advice = "no option corresponds: private packages get no version"
         yield Unread(setting="privatePackages", advice=advice)
     if document.get("snapshot"):
-        advice = "nothing corresponds: a snapshot has the form that the input `snapshot` gives it"
+        advice = "no option corresponds: the input `snapshot` sets the form of a snapshot"
         yield Unread(setting="snapshot", advice=advice)
 
 
@@ -521,14 +521,14 @@ def find_unread(
                     yield replace(each, file=name)
         for name in _PROGRAMS:
             if not written and is_file(place / name):
-                advice = "write below [version] in releasekit.toml what it says of versions"
+                advice = "write its version settings below [version] in releasekit.toml"
                 yield Unread(file=name, setting="a program", advice=advice)
 
 
 def _load(path: Path, parse: _Parser) -> Mapping[str, Any]:
     document = read_parsed(path, parse, complaint="cannot be read", max_bytes=MAX_MANIFEST_BYTES)
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} is no table of settings")
+        raise ConfigError(f"{path} is not a table of settings")
     return document
 
 
@@ -536,7 +536,7 @@ def refuse_unread(unread: Sequence[Unread]) -> list[PlanError]:
     """One for each that decides which versions come out."""
     return [
         PlanError(
-            f"{each.file}: {each.setting} decides versions there, and not here",
+            f"{each.file}: ReleaseKit does not read {each.setting}, which decides versions",
             hint=f"{_describe(each)}. Or delete the file, if no other tool decides versions.",
             problem=Problem.OTHER_TOOL,
         )
@@ -561,8 +561,8 @@ def describe_unread(unread: Sequence[Unread]) -> list[str]:
             if not (each.line and each.keys)
         ]
         sentences.append(
-            f"versions are decided without {file}: {'; '.join(told)}; or delete the file, if no "
-            "other tool decides versions"
+            f"ReleaseKit decides versions without {file}: {'; '.join(told)}; or delete the file, "
+            "if no other tool decides versions"
         )
     return sentences
 

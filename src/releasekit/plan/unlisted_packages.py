@@ -45,7 +45,7 @@ _SHOWN: Final = 5
 # So many files that cannot be read are named, each with so much of the reason.
 _FEW: Final = 3
 _MAX_WHY: Final = 300
-_LEADS_NOWHERE: Final = "is a link that leads nowhere"
+_LEADS_NOWHERE: Final = "is a broken symbolic link"
 # Packages here are examples and fixtures: only a workspace that lists them publishes them.
 ASIDE: Final = frozenset(
     {
@@ -203,7 +203,7 @@ def describe_unread(own: Sequence[UnreadManifest]) -> list[str]:
     more = [f"and {len(own) - _FEW} more"] if len(own) > _FEW else []
     told = " | ".join([*(each.why for each in own[:_FEW]), *more])
     cure = f"correct {they}, or write `{key}` below [warnings] in releasekit.toml"
-    count = f"{len(own)} {files} that may be of packages cannot be used"
+    count = f"ReleaseKit cannot read {len(own)} {files} that may belong to packages"
     return [f"warning: {name}: {count}: {told}; {cure}{mark(name.problem)}"]
 
 
@@ -350,7 +350,7 @@ def _classify(
         ]
         # A sparse checkout leaves them out, or somebody has removed them.
         unread += [
-            UnreadManifest(name, clip(visible(f"{path} is in git, and not checked out"), _MAX_WHY))
+            UnreadManifest(name, clip(visible(f"{path} is in git, but not checked out"), _MAX_WHY))
             for path in candidates
             if not os.path.lexists(root / path)
             and ASIDE.isdisjoint(path.parts)

@@ -205,9 +205,9 @@ def _of_siblings(
         )
     if unclear:
         messages.append(
-            f"nothing here says which version of {few(unclear)} the published version is pinned "
-            "to, and beside another one users cannot install it: bump its version too; or, if it "
-            'is the new one, write `older-sibling = "ignore"` below [warnings] in releasekit.toml'
+            f"ReleaseKit cannot tell which version of {few(unclear)} the published version is "
+            "pinned to; users cannot install it beside any other: bump its version too; or, if it "
+            'is pinned to the new one, write `older-sibling = "ignore"` below [warnings] in releasekit.toml'
         )
     return [PackageWarning(name=WarningName.OLDER_SIBLING, message=each) for each in messages]
 

@@ -90,11 +90,11 @@ def _judge(edge: Edge, withdrawal: Withdrawal, target: Target) -> tuple[bool, st
         return False, ""
     asked = f"`{edge.requirement}`" if edge.requirement else "any version"
     if target.takes_hidden(edge.requirement):
-        return False, f": for {asked} pip takes it all the same, and uv does not"
+        return False, f": for {asked}, pip still installs it, but uv does not"
     if other := next((each for each in withdrawal.others if _admits(edge, each)), ""):
-        return False, f": users get another version that fits {asked}, as {other}"
+        return False, f": users get another version that fits {asked}, such as {other}"
     if edge.optional or edge.kind in _NOT_ALWAYS:
-        return False, f": no other version fits {asked}, so users cannot install what it is for"
+        return False, f": no other version fits {asked}, so users cannot install that optional part"
     return True, f": no other version fits {asked}"
 
 

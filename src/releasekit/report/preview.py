@@ -77,7 +77,7 @@ def _tell_lack(preview: Preview) -> list[str]:
     if not preview.lack:
         return []
     count = "1 commit" if preview.lack == 1 else f"{preview.lack} commits"
-    return [f"left out: {count} of the branch to merge into; merge that here to see all of both"]
+    return [f"left out: {count} of the target branch; merge it here to see the whole release"]
 
 
 def preview_markdown(preview: Preview) -> str:

@@ -138,7 +138,7 @@ def _conclude(status: Status, needing: int) -> Iterator[str]:
     listed = f"{', '.join(most)}, and {last}" if most else last
     yield f"{counts['there']} of {total} {'is' if counts['there'] == 1 else 'are'} there; {listed}"
     if counts["yanked"]:
-        yield "what is yanked is there for good: un-yank it, or bump its version, and publish that"
+        yield "a yanked version cannot be published again: un-yank it, or publish a higher one"
     if lacking:
         yield f"{spell('publish')} on the commit of these versions publishes only what is missing"
     if counts["partly there"]:

@@ -168,7 +168,7 @@ def test_nothing_is_published_at_an_event_that_may_run_a_strangers_code(
     monkeypatch.setenv("GITHUB_EVENT_NAME", event)
     assert main(["publish", str(tmp_path)]) == 2
     said = capsys.readouterr()
-    assert f"`{event}` has started this job" in said.out + said.err
+    assert f"`{event}` started this job" in said.out + said.err
     assert "RK-231" in said.out + said.err
     assert f"write `allow-events: {event}`" in said.out + said.err
     for allowed in (["--dry-run"], ["--allow-events", event]):
@@ -178,7 +178,7 @@ def test_nothing_is_published_at_an_event_that_may_run_a_strangers_code(
         assert "RK-231" not in said.out + said.err
     assert main(["publish", str(tmp_path), "--allow-events", "push"]) == 2
     said = capsys.readouterr()
-    assert "'push' is no event at which `publish` is refused" in said.out + said.err
+    assert "'push' is not an event that `publish` refuses" in said.out + said.err
     for other in ("push", "pull_request", "workflow_dispatch", "release"):
         monkeypatch.setenv("GITHUB_EVENT_NAME", other)
         main(["publish", str(tmp_path)])

@@ -725,7 +725,7 @@ def test_a_job_says_itself_which_repository_it_is_of(
     git(root, "remote", "set-url", "origin", "https://github.com/stranger/kit")
     assert main(asked) == 2
     said = capsys.readouterr().err
-    assert "a job of https://github.com/Acme/kit, and the git remote origin leads to " in said
+    assert "a job of https://github.com/Acme/kit, but the git remote origin leads to " in said
     assert "https://github.com/stranger/kit: write --repository OWNER/NAME" in said
     assert not posted(missing)
     git(root, "remote", "set-url", "origin", "https://github.com/acme/kit")

@@ -237,7 +237,7 @@ def test_a_program_that_builds_can_write_gets_no_login(place: Path, key: str, va
     git("config", key, value.format(top=top), cwd=top)
     said = refuse(top)
     assert said.startswith("git would log in with ")
-    assert f"which {key if '://' in key else key.lower()} names and builds can write" in said
+    assert f"which {key if '://' in key else key.lower()} names, but builds can write to it" in said
     assert not (top / "ran").exists()
 
 
@@ -279,7 +279,7 @@ def test_a_git_that_takes_no_settings_from_variables_is_told(place: Path) -> Non
     program.write_text(f"#!/bin/sh\nunset GIT_CONFIG_COUNT\nexec '{real}' \"$@\"\n")
     program.chmod(0o755)
     said = refuse(place / "clone", given={"PATH": f"{program.parent}:{os.environ['PATH']}"})
-    assert said == "this git takes no settings from variables"
+    assert said == "this git cannot read settings from variables"
 
 
 def test_a_git_that_builds_can_write_gets_no_login(place: Path) -> None:

@@ -803,7 +803,7 @@ def test_a_child_with_a_secret_starts_where_no_build_writes_and_is_confined(tmp_
             with pytest.raises(CommandFailed, match="failed with exit code 1"):
                 await processes.run(["touch", "file"], cwd=tmp_path, secrets=secrets)
             for given_secrets in (secrets, {}):
-                with pytest.raises(PathError, match=r"env is to start in .*/open, where builds"):
+                with pytest.raises(PathError, match=r"env would start in .*/open, which builds"):
                     await processes.run(["env"], cwd=tmp_path / "open", secrets=given_secrets)
             planted = tmp_path / "open" / "tool"
             planted.write_text("#!/bin/sh\n")

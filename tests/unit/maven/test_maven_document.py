@@ -106,16 +106,22 @@ def test_a_document_type_changes_nothing(kind: str) -> None:
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "Maven cannot resolve &b; either"),
-        ('<!DOCTYPE a [<!ENTITY b "<c/>">]><a>&b;</a>', "Maven cannot resolve &b; either"),
-        ('<!DOCTYPE a [<!ENTITY b SYSTEM "/x">]><a>&b;</a>', "Maven cannot resolve &b; either"),
-        ("<a>&b;</a>", "Maven cannot resolve &b; either"),
-        ('<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><a/>', "may grow too large"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "neither ReleaseKit nor Maven resolves &b;"),
+        (
+            '<!DOCTYPE a [<!ENTITY b "<c/>">]><a>&b;</a>',
+            "neither ReleaseKit nor Maven resolves &b;",
+        ),
+        (
+            '<!DOCTYPE a [<!ENTITY b SYSTEM "/x">]><a>&b;</a>',
+            "neither ReleaseKit nor Maven resolves &b;",
+        ),
+        ("<a>&b;</a>", "neither ReleaseKit nor Maven resolves &b;"),
+        ('<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><a/>', "may expand too far"),
         (
             f'<!DOCTYPE a [<!ENTITY b "{"c" * LONG}">]><a d="{"&b;" * 20}"/>',
-            "may grow too large",
+            "may expand too far",
         ),
-        ('<!DOCTYPE a [<!ATTLIST b c CDATA "d">]><a/>', "gives attributes"),
+        ('<!DOCTYPE a [<!ATTLIST b c CDATA "d">]><a/>', "declares attributes"),
     ],
 )
 def test_what_mvn_takes_for_no_text_is_refused(page: str, words: str) -> None:

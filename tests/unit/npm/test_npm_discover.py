@@ -444,7 +444,7 @@ def test_a_manifest_that_only_pnpm_reads_is_named(tmp_path: Path, name: str) -> 
     assert [*discovered(root)] == ["web"]
     write(root, {"pnpm-workspace.yaml": "packages: ['packages/*']"})
     error = refusal(root)
-    assert f"packages/a/{name}: ReleaseKit reads package.json alone" in str(error)
+    assert f"packages/a/{name}: ReleaseKit reads only package.json" in str(error)
     assert "`exclude` below [npm]" in error.hint
     workspace = asyncio.run(ecosystem(root, {"exclude": ["packages/a"]}).discover(root))
     assert [package.id.name for package in workspace.packages] == ["web"]

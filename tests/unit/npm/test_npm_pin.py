@@ -125,8 +125,12 @@ def test_a_private_tool_without_a_version_may_be_anything(tmp_path: Path) -> Non
         ("core", "workspace:>=1.3", "npm:web requires core 'workspace:>=1.3', but the workspace"),
         ("chalk", "catalog:old", "npm:web: chalk is 'catalog:old', and that catalog has no such"),
         ("gone", "workspace:*", "no package of this workspace is named 'gone'"),
-        ("gone", "workspace:../gone", "npm:web: gone is 'workspace:../gone', and nothing is there"),
-        ("gone", "file:../gone", "npm:web: gone is 'file:../gone', and nothing is there"),
+        (
+            "gone",
+            "workspace:../gone",
+            "npm:web: gone is 'workspace:../gone', and the path does not exist",
+        ),
+        ("gone", "file:../gone", "npm:web: gone is 'file:../gone', and the path does not exist"),
     ],
 )
 def test_what_cannot_be_published_is_refused(

@@ -1,4 +1,4 @@
-"""What packages would go out without, as it is not checked out."""
+"""What packages would be published without, as it is not checked out."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_submodule_that_is_not_checked_out_is_refused(root: Path) -> None:
     git(root, "commit", "--quiet", "--message", "Lone")
     there = clone(root)
     target = make_target(there, "core", "app")
-    without = "would go out without some files: the submodule"
+    without = "would be published without some files: the submodule"
     (first, add), (second, recursive), (third, _) = refused(there, target)
     assert first == (
         f"fake:app {without} app/lone is not checked out, and .gitmodules has no entry for it"
@@ -72,11 +72,11 @@ def test_a_submodule_that_is_not_checked_out_is_refused(root: Path) -> None:
     assert third == f"fake:app {without} shared/vendor is not checked out"
     # Go's proxy takes nothing of a submodule either.
     committed = make_target(there, "core", "app", builds_from_commit=True)
-    assert "are not seen: shared/vendor (" in check(there, committed)
+    assert "are not checked out: shared/vendor (" in check(there, committed)
     packs = lambda _package, _names: lambda name: not name.startswith("vendor")  # noqa: E731
     leaving_out = make_target(there, "core", packs=packs)
     note = check(there, leaving_out)
-    assert "are not seen: app/lone, shared/vendor (" in note
+    assert "are not checked out: app/lone, shared/vendor (" in note
     assert "`update = none`" in note
 
 
@@ -97,7 +97,7 @@ def test_files_that_a_sparse_checkout_leaves_out_are_refused(root: Path) -> None
     git(root, "sparse-checkout", "set", "--no-cone", "/*", "!/core/data", "!/docs")
     [(message, hint)] = refused(root, make_target(root, "core", "app"))
     assert message == (
-        "fake:core would go out without some files: the sparse checkout leaves out core/data/x.bin"
+        "fake:core would be published without some files: the sparse checkout leaves out core/data/x.bin"
     )
     assert "git sparse-checkout disable" in hint
     assert check(root, make_target(root, "app")) == ""
@@ -112,7 +112,7 @@ def test_pointers_of_git_lfs_are_named(root: Path) -> None:
     assert check(root, target) == ""
     commit(root, {".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n"})
     assert check(root, target) == (
-        "fake:core may go out with pointers in place of files that Git LFS has not fetched: "
+        "fake:core may be published with pointers in place of files that Git LFS has not fetched: "
         "core/x.bin (check out with `lfs: true` (actions/checkout), or run `git lfs pull`)"
     )
     (root / "core/x.bin").write_text("fetched")

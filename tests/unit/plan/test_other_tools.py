@@ -149,8 +149,8 @@ def test_a_glob_that_is_not_read_is_named(tmp_path: Path) -> None:
     """R66."""
     config = {".changeset/config.json": {"fixed": [["@acme/{a,b}"]], "ignore": ["@(c)"]}}
     told = [each.hint for each in refuse_unread(find(tmp_path, config))]
-    assert "'@acme/{a,b}' is no glob" in told[0]
-    assert "'@(c)' is no glob" in told[1]
+    assert "'@acme/{a,b}' is not a glob" in told[0]
+    assert "'@(c)' is not a glob" in told[1]
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_other_tools_are_named_once_with_the_lines(
                 "privatePackages": {"version": True},
                 "snapshot": {"useCalculatedVersion": True},
             },
-            "nothing corresponds",
+            "no option corresponds",
         ),
     ],
 )

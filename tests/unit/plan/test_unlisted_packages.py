@@ -319,7 +319,7 @@ def test_a_link_that_leads_nowhere_is_named(tmp_path: Path, where: str, name: st
     (tmp_path / where / name).symlink_to("nowhere")
     below, (unread,) = surveyed(tmp_path.resolve())
     assert below == []
-    assert unread.why == f"{where}{name} is a link that leads nowhere"
+    assert unread.why == f"{where}{name} is a broken symbolic link"
 
 
 def test_manifests_that_are_read_are_found_however_they_are_written(tmp_path: Path) -> None:
@@ -341,7 +341,8 @@ def test_one_line_names_a_few_and_says_how_to_silence_it(tmp_path: Path) -> None
     assert line.endswith("[RK-520]")
     (line,) = describe_unread(unread[:1])
     assert (
-        "1 file that may be of packages cannot be used: 0/package.json is odd; correct it" in line
+        "ReleaseKit cannot read 1 file that may belong to packages: 0/package.json is odd; correct it"
+        in line
     )
     survey = Survey(ECOSYSTEMS, unread=unread[:1])
     assert planned(tmp_path, survey).notes == (line,)

@@ -190,10 +190,10 @@ def test_metadata_of_another_package_is_refused(tmp_path: Path, other: str) -> N
 @pytest.mark.parametrize(
     ("requirement", "anywhere", "on_pypi"),
     [
-        ("core @ file:///tmp/x/core", "is a place on this machine", "is a place on this machine"),
-        ("core @ ../core", "is a place on this machine", "is a place on this machine"),
-        ("core @ git+file:///srv/core", "is a place on this machine", "is a place"),
-        ("core @ {env:CORE}", "is a place on this machine", "is a place on this machine"),
+        ("core @ file:///tmp/x/core", "exists only on this machine", "exists only on this machine"),
+        ("core @ ../core", "exists only on this machine", "exists only on this machine"),
+        ("core @ git+file:///srv/core", "exists only on this machine", "exists only on"),
+        ("core @ {env:CORE}", "exists only on this machine", "exists only on this machine"),
         (
             "x @ git+https://x.y/z ; extra == 'all'",
             "",

@@ -365,7 +365,7 @@ def test_edges_come_from_dependencies_extras_and_build_requirements_only(tmp_pat
         (project("a") + "\n[tool.poetry]\npackage-mode = false", ""),
         (
             '[project]\nname = "a"\nversion = "1"',
-            "it has no [build-system], so uv does not take it for a package",
+            "it has no [build-system], so uv does not treat it as a package",
         ),
         ('[project]\nname = "a"\nversion = "1"\n[tool.uv]\npackage = true', ""),
         # Not even the version has to be known of what is never published.
@@ -385,14 +385,14 @@ def test_an_application_is_published_where_somebody_says_so(tmp_path: Path, text
     root = write(tmp_path, {"tools/app": text})
     for options in ({"packages": ("tools/*",)}, {"workspaces": ("tools/app",)}):
         reason = found(root, **options)["app"].unpublishable
-        assert reason.endswith('; `packages = ["tools/app"]` below [pypi] takes it in')
+        assert reason.endswith('; `packages = ["tools/app"]` below [pypi] publishes it')
     for packages in [("tools/app",), ("./tools/app/",), ("tools/*", "tools/app")]:
         assert not found(root, packages=packages)["app"].unpublishable
     brought, _ = discover.read_projects(root, Options(packages=("tools/*",)), {"app"})
     assert not brought["app"].unpublishable
     (root / "pyproject.toml").write_text(text)
     (root / "tools/app/pyproject.toml").unlink()
-    assert found(root)["app"].unpublishable.endswith('`packages = ["."]` below [pypi] takes it in')
+    assert found(root)["app"].unpublishable.endswith('`packages = ["."]` below [pypi] publishes it')
     assert not found(root, packages=(".",))["app"].unpublishable
 
 

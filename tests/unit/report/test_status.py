@@ -179,7 +179,7 @@ def test_what_is_yanked_is_not_there_for_users(*, unreachable: bool) -> None:
     needing = ", and 1 that is there needs it" if unreachable else ""
     counts = f"1 is yanked{needing}" if unreachable else "1 is yanked"
     assert last(made)[0] == f"1 of 2 is there; {counts}"
-    assert last(made)[1].startswith("what is yanked is there for good: un-yank it, or bump")
+    assert last(made)[1].startswith("a yanked version cannot be published again: un-yank it")
 
 
 @pytest.mark.parametrize("word", ["deprecated", "retracted", "yanked in part"])

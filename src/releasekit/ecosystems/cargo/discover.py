@@ -176,14 +176,16 @@ def explain_unpublishable_need(
         return ""
     if not need.has_version and (need.git or (need.path and need.name not in crates)):
         place = need.git.removeprefix("git+") or str(need.path)
-        return f"comes from {place} and has no version, which cargo would publish"
+        return f"comes from {place} and has no version, but cargo publishes only the version"
     if not need.has_version and need.path and pins == "none":
         return "has a path and no version, and `pin: none` writes none"
     # https://github.com/rust-lang/crates.io/blob/main/src/controllers/krate/publish.rs
     if on_crates_io and not need.has_version and not need.path:
         return 'is "*", which crates.io refuses'
     if on_crates_io and need.registry not in {"", CRATES_IO}:
-        return f"comes from {need.registry}, and crates.io takes none from another registry"
+        return (
+            f"comes from {need.registry}, but crates.io accepts no dependency from another registry"
+        )
     return ""
 
 

@@ -430,7 +430,7 @@ def find_retraction(text: str, package: Package) -> Withdrawal | None:
         return None
     if reason is None:
         return None
-    cure = "publish a version of it whose go.mod does not retract this one"
+    cure = "publish a newer version whose go.mod does not retract this one"
     return Withdrawal(word="retracted", cure=cure, reason=one_line(reason, MAX_REASON_CHARS))
 
 

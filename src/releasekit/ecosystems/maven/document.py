@@ -172,17 +172,19 @@ class _XmlReader:
         if text[0] == "&":
             name = text[1:-1]
             if name not in name2codepoint:
-                raise ValueError(f"Maven cannot resolve {text[:60]} either: write the text itself")
+                raise ValueError(
+                    f"neither ReleaseKit nor Maven resolves {text[:60]}: write the text itself"
+                )
             self._characters(chr(name2codepoint[name]))
 
     def _declare(self, _name: str, _is_parameter: object, value: str | None, *_: object) -> None:
         """In attributes, expat replaces entities all the same."""
         self._declared += len(value or "")
         if "&" in (value or "") or self._declared * self._references > MAX_BYTES:
-            raise ValueError("the entities that it declares may grow too large: leave them out")
+            raise ValueError("the entities that it declares may expand too far: remove them")
 
     def _refuse(self, *_: object) -> None:
-        raise ValueError("its document type gives attributes (<!ATTLIST …>): leave them out")
+        raise ValueError("its document type declares attributes (<!ATTLIST …>): remove them")
 
     def _open(self, name: str, _attributes: object) -> None:
         self._count += 1

@@ -98,7 +98,7 @@ class MavenWorkspace:
         if (needed := discover.find_file_needed(project, self.root)) is not None:
             raise PlanError(
                 f"maven:{project.name}: {project.manifest.relative_to(self.root)}: its dependency "
-                f"{needed.artifact} is the file {needed.system_path}, which no user has",
+                f"{needed.artifact} is the file {needed.system_path}, which users do not have",
                 hint="Publish that file to a repository, and depend on it without <systemPath>; or "
                 f"leave the package out: `exclude-packages: maven:{project.name}`.",
                 problem=Problem.ONLY_HERE,

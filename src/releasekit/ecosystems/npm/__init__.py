@@ -33,8 +33,8 @@ class Inputs:
     force_registry: Annotated[
         bool,
         Declaration(
-            "Send every npm package to `npm-registry`, also those whose `publishConfig` or whose "
-            "workspace names another registry.",
+            "Publish every npm package to `npm-registry`, even if its `publishConfig` or its "
+            "workspace names a different registry.",
             "bool",
         ),
     ] = False

@@ -120,13 +120,15 @@ class Pins:
         is_installed = declared.field != "devDependencies" and declared.key not in project.bundled
         if is_installed and needed is None and reference.kind in {"path", "unknown"}:
             if reference.kind == "path" and not exists(project.directory / reference.wanted):
-                raise leads_nowhere("nothing is there", "Correct the path, or write a range.")
+                raise leads_nowhere(
+                    "the path does not exist", "Correct the path, or write a range."
+                )
             # Of what lies in the package, only its tarball tells whether it goes along.
             if reference.kind == "unknown" or not find_carried(spec):
                 raise PlanError(
                     f"{project.manifest}: {declared.field}.{declared.key} is {spec!r}, which users "
                     "cannot install",
-                    hint="Write a range of versions, and publish what it leads to; or bundle it "
+                    hint="Write a version range, and publish what it leads to; or bundle it "
                     "(bundleDependencies). Only devDependencies may stay as they are.",
                     problem=Problem.CANNOT_PIN,
                 )

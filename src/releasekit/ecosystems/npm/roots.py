@@ -161,8 +161,8 @@ def refuse_other_manifest(directory: Path) -> None:
     others = [name for name in _PNPM_SEARCH.markers if os.path.lexists(directory / name)]
     if others and MANIFEST not in others:
         raise ManifestError(
-            f"{directory / others[0]}: ReleaseKit reads {MANIFEST} alone",
-            hint=f"Write it as {MANIFEST}, or leave the directory out with `exclude` below [npm].",
+            f"{directory / others[0]}: ReleaseKit reads only {MANIFEST}",
+            hint=f"Write it as {MANIFEST}, or exclude the directory with `exclude` below [npm].",
         )
 
 

@@ -139,11 +139,11 @@ def refuse_unresolvable(tarball: Tarball, what: str) -> None:
             if each.field == "optionalDependencies" or has_bundled(tarball.names, each.key):
                 continue
             raise PackageError(
-                f"{what}: bundleDependencies names {each.key}, and the tarball holds no "
-                f"node_modules/{each.key}: its users would get none",
-                hint="A workspace installs it further up, where npm does not pack it: let a "
-                f"`prepack` script put it into node_modules/{each.key} of the package, or take it "
-                "out of bundleDependencies, so that users get it from the registry.",
+                f"{what}: bundleDependencies names {each.key}, but the tarball has no "
+                f"node_modules/{each.key}, so users would not get it",
+                hint="A workspace installs it in its root, where npm does not pack it: copy it to "
+                f"node_modules/{each.key} of the package in a `prepack` script, or remove it from "
+                "bundleDependencies, so that users get it from the registry.",
                 problem=Problem.UNRESOLVABLE,
             )
         kind = Reference.parse(each.key, each.spec).kind
@@ -152,7 +152,7 @@ def refuse_unresolvable(tarball: Tarball, what: str) -> None:
             continue
         raise PackageError(
             f"{what}: {each.field}.{each.key} is {each.spec!r}, which users cannot install",
-            hint="Write a range of versions. `pnpm pack` and `yarn pack` write one for a package "
+            hint="Write a version range. `pnpm pack` and `yarn pack` write one for a package "
             "of their workspace; a script that writes package.json has to do so itself.",
             problem=Problem.UNRESOLVABLE,
         )

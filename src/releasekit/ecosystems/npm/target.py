@@ -265,8 +265,8 @@ class Npm(Resource):
         url, here = redact_urls(written), str(self.config.registries.get("npm") or NPMJS)
         raise ConfigError(
             f"{where}: {key} is {url!r}, and {few(names)} would go to {here}",
-            hint=f"Write `npm-registry: {url}` to publish there, or name what belongs there in "
-            "`exclude-packages` and publish it by another run. `npm-force-registry: true` sends "
+            hint=f"Set `npm-registry: {url}` to publish there, or list what belongs there in "
+            "`exclude-packages` and publish it in another run. `npm-force-registry: true` sends "
             f"everything to {here}.",
             problem=Problem.REGISTRY_SETTINGS,
         )

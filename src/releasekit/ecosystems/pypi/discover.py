@@ -72,7 +72,7 @@ def read_projects(
         project = manifest.parse_project(document, path, is_wanted=is_wanted)
         if project.unpublishable in {manifest.APPLICATION, manifest.UNBUILT}:
             place = json.dumps(path.parent.relative_to(root).as_posix())
-            reason = f"{project.unpublishable}; `packages = [{place}]` below [pypi] takes it in"
+            reason = f"{project.unpublishable}; `packages = [{place}]` below [pypi] publishes it"
             project = replace(project, unpublishable=reason)
         return replace(project, home=found[path], limits=limits(homes.get(path, path.parent)))
 

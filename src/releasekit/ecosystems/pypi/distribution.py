@@ -361,8 +361,8 @@ def _refuse_unresolvable(artifact: Artifact, raw: RawMetadata, *, on_pypi: bool)
         if why := explain_unresolvable(wanted, on_pypi=on_pypi):
             raise PackageError(
                 f"{artifact.filename} requires {one_line(str(wanted), 300)!r}, {why}",
-                hint=f"Have the build backend require {wanted.name} by its name, with a range of "
-                "versions.",
+                hint=f"Have the build backend require {wanted.name} by its name, with a version "
+                "range.",
                 problem=Problem.UNRESOLVABLE,
             )
 
@@ -375,8 +375,8 @@ def refuse_unpinned(artifact: Artifact, raw: RawMetadata, versions: Mapping[str,
         version = versions.get(canonicalize_name(wanted.name), "")
         if version and is_unpinned(wanted, version):
             raise PackageError(
-                f"{artifact.filename} requires {one_line(str(wanted), 300)!r}, and `pin: exact` "
-                f"asks for {wanted.name}=={version}",
+                f"{artifact.filename} requires {one_line(str(wanted), 300)!r}, but `pin: exact` "
+                f"requires {wanted.name}=={version}",
                 hint=f"Write {wanted.name} into project.dependencies, where it is pinned, or have "
                 "the build backend write the version; or use `pin: auto`.",
                 problem=Problem.UNRESOLVABLE,

@@ -50,7 +50,7 @@ LEGACY_BACKEND: Final = "setuptools.build_meta:__legacy__"
 POETRY_BACKEND: Final = "poetry.core.masonry.api"
 # What a person can overrule: PyPI and the build backend take such a project.
 APPLICATION: Final = "tool.uv.package is false"
-UNBUILT: Final = "it has no [build-system], so uv does not take it for a package"
+UNBUILT: Final = "it has no [build-system], so uv does not treat it as a package"
 # The fields whose requirements users get.
 PUBLISHED: Final = {
     DependencyKind.RUNTIME: "dependencies",
@@ -164,10 +164,10 @@ def _parse_pyproject(path: Path, text: str) -> dict[str, object]:
     except ValueError as error:
         parse_toml(text)
         raise Unreadable(
-            f"{path} is TOML 1.1, which pip and build backends do not read before Python 3.15: "
+            f"{path} is TOML 1.1, which pip and build backends cannot read before Python 3.15: "
             f"{error}",
-            hint="Write it as TOML 1.0: an inline table in one line and without a comma at its "
-            "end, `\\u001b` and `\\u0041` in place of `\\e` and `\\x41`, times with seconds.",
+            hint="Write it as TOML 1.0: an inline table on one line without a trailing comma, "
+            " `\\u001b` and `\\u0041` in place of `\\e` and `\\x41`, times with seconds.",
         ) from error
 
 
@@ -340,7 +340,7 @@ def explain_unresolvable(requirement: Requirement, *, on_pypi: bool, is_built: b
     if url is None:
         return ""
     if not _REMOTE.match(url) and (is_built or not url.startswith(_FROM_ENVIRONMENT)):
-        return "which is a place on this machine only"
+        return "a path that exists only on this machine"
     return "a direct reference, which pypi.org refuses" if on_pypi else ""
 
 

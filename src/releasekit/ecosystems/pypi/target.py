@@ -352,7 +352,7 @@ class PyPIWorkspace:
                 if not field:
                     where = "build-system.requires"
                 elif field in project.dynamic:
-                    where = f"what the build backend tells as {field}"
+                    where = f"what the build backend provides as {field}"
                 wanted = need.requirement
                 why = manifest.explain_unresolvable(
                     wanted, on_pypi=on_pypi and bool(field), is_built=field in project.dynamic
@@ -414,8 +414,8 @@ class PyPIWorkspace:
             )
         if dynamic:
             notes.append(
-                f"not pinned, since the build backend tells them: {few([*dynamic])}; write them in "
-                "project.dependencies, or have the backend write a range"
+                f"not pinned, because the build backend provides them: {few([*dynamic])}; write "
+                "them in project.dependencies, or have the backend write a range"
             )
         return ". ".join(notes)
 
@@ -457,8 +457,8 @@ def _advise(name: str, version: str, where: str, backend: str) -> str:
     if backend != manifest.POETRY_BACKEND:
         table = "[tool.uv.sources]"
     return (
-        f"Write {wanted!r} (or {name!r} alone) in {where}: where developers get it from "
-        f"is said in {table}, which is not published."
+        f"Write {wanted!r} (or {name!r} alone) in {where}, and set the source for developers "
+        f"in {table}, which is not published."
     )
 
 
