@@ -830,7 +830,10 @@ def test_settings_of_another_tool_are_settled_or_said(
         'branches = { "main" = "rc" }\n'
     )
     write(root, {"releasekit.toml": f"[version]\n{settings}"})
-    note = "ReleaseKit decides versions without .changeset/config.json: below [version] in releasekit.toml "
+    note = (
+        "ReleaseKit decides versions without .changeset/config.json: "
+        "below [version] in releasekit.toml "
+    )
     assert main(["version", str(root), "--dry-run"]) == 0
     told = lines(capsys)
     assert [each for each in told if "→" in each] == [

@@ -207,7 +207,8 @@ def _of_siblings(
         messages.append(
             f"ReleaseKit cannot tell which version of {few(unclear)} the published version is "
             "pinned to; users cannot install it beside any other: bump its version too; or, if it "
-            'is pinned to the new one, write `older-sibling = "ignore"` below [warnings] in releasekit.toml'
+            'is pinned to the new one, write `older-sibling = "ignore"` below [warnings] in '
+            "releasekit.toml"
         )
     return [PackageWarning(name=WarningName.OLDER_SIBLING, message=each) for each in messages]
 

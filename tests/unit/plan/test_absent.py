@@ -97,7 +97,8 @@ def test_files_that_a_sparse_checkout_leaves_out_are_refused(root: Path) -> None
     git(root, "sparse-checkout", "set", "--no-cone", "/*", "!/core/data", "!/docs")
     [(message, hint)] = refused(root, make_target(root, "core", "app"))
     assert message == (
-        "fake:core would be published without some files: the sparse checkout leaves out core/data/x.bin"
+        "fake:core would be published without some files: "
+        "the sparse checkout leaves out core/data/x.bin"
     )
     assert "git sparse-checkout disable" in hint
     assert check(root, make_target(root, "app")) == ""

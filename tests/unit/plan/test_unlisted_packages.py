@@ -341,8 +341,8 @@ def test_one_line_names_a_few_and_says_how_to_silence_it(tmp_path: Path) -> None
     assert line.endswith("[RK-520]")
     (line,) = describe_unread(unread[:1])
     assert (
-        "ReleaseKit cannot read 1 file that may belong to packages: 0/package.json is odd; correct it"
-        in line
+        "ReleaseKit cannot read 1 file that may belong to packages: "
+        "0/package.json is odd; correct it" in line
     )
     survey = Survey(ECOSYSTEMS, unread=unread[:1])
     assert planned(tmp_path, survey).notes == (line,)
