@@ -159,7 +159,7 @@ def test_a_job_says_its_branch_where_a_commit_is_checked_out(
     monkeypatch.setenv("BITBUCKET_BRANCH", "main")
     assert main(["version", str(place.root), "--dry-run"]) == 3
     told = " ".join(capsys.readouterr().err.split())
-    assert "this is a job of main, and next is checked out" in told
+    assert "this is a job of main, but next is checked out" in told
     assert place.decide("--branch", "main")["cargo:acme-measure"] == "0.6.0"
     place.switch("other", "--create")  # as stable as main
     assert place.decide()["cargo:acme-measure"] == "0.6.0"

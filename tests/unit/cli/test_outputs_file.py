@@ -170,7 +170,7 @@ def test_nothing_is_published_at_an_event_that_may_run_a_strangers_code(
     said = capsys.readouterr()
     assert f"`{event}` started this job" in said.out + said.err
     assert "RK-231" in said.out + said.err
-    assert f"write `allow-events: {event}`" in said.out + said.err
+    assert f"set `allow-events: {event}`" in said.out + said.err
     for allowed in (["--dry-run"], ["--allow-events", event]):
         main(["publish", str(tmp_path), *allowed])
         said = capsys.readouterr()

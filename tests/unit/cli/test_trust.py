@@ -690,8 +690,8 @@ def test_nobody_is_trusted_whom_only_files_of_the_checkout_name(
     assert main(["trust", str(root), "--write", *ALL, *flags]) == 2
     said = capsys.readouterr().err
     owner = "acme" if "--repository" in flags else "stranger"
-    assert f"would trust release.yml of {owner}/kit, environment release, as only files" in said
-    assert f"Write {lacks} beside --write" in said
+    assert f"name release.yml of {owner}/kit, environment release; no registry" in said
+    assert f"Add {lacks} to --write" in said
     assert not posted(missing)
 
 
@@ -726,7 +726,7 @@ def test_a_job_says_itself_which_repository_it_is_of(
     assert main(asked) == 2
     said = capsys.readouterr().err
     assert "a job of https://github.com/Acme/kit, but the git remote origin leads to " in said
-    assert "https://github.com/stranger/kit: write --repository OWNER/NAME" in said
+    assert "https://github.com/stranger/kit: add --repository OWNER/NAME" in said
     assert not posted(missing)
     git(root, "remote", "set-url", "origin", "https://github.com/acme/kit")
     assert main(asked) == 0

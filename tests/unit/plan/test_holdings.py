@@ -97,7 +97,7 @@ def test_more_links_than_can_be_followed_are_refused(root: Path) -> None:
         for number in range(150)
     }
     commit(root, {}, {**links, "core/y": "../y"})
-    with pytest.raises(PathError, match="the links of fake:core lead to more"):
+    with pytest.raises(PathError, match="the symbolic links of fake:core lead to more"):
         _ = holdings(root, "core").elsewhere
 
 

@@ -302,7 +302,7 @@ def test_other_tools_are_named_once_with_the_lines(
             "next = rc",
         ),
         ("release.config.mjs", "export default {}", "below [version]"),
-        (".releaserc.yml", "- a\n", "no table"),
+        (".releaserc.yml", "- a\n", "not a table"),
         ("lerna.json", "{", "correct it"),
         (
             ".changeset/config.json",

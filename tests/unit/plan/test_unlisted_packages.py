@@ -308,7 +308,7 @@ def test_a_package_that_a_sparse_checkout_leaves_out_is_named(tmp_path: Path) ->
     ):
         subprocess.run(["git", *argv], cwd=root, check=True)
     _, unread = surveyed(root)
-    assert [each.why for each in unread] == ["b/package.json is in git, and not checked out"]
+    assert [each.why for each in unread] == ["b/package.json is in git, but not checked out"]
 
 
 @pytest.mark.parametrize("where", ["", "a/"])

@@ -237,5 +237,5 @@ def test_what_was_to_be_pinned_is_pinned_in_what_was_built(
     if not refused:
         refuse_unpinned(artifact, raw, {"core": "1.2.0"})
         return
-    with pytest.raises(PackageError, match=r"`pin: exact` asks for [Cc]ore==1.2.0"):
+    with pytest.raises(PackageError, match=r"`pin: exact` requires [Cc]ore==1.2.0"):
         refuse_unpinned(artifact, raw, {"core": "1.2.0"})

@@ -162,7 +162,12 @@ def workspace_of(root: Path, pins: PinMode, **computed: str) -> PyPIWorkspace:
             "",
             "optional-dependencies holds",
         ),
-        ('dynamic = ["dependencies"]', "core @ file:///srv/core", "tells as dependencies", "tells"),
+        (
+            'dynamic = ["dependencies"]',
+            "core @ file:///srv/core",
+            "provides as dependencies",
+            "provides",
+        ),
         ('dependencies = ["core>=1", "x"]', "", "", ""),
     ],
 )
@@ -445,7 +450,7 @@ def test_a_project_in_toml_1_1_is_read_where_pip_would(tmp_path: Path, value: st
     try:
         tomllib.loads(path.read_text())
     except ValueError:
-        with pytest.raises(ConfigError, match=r"is TOML 1\.1, which pip .* do not read") as caught:
+        with pytest.raises(ConfigError, match=r"is TOML 1\.1, which pip .* cannot read") as caught:
             manifest.read_pyproject(path)
         assert "TOML 1.0" in caught.value.hint
     else:
