@@ -25,6 +25,8 @@ _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 # A longer one may be a secret that stands in the wrong place.
 _MOST_SHORT: Final = 2
 _SHORT: Final = re.compile(r"[a-z]{1,16}(?:-[a-z]{1,16})?")
+# A directory may be written so, but is more often the value of a flag with a longer name.
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]*[A-Za-z0-9_]")
 _VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
 _EXAMPLES: Final[Mapping[str, str]] = {
     "duration": "10m",
@@ -125,7 +127,9 @@ def _command(word: str) -> Command:
     for command in COMMANDS:
         if word == command:
             return command
-    near = closest(word, (*list_commands(), "completion", "--version"))
+    # The name that other tools have for it, which is nearer to release-pr by its letters.
+    known = (*list_commands(), "completion", "--version")
+    near = "publish" if word == "release" else closest(word, known)
     if word.startswith("-"):
         what = "the command comes before its flags"
     elif re.fullmatch(r"[A-Za-z]+" if near else _SHORT, word):
@@ -211,8 +215,10 @@ def _add_flag(add: Callable[..., object], declaration: Declaration) -> None:
 
 def _spelled_out(argv: Sequence[str], declared: Declared) -> Iterator[str]:
     """`--dry-run=false` becomes `--no-dry-run`: argparse knows no value for such a flag. Raises
-    ConfigError for `--dry-run false`, as YAML would have it.
+    ConfigError for `--dry-run false`, as YAML would have it, and for `--tag next`, which would
+    take `next` for a directory where `--npm-tag next` is meant.
     """
+    flags = [each.flag for each in declared.inputs.values() if each.kind != "bool"]
     switches = {each.flag: each for each in declared.inputs.values() if each.kind == "bool"}
     for argument, following in zip_longest(argv, argv[1:]):
         flag, equals, text = argument.partition("=")
@@ -224,6 +230,14 @@ def _spelled_out(argv: Sequence[str], declared: Declared) -> Iterator[str]:
             written = flag if following == "true" else f"--no-{flag[2:]}"
             raise ConfigError(
                 f"{flag} is a switch, and takes no {following!r} behind it; write {written}",
+                problem=Problem.COMMAND_LINE,
+            )
+        elif _BARE.fullmatch(following or "") and (
+            namesake := next((f for f in flags if f.endswith(flag[1:]) and f != flag), None)
+        ):
+            raise ConfigError(
+                f"{flag} is a switch and takes no value; write {namesake} {following}, or, for the "
+                f"directory, ./{following}",
                 problem=Problem.COMMAND_LINE,
             )
         else:

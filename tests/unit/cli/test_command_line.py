@@ -116,6 +116,11 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
         (["publish", "--no-dry-run=x"], "takes no value"),
         (["publish", "--strict", "true"], "--strict is a switch, and takes no 'true' behind it"),
         (["publish", ".", "--dry-run", "false"], "write --no-dry-run"),
+        (
+            ["publish", "--tag", "next"],
+            "--tag is a switch and takes no value; write --npm-tag next",
+        ),
+        (["release"], "there is no command 'release', did you mean 'publish'?"),
         (["plan", "--fix"], "--fix belongs to check, not to plan"),
         (
             ["plan", "--package", "a"],
@@ -129,6 +134,12 @@ def test_a_mistake_is_named_in_one_line(argv: list[str], says: str) -> None:
     error = refusal(*argv)
     assert says in str(error)
     assert error.exit_code == 2
+
+
+@pytest.mark.parametrize("root", [".", "./next", "some/where", "--npm-tag=next"])
+def test_a_switch_stands_before_a_directory(root: str) -> None:
+    """Only a bare word behind a switch is refused."""
+    assert parse(["publish", "--tag", root], {}).tag is True
 
 
 def test_alone_on_a_terminal_it_is_help(
