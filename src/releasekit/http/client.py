@@ -34,7 +34,7 @@ from releasekit.text.escape import clip, redact_urls, visible
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
     from releasekit.http.circuit import Circuit
@@ -499,6 +499,17 @@ def _finds_nobody(request: httpx.Request, error: httpx.TransportError) -> bool:
     return request.method in _LOOKS and isinstance(error, traffic.NEVER_SENT)
 
 
+def _find_errors_of_the_system(error: BaseException | None) -> Iterator[str]:
+    """What the operating system said of each address of the host, `Connection refused` say."""
+    while error is not None:
+        if isinstance(error, ExceptionGroup):
+            for each in error.exceptions:
+                yield from _find_errors_of_the_system(each)
+        elif isinstance(error, ConnectionError | TimeoutError) and error.errno:
+            yield os.strerror(error.errno)
+        error = error.__cause__ or error.__context__
+
+
 def transport_error(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
     reason = f"{describe_request(request)}: {_describe(error)}"
     proxy = proxy_of(request.url) if isinstance(error, traffic.NEVER_SENT) else None
@@ -520,4 +531,7 @@ def transport_error(request: httpx.Request, error: httpx.TransportError) -> Tran
 
 
 def _describe(error: httpx.TransportError) -> str:
+    # asyncio's own message for a host that refuses says only that all attempts failed.
+    if refused := dict.fromkeys(_find_errors_of_the_system(error)):
+        return ", ".join(refused)
     return one_line(_ERRNO.sub("", str(error))) or type(error).__name__

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import random
 import re
+import socket
 import ssl
 from typing import TYPE_CHECKING
 
@@ -206,6 +207,20 @@ def test_only_what_may_have_arrived_is_ambiguous(error: Exception, ambiguous: bo
     with pytest.raises(Transient) as caught:
         get(Script([error]), RetryPolicy(0))
     assert caught.value.ambiguous is ambiguous
+
+
+def test_a_host_that_refuses_is_told_in_the_words_of_the_system() -> None:
+    """R53: of several addresses, asyncio says no more than that all attempts failed."""
+
+    async def main() -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))  # and nobody listens
+            url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+            async with http_client() as client:
+                await request_with_retry(client, "GET", url, policy=RetryPolicy(0))
+
+    with pytest.raises(Transient, match=r": Connection refused$"):
+        asyncio.run(main())
 
 
 def test_numbers_of_errors_and_escapes_of_names_are_not_shown() -> None:

@@ -169,6 +169,13 @@ def test_an_event_is_shown_without_secrets() -> None:
         ("no URL? yes", "no URL? yes"),
         ("https://x.example/a?b=c d", "https://x.example/a?… d"),
         ("<https://x.example/a#b>", "<https://x.example/a?…>"),
+        (
+            "see https://x.example/help/#file-name-reuse.",
+            "see https://x.example/help/#file-name-reuse.",
+        ),
+        ("https://x.example/#access-token=abc", "https://x.example/?…"),
+        ("https://x.example/#abc-DEF0", "https://x.example/?…"),
+        ("https://x.example/#a-b,https://u:p@b.example", "https://x.example/?…"),
         ("https://u:p@x.example/", "https://***@x.example/"),
         ("https://token@x.example/a", "https://***@x.example/a"),
         ("https://x.example/@scope/name", "https://x.example/@scope/name"),
