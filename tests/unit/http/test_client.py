@@ -210,7 +210,7 @@ def test_only_what_may_have_arrived_is_ambiguous(error: Exception, ambiguous: bo
 
 
 def test_a_host_that_refuses_is_told_in_the_words_of_the_system() -> None:
-    """R53: of several addresses, asyncio says no more than that all attempts failed."""
+    """Of several addresses, asyncio says no more than that all attempts failed."""
 
     async def main() -> None:
         with socket.socket() as taken:
