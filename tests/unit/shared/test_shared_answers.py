@@ -198,3 +198,26 @@ def test_the_usual_causes_are_those_of_the_registry(
     with pytest.raises(PackageError) as caught:
         answers.accept(httpx.Response(status, text=words), "core", redact=str)
     assert told in caught.value.hint
+
+
+@pytest.mark.parametrize("rules", [CARGO, GO, MAVEN, NPM, PYPI])
+@pytest.mark.parametrize(
+    ("page", "refused"),
+    [
+        ('<form action="/login"><input name="p" type="password"></form>', True),
+        ("<INPUT TYPE = 'Password' NAME=p>", True),
+        ("<!DOCTYPE html><title>201 Created</title><h1>Created</h1>", False),  # Apache's mod_dav
+    ],
+)
+def test_a_page_with_a_login_has_stored_nothing(
+    rules: ResponseRules, page: str, refused: bool
+) -> None:
+    """Proxies and networks answer so, with 200."""
+    request = httpx.Request("PUT", "https://r.example/acme")
+    response = httpx.Response(200, html=page, request=request)
+    if refused:
+        with pytest.raises(Rejected, match="web page with a login") as caught:
+            rules.accept(response, "npm:acme@1", redact=str)
+        assert "correct the address" in caught.value.hint
+    else:
+        assert rules.accept(response, "npm:acme@1", redact=str)

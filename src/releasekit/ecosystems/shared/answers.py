@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,13 @@ _HINTS: Final = {
     "reqPackageAccess": "On Gitea and Forgejo, the token needs the scope `write:package`, and its "
     "user, if an organization owns the packages, a team that may write them.",
 }
+
+
+# Servers may answer with a page what they stored, but not with a field for a password.
+_LOGIN_PAGE: Final = re.compile(
+    rb"<input[^<>]{0,500}type\s{0,9}=\s{0,9}[\"']?password", re.IGNORECASE
+)
+_LOOKED_AT_BYTES: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +75,12 @@ class ResponseRules:
                 problem=Problem.WRONG_ADDRESS,
             )
         self._explain(response, what, words)
+        if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]):
+            raise Rejected(
+                f"{what}: the answer is a web page with a login, and no registry's",
+                hint="Log in to the proxy or the network that shows it, or correct the address.",
+                problem=Problem.STRANGE_ANSWER,
+            )
         if own_words:
             hint = self._hint(response, own_words) or remedy(400)
             raise Rejected(f"{what}: {own_words}", hint=hint)
