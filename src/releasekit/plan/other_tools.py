@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from releasekit.config.package_filter import matches
 from releasekit.ecosystems.shared.documents import table_in
@@ -19,6 +19,7 @@ from releasekit.plan.unlisted_packages import write_list
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
 from releasekit.text.escape import visible
+from releasekit.text.globs import Glob
 from releasekit.text.json_text import parse_json
 from releasekit.text.yaml_text import parse_yaml
 
@@ -33,24 +34,48 @@ _TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _PLAIN: Final = re.compile(r"!?@?[^!@()\[\]{}+|?\\]*")
 # All that another one does not fit.
 _OTHERS: Final = re.compile(r"!\((.+)\)")
+# Two stars pass a slash where a part of a name begins with them.
+_PASSING: Final = re.compile(r"(?<![^/])\*\*+(?=[^/])")
 _ALWAYS: Final = 'propagate = "always"'
 _LITERAL: Final = 'zero = "literal"'
+_MINOR: Final = 'zero = "minor"'
 _BELOW: Final = "below [version] in releasekit.toml"
+_INTO_FILES: Final = "write them into [version.files]"
+_UNSAFE: Final = "___experimentalUnsafeOptions_WILL_CHANGE_IN_PATCH"
+_INTO_TAG: Final = "write its form as [tag] name, with {version}"
+_INTO_TYPES: Final = "write its types as `types`"
+_NOTHING: Final = "no option corresponds: "
+# In place of a key: every one of them settles it.
+_ANY: Final = "any"
+_STRATEGIES: Final[Mapping[str, Mapping[str, str]]] = {
+    "default": {},
+    "always-bump-patch": {"feat": "patch"},
+    "always-bump-minor": {"fix": "minor", "perf": "minor"},
+}
+# Either settles both.
+_PRERELEASES: Final = frozenset({"branches", "prerelease"})
+
+Document = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Unread:
-    """A `setting` of a `file` that says what `line` would say in releasekit.toml, or in its place
-    some `advice`. Any of `keys` of `[version]` settles it. It is `refused` where versions would
+    """A `setting` of a `file` that says what `line` would say below `[version]`, or in its place
+    some `advice`, also on a line that stands elsewhere. It is `refused` where versions would
     certainly be others.
     """
 
     setting: str
-    keys: tuple[str, ...] = ()
     line: str = ""
     advice: str = ""
+    key: str = ""
     refused: bool = False
     file: str = ""
+
+    @property
+    def settled_by(self) -> str:
+        """The key of `[version]`, if one does."""
+        return self.key or ("" if self.advice else self.line.partition(" = ")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +103,11 @@ class Deciding:
             meant = others[1] if others else glob.removeprefix("!")
             if not _PLAIN.fullmatch(meant):
                 raise ValueError(f"{visible(glob)!r} is not a glob that ReleaseKit can read")
-            parts = re.split(r"(\*+)", meant)
-            found = [name for name in names if _fits(name, parts)]
+            try:
+                parsed = Glob.parse(_PASSING.sub("**/*", meant), where="a glob")
+            except ConfigError as error:
+                raise ValueError(str(error)) from error
+            found = [name for name in names if parsed.matches(name.split("/"))]
             if others:
                 # Without a slash in it, it fits no name that has one.
                 apart = [name for name in names if "/" in meant or "/" not in name]
@@ -97,275 +125,284 @@ class Deciding:
         if not _LABEL.fullmatch(label):
             return ""
         if self.branch:
-            return f"branches = {{ {_quote(self.branch)} = {_quote(label)} }}"
-        return f'prerelease = {{ "*" = {_quote(label)} }}'
+            return _write_texts("branches", {self.branch: label})
+        return _write_texts("prerelease", {"*": label})
 
 
-def _fits(name: str, parts: Sequence[str]) -> bool:
-    """By where each part can end: a regular expression would try every way to divide a name."""
-    ends = {0}
-    for part in parts:
-        if not ends:
-            return False
-        if not part.startswith("*"):
-            ends = {end + len(part) for end in ends if name.startswith(part, end)}
-            continue
-        reached = set()
-        goes_on = False
-        for at in range(len(name) + 1):
-            goes_on |= at in ends
-            if goes_on:
-                reached.add(at)
-            if name[at : at + 1] == "/" and part == "*":
-                goes_on = False
-        ends = reached
-    return len(name) in ends
+_Reader = Callable[[Document, Deciding], Iterable[Unread]]
 
 
 def _quote(text: str) -> str:
     return write_list([text])[1:-1]
 
 
-def _write_groups(groups: Sequence[tuple[str, Sequence[str], str]]) -> str:
+def _write_table(key: str, entries: Iterable[tuple[str, str]]) -> str:
+    told = (f"{_quote(name)} = {value}" for name, value in entries)
+    return f"{key} = {{ {', '.join(told)} }}"
+
+
+def _write_texts(key: str, texts: Mapping[str, str]) -> str:
+    return _write_table(key, ((name, _quote(text)) for name, text in texts.items()))
+
+
+def _write_groups(groups: Iterable[tuple[str, Sequence[str], str]]) -> str:
     """Of names, globs and kinds."""
-    told = (
-        f"{_quote(name)} = {{ packages = {write_list(globs)}, kind = {_quote(kind)} }}"
-        for name, globs, kind in groups
+    return _write_table(
+        "groups",
+        (
+            (name, f"{{ packages = {write_list(globs)}, kind = {_quote(kind)} }}")
+            for name, globs, kind in groups
+        ),
     )
-    return f"groups = {{ {', '.join(told)} }}"
 
 
-def _write_types(types: Mapping[str, str]) -> str:
-    told = (f"{_quote(name)} = {_quote(level)}" for name, level in types.items())
-    return f"types = {{ {', '.join(told)} }}"
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _tables(value: object) -> list[dict[str, Any]]:
     """Those of a list, or of a table of tables."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    values = list(value.values()) if isinstance(value, dict) else _list(value)
+    return [each for each in values if isinstance(each, dict)]
 
 
 def _strings(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+    return [each for each in _list(value) if isinstance(each, str)]
 
 
-def _read_changesets(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
-    """https://github.com/changesets/changesets/blob/main/docs/config-file-options.md"""
+def _find(document: Document, key: str) -> Any:
+    """What is set for all, or else for the first package with it."""
+    named = (each for kind in ("packages", "package") for each in _tables(document.get(kind)))
+    every = (document, table_in(document, "workspace"), *named)
+    return next((it for each in every if (it := each.get(key))), None)
+
+
+def _when(test: Callable[[Document, Deciding], object], setting: str, **fields: Any) -> _Reader:
+    unread = Unread(setting, **fields)
+    return lambda document, about: [unread] if test(document, about) else []
+
+
+def _where(setting: str, test: Callable[[Any], object] = bool, **fields: Any) -> _Reader:
+    return _when(lambda document, _: test(_find(document, setting)), setting, **fields)
+
+
+def _where_below_one(line: str) -> _Reader:
+    return _when(lambda _, about: about.is_below_one, "versions below 1.0.0", line=line)
+
+
+_ALL_DEPENDENTS: Final = _when(lambda *_: True, "all dependents", line=_ALWAYS)
+
+
+def _read_fixed_and_linked(document: Document, about: Deciding) -> Iterator[Unread]:
     names = about.list_names("npm")
-    if not names:
-        return
     groups: list[tuple[str, Sequence[str], str]] = []
-    kinds = []
     for kind in ("fixed", "linked"):
-        listed = document.get(kind)
-        for number, globs in enumerate(listed if isinstance(listed, list) else (), 1):
+        for number, globs in enumerate(_list(document.get(kind)), 1):
             try:
                 chosen = about.select(_strings(globs), names)
             except ValueError as error:
                 advice = f"write its packages into [version.groups]: {error}"
-                yield Unread(setting=kind, keys=("groups",), advice=advice, refused=True)
+                yield Unread(kind, key="groups", advice=advice, refused=True)
                 continue
             if chosen and (len(chosen) > 1 or chosen[0] not in names):
                 groups.append((f"{kind}-{number}", chosen, kind))
-                kinds.append(kind)
     if groups:
-        setting = " and ".join(dict.fromkeys(kinds))
-        yield Unread(setting=setting, keys=("groups",), line=_write_groups(groups), refused=True)
+        setting = " and ".join(dict.fromkeys(kind for _, _, kind in groups))
+        yield Unread(setting, _write_groups(groups), refused=True)
+
+
+def _read_ignore(document: Document, about: Deciding) -> Iterator[Unread]:
     try:
-        ignored = about.select(_strings(document.get("ignore")), names)
-        listed = [*about.excluded, *ignored]
-        line = f"exclude-packages = {write_list(listed)}" if ignored else ""
-        advice = "write above the tables of releasekit.toml"
+        ignored = about.select(_strings(document.get("ignore")), about.list_names("npm"))
     except ValueError as error:
-        line, advice = "", f"name its packages in `exclude-packages`: {error}"
-        ignored = [] if about.excluded else ["*"]
+        if not about.excluded:
+            advice = f"name its packages in `exclude-packages`: {error}"
+            yield Unread("ignore", advice=advice, refused=True)
+        return
     if ignored:
-        yield Unread(setting="ignore", line=line, advice=advice, refused=True)
-    unsafe = table_in(document, "___experimentalUnsafeOptions_WILL_CHANGE_IN_PATCH")
-    if unsafe.get("updateInternalDependents") == "always":
-        yield Unread(
-            setting="updateInternalDependents", keys=("propagate",), line=_ALWAYS, refused=True
-        )
-    yield Unread(setting="change files alone", keys=("changes",), line='changes = "files"')
-    if about.is_below_one:
-        yield Unread(setting="versions below 1.0.0", keys=("zero",), line=_LITERAL)
-    if document.get("updateInternalDependencies") == "minor":
-        line = 'ranges = "keep"'
-        yield Unread(setting="updateInternalDependencies", keys=("ranges",), line=line)
-    if document.get("bumpVersionsWithWorkspaceProtocolOnly") is True:
-        advice = "no option corresponds: every requirement on a sibling is updated"
-        yield Unread(setting="bumpVersionsWithWorkspaceProtocolOnly", advice=advice)
-    if table_in(document, "privatePackages").get("version") is True:
-        advice = "no option corresponds: private packages get no version"
-        yield Unread(setting="privatePackages", advice=advice)
-    if document.get("snapshot"):
-        advice = "no option corresponds: the input `snapshot` sets the form of a snapshot"
-        yield Unread(setting="snapshot", advice=advice)
+        yield replace(_write_excluded("ignore", ignored, about), refused=True)
 
 
-def _read_prerelease(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
+def _write_excluded(setting: str, left_out: Sequence[str], about: Deciding) -> Unread:
+    line = f"exclude-packages = {write_list([*about.excluded, *left_out])}"
+    return Unread(setting, line, "write above the tables of releasekit.toml")
+
+
+# https://github.com/changesets/changesets/blob/main/docs/config-file-options.md
+_CHANGESETS: Final = (
+    _read_fixed_and_linked,
+    _read_ignore,
+    _when(
+        lambda document, _: table_in(document, _UNSAFE).get("updateInternalDependents") == "always",
+        "updateInternalDependents",
+        line=_ALWAYS,
+        refused=True,
+    ),
+    _when(lambda *_: True, "change files alone", line='changes = "files"'),
+    _where_below_one(_LITERAL),
+    _where("updateInternalDependencies", lambda it: it == "minor", line='ranges = "keep"'),
+    _where(
+        "bumpVersionsWithWorkspaceProtocolOnly",
+        advice=f"{_NOTHING}every requirement on a sibling is updated",
+    ),
+    _where(
+        "privatePackages",
+        lambda it: isinstance(it, dict) and it.get("version"),
+        advice=f"{_NOTHING}private packages get no version",
+    ),
+    _where("snapshot", advice=f"{_NOTHING}the input `snapshot` sets the form of a snapshot"),
+)
+
+
+def _read_prerelease(document: Document, about: Deciding) -> Iterator[Unread]:
     """https://github.com/changesets/changesets/blob/main/docs/prereleases.md"""
     mode, tag = document.get("mode"), document.get("tag")
-    if mode == "exit" or not about.list_names("npm"):
+    if mode == "exit":
         return  # what comes next is stable, here too
     line = about.write_branch(tag) if mode == "pre" and isinstance(tag, str) else ""
     advice = "" if line else "leave its prerelease mode with `changeset pre exit`"
-    yield Unread(
-        setting=f"mode {json.dumps(mode)}, tag {json.dumps(tag)}",
-        keys=("branches", "prerelease"),
-        line=line,
-        advice=advice,
-        refused=True,
-    )
+    setting = f"mode {json.dumps(mode)}, tag {json.dumps(tag)}"
+    yield Unread(setting, line, advice, key="branches", refused=True)
 
 
-def _read_release_please(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
-    """https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md"""
-    every = [dict(document), *_tables(document.get("packages"))]
+def _read_pre_major(document: Document, about: Deciding) -> Iterator[Unread]:
+    if not about.is_below_one:
+        return
+    if not _find(document, "bump-minor-pre-major"):
+        yield Unread("no bump-minor-pre-major", _LITERAL)
+    elif not _find(document, "bump-patch-for-minor-pre-major"):
+        yield Unread("bump-minor-pre-major", _MINOR)
 
-    def find(key: str) -> Any:
-        return next((each[key] for each in every if each.get(key)), None)
 
-    if about.is_below_one and not find("bump-minor-pre-major"):
-        yield Unread(setting="no bump-minor-pre-major", keys=("zero",), line=_LITERAL)
-    elif about.is_below_one and not find("bump-patch-for-minor-pre-major"):
-        yield Unread(setting="bump-minor-pre-major", keys=("zero",), line='zero = "minor"')
+def _read_sections(document: Document, _about: Deciding) -> Iterator[Unread]:
     types = {"deps": "patch"}
-    if sections := _tables(find("changelog-sections")):
-        shown = [each.get("type") for each in sections if not each.get("hidden")]
+    if sections := _tables(_find(document, "changelog-sections")):
+        shown = _strings([each.get("type") for each in sections if not each.get("hidden")])
         usual = {"feat", "fix", "perf", "revert"}
-        named = (it for it in shown if isinstance(it, str) and _TYPE.fullmatch(it))
-        types = dict.fromkeys((it for it in named if it not in usual), "patch")
-    strategy = find("versioning")
-    if strategy == "always-bump-patch":
-        types |= {"feat": "patch"}
-    if strategy == "always-bump-minor":
-        types |= {"fix": "minor", "perf": "minor"}
+        types = {it: "patch" for it in shown if _TYPE.fullmatch(it) and it not in usual}
+    types |= _STRATEGIES.get(str(_find(document, "versioning")), {})
     if types:
-        yield Unread(setting="changelog-sections", keys=("types",), line=_write_types(types))
-    label = find("prerelease-type")
+        yield Unread("changelog-sections", _write_texts("types", types))
+
+
+def _read_strategy(document: Document, about: Deciding) -> Iterator[Unread]:
+    strategy = _find(document, "versioning")
+    label = _find(document, "prerelease-type")
     if strategy == "prerelease" or label:
         word = _LABEL.match(label) if isinstance(label, str) else None
         line = about.write_branch(word[0] if word else "rc")
-        keys = ("branches", "prerelease")
-        yield Unread(setting="versioning and prerelease-type", keys=keys, line=line)
-    elif strategy and strategy not in ("default", "always-bump-patch", "always-bump-minor"):
+        yield Unread("versioning and prerelease-type", line)
+    elif strategy and str(strategy) not in _STRATEGIES:
         advice = "write change files with the version"
-        yield Unread(setting=f"versioning {json.dumps(strategy)}", advice=advice)
-    plugins = document.get("plugins")
-    plugins = plugins if isinstance(plugins, list) else []
-    kinds = [each.get("type") if isinstance(each, dict) else each for each in plugins]
-    if any(isinstance(kind, str) and kind.endswith("-workspace") for kind in kinds):
-        yield Unread(setting="its workspace plugins", keys=("propagate",), line=_ALWAYS)
+        yield Unread(f"versioning {json.dumps(strategy)}", advice=advice)
+
+
+def _read_plugins(document: Document, _about: Deciding) -> Iterator[Unread]:
+    plugins = _list(document.get("plugins"))
+    kinds = _strings([each.get("type") if isinstance(each, dict) else each for each in plugins])
+    if any(kind.endswith("-workspace") for kind in kinds):
+        yield Unread("its workspace plugins", _ALWAYS)
     linked = [
         (str(each.get("groupName") or "linked"), _strings(each.get("components")), "fixed")
         for each in _tables(plugins)
         if each.get("type") == "linked-versions"
     ]
     if linked:
-        line = _write_groups(linked)
-        yield Unread(setting="linked-versions, by component", keys=("groups",), line=line)
-    if find("exclude-paths"):
-        advice = "write its paths as `ignore`, which takes globs"
-        yield Unread(setting="exclude-paths", keys=("ignore",), advice=advice)
-    if find("extra-files"):
-        advice = "write them into [version.files]"
-        yield Unread(setting="extra-files", keys=("files",), advice=advice)
-    if find("release-as"):
-        yield Unread(setting="release-as", advice="write a change file with that version")
+        yield Unread("linked-versions, by component", _write_groups(linked))
 
 
-def _read_lerna(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
-    """https://lerna.js.org/docs/api-reference/configuration"""
-    if not about.list_names("npm"):
-        return
-    if document.get("version") not in (None, "independent"):
-        line = _write_groups([("all", ["*"], "linked")])
-        yield Unread(setting="version", keys=("groups",), line=line)
-    yield Unread(setting="all dependents", keys=("propagate",), line=_ALWAYS)
-    if about.is_below_one:
-        yield Unread(setting="versions below 1.0.0", keys=("zero",), line='zero = "minor"')
+# https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
+_RELEASE_PLEASE: Final = (
+    _read_pre_major,
+    _read_sections,
+    _read_strategy,
+    _read_plugins,
+    _where("exclude-paths", key="ignore", advice="write its paths as `ignore`, which takes globs"),
+    _where("extra-files", key="files", advice=_INTO_FILES),
+    _where("release-as", advice="write a change file with that version"),
+)
+
+
+def _read_ignored_changes(document: Document, _about: Deciding) -> Iterator[Unread]:
     commands = table_in(document, "command")
-    of_command = (table_in(commands, each) for each in ("version", "publish"))
-    for each in (document, *of_command):
-        if ignored := _strings(each.get("ignoreChanges")):
-            line = f"ignore = {write_list(ignored)}"
-            yield Unread(setting="ignoreChanges", keys=("ignore",), line=line)
-            break
+    every = (document, table_in(commands, "version"), table_in(commands, "publish"))
+    if ignored := next((it for each in every if (it := _strings(each.get("ignoreChanges")))), []):
+        yield Unread("ignoreChanges", f"ignore = {write_list(ignored)}")
 
 
-def _read_nx(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
-    """https://nx.dev/reference/nx-json#release"""
-    release = document.get("release")
-    if not isinstance(release, dict):
-        return
-    groups = table_in(release, "groups")
-    relation = release.get("projectsRelationship", "fixed")
-    every = {name: table_in(groups, name) for name in groups}
+# https://lerna.js.org/docs/api-reference/configuration
+_LERNA: Final = (
+    _where(
+        "version",
+        lambda it: it not in (None, "independent"),
+        line=_write_groups([("all", ["*"], "linked")]),
+    ),
+    _ALL_DEPENDENTS,
+    _where_below_one(_MINOR),
+    _read_ignored_changes,
+)
+
+
+def _read_release_groups(document: Document, _about: Deciding) -> Iterator[Unread]:
+    groups = table_in(document, "groups")
+    relation = document.get("projectsRelationship", "fixed")
     fixed = [
-        name for name, it in every.items() if it.get("projectsRelationship", relation) == "fixed"
+        visible(name)
+        for name in groups
+        if table_in(groups, name).get("projectsRelationship", relation) == "fixed"
     ]
     if fixed:
-        told = ", ".join(visible(each) for each in fixed)
-        advice = f"write the packages of {told} into [version.groups]"
-        yield Unread(setting="groups", keys=("groups",), advice=advice)
+        advice = f"write the packages of {', '.join(fixed)} into [version.groups]"
+        yield Unread("groups", key="groups", advice=advice)
     elif not groups and relation == "fixed":
-        line = _write_groups([("all", ["*"], "fixed")])
-        yield Unread(setting="projectsRelationship", keys=("groups",), line=line)
-    if any(each.get("versionPlans") for each in (release, *every.values())):
-        line = 'directory = ".nx/version-plans"'
-        yield Unread(setting="versionPlans", keys=("directory",), line=line)
-    yield Unread(setting="all dependents", keys=("propagate",), line=_ALWAYS)
-    if about.is_below_one:
-        yield Unread(setting="versions below 1.0.0", keys=("zero",), line=_LITERAL)
+        yield Unread("projectsRelationship", _write_groups([("all", ["*"], "fixed")]))
+    if any(each.get("versionPlans") for each in (document, *_tables(groups))):
+        yield Unread("versionPlans", 'directory = ".nx/version-plans"')
 
 
-def _read_release_plz(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
-    """https://release-plz.dev/docs/config"""
-    named = _tables(document.get("package"))
+# https://nx.dev/reference/nx-json#release
+_NX: Final = (_read_release_groups, _ALL_DEPENDENTS, _where_below_one(_LITERAL))
+
+
+def _read_version_groups(document: Document, _about: Deciding) -> Iterator[Unread]:
     groups: dict[str, list[str]] = {}
-    for each in named:
+    for each in _tables(document.get("package")):
         if isinstance(group := each.get("version_group"), str):
             groups.setdefault(group, []).append(str(each.get("name")))
     if groups:
-        line = _write_groups([(name, crates, "fixed") for name, crates in groups.items()])
-        yield Unread(setting="version_group", keys=("groups",), line=line)
-    workspace = table_in(document, "workspace")
-    crates = about.list_names("cargo")
-    by_name = {name: each for each in named if isinstance(name := each.get("name"), str)}
-    left = [
-        crate
-        for crate in crates
-        if by_name.get(crate, workspace).get("release", workspace.get("release")) is False
-    ]
-    if left:
-        line = f"exclude-packages = {write_list([*about.excluded, *left])}"
-        yield Unread(setting="release", line=line, advice="write above the tables")
-    if any(each.get("features_always_increment_minor") for each in (workspace, *named)):
-        line = 'zero = "minor"'
-        yield Unread(setting="features_always_increment_minor", keys=("zero",), line=line)
-    for key in ("release_commits", "custom_minor_increment_regex", "custom_major_increment_regex"):
-        if any(each.get(key) for each in (workspace, *named)):
-            yield Unread(setting=key, keys=("types",), advice="write its types as `types`")
+        line = _write_groups((name, crates, "fixed") for name, crates in groups.items())
+        yield Unread("version_group", line)
 
 
-def _read_cargo_release(document: Mapping[str, Any], _about: Deciding) -> Iterator[Unread]:
-    """https://github.com/crate-ci/cargo-release/blob/master/docs/reference.md"""
-    workspace = table_in(document, "workspace")
-    own = table_in(table_in(workspace, "metadata"), "release")
-    for each in (own, document):
-        if each.get("shared-version"):
-            line = _write_groups([("shared", ["cargo:*"], "fixed")])
-            yield Unread(setting="shared-version", keys=("groups",), line=line)
-        if each.get("pre-release-replacements"):
-            advice = "write its files into [version.files]"
-            yield Unread(setting="pre-release-replacements", keys=("files",), advice=advice)
+def _read_release(document: Document, about: Deciding) -> Iterator[Unread]:
+    own = {
+        name: each["release"]
+        for each in _tables(document.get("package"))
+        if isinstance(name := each.get("name"), str) and "release" in each
+    }
+    usual = table_in(document, "workspace").get("release")
+    left_out = [name for name in about.list_names("cargo") if own.get(name, usual) is False]
+    if left_out:
+        yield _write_excluded("release", left_out, about)
 
 
-def _read_semantic_release(document: Mapping[str, Any], _about: Deciding) -> Iterator[Unread]:
-    """https://semantic-release.gitbook.io/semantic-release/usage/configuration"""
+# https://release-plz.dev/docs/config
+_RELEASE_PLZ: Final = (
+    _read_version_groups,
+    _read_release,
+    _where("features_always_increment_minor", line=_MINOR),
+    _where("release_commits", key="types", advice=_INTO_TYPES),
+    _where("custom_minor_increment_regex", key="types", advice=_INTO_TYPES),
+    _where("custom_major_increment_regex", key="types", advice=_INTO_TYPES),
+)
+# https://github.com/crate-ci/cargo-release/blob/master/docs/reference.md
+_CARGO_RELEASE: Final = (
+    _where("shared-version", line=_write_groups([("shared", ["cargo:*"], "fixed")])),
+    _where("pre-release-replacements", key="files", advice=_INTO_FILES),
+)
+
+
+def _read_branches(document: Document, _about: Deciding) -> Iterator[Unread]:
     branches = document.get("branches")
     labels: dict[str, str] = {}
     for each in _tables([branches] if isinstance(branches, dict) else branches):
@@ -374,49 +411,47 @@ def _read_semantic_release(document: Mapping[str, Any], _about: Deciding) -> Ite
         if isinstance(name, str) and isinstance(label, str) and _LABEL.fullmatch(label):
             labels[name] = label
     if labels:
-        told = (f"{_quote(name)} = {_quote(label)}" for name, label in labels.items())
-        line = f"branches = {{ {', '.join(told)} }}"
-        yield Unread(setting="branches", keys=("branches", "prerelease"), line=line)
-    plugins = document.get("plugins")
-    of_plugins = [
-        each[1]
-        for each in (plugins if isinstance(plugins, list) else ())
-        if isinstance(each, list) and len(each) > 1 and isinstance(each[1], dict)
-    ]
-    rules = [rule for each in (document, *of_plugins) for rule in _tables(each.get("releaseRules"))]
-    if rules:
-        types = {
-            f"{rule['type']}({rule['scope']})" if "scope" in rule else rule["type"]: level
-            for rule in rules
-            if isinstance(rule.get("type"), str)
-            and _TYPE.fullmatch(rule["type"])
-            and (level := rule.get("release") or "none") in ("major", "minor", "patch", "none")
-        }
-        line = _write_types(types) if types else ""
-        advice = "" if types else "write its types as `types`"
-        yield Unread(setting="releaseRules", keys=("types",), line=line, advice=advice)
-    if document.get("tagFormat", "v${version}") != "v${version}":
-        advice = "write its form as [tag] name, with {version}"
-        yield Unread(setting="tagFormat", keys=("tag",), advice=advice)
+        yield Unread("branches", _write_texts("branches", labels))
 
 
-def _read_python_semantic_release(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
-    """https://python-semantic-release.readthedocs.io/en/latest/configuration/configuration.html"""
-    own = table_in(document, "tool").get("semantic_release")
-    if not isinstance(own, dict):
-        return
-    if about.is_below_one and own.get("major_on_zero", True):
-        yield Unread(setting="major_on_zero", keys=("zero",), line=_LITERAL)
-    labels = {}
-    for each in _tables(own.get("branches")):
+def _read_rules(document: Document, _about: Deciding) -> Iterator[Unread]:
+    plugins = _list(document.get("plugins"))
+    every = [document, *(table for each in plugins for table in _tables(_list(each)[1:2]))]
+    rules = [rule for each in every for rule in _tables(each.get("releaseRules"))]
+    types = {
+        f"{rule['type']}({rule['scope']})" if "scope" in rule else rule["type"]: level
+        for rule in rules
+        if isinstance(rule.get("type"), str)
+        and _TYPE.fullmatch(rule["type"])
+        and (level := rule.get("release") or "none") in ("major", "minor", "patch", "none")
+    }
+    if types:
+        yield Unread("releaseRules", _write_texts("types", types))
+    elif rules:
+        yield Unread("releaseRules", key="types", advice=_INTO_TYPES)
+
+
+# https://semantic-release.gitbook.io/semantic-release/usage/configuration
+_SEMANTIC_RELEASE: Final = (
+    _read_branches,
+    _read_rules,
+    _where("tagFormat", lambda it: it not in (None, "v${version}"), key="tag", advice=_INTO_TAG),
+)
+
+
+def _read_prerelease_branches(document: Document, _about: Deciding) -> Iterator[Unread]:
+    labels = []
+    for each in _tables(document.get("branches")):
         match, label = each.get("match"), each.get("prerelease_token", "rc")
         if each.get("prerelease") and isinstance(match, str) and isinstance(label, str):
-            labels[match] = label
+            labels.append(f"{visible(match)} = {visible(label)}")
     if labels:
-        told = ", ".join(f"{visible(each)} = {visible(to)}" for each, to in labels.items())
-        advice = f"write its prereleases as `branches`: {told}"
-        yield Unread(setting="branches", keys=("branches", "prerelease"), advice=advice)
-    options = table_in(own, "commit_parser_options")
+        advice = f"write its prereleases as `branches`: {', '.join(labels)}"
+        yield Unread("branches", key="branches", advice=advice)
+
+
+def _read_parser_options(document: Document, _about: Deciding) -> Iterator[Unread]:
+    options = table_in(document, "commit_parser_options")
     types = {
         each: level
         for level in ("minor", "patch")
@@ -424,68 +459,69 @@ def _read_python_semantic_release(document: Mapping[str, Any], about: Deciding) 
         if _TYPE.fullmatch(each)
     }
     if types:
-        yield Unread(setting="commit_parser_options", keys=("types",), line=_write_types(types))
-    if own.get("version_variables"):
-        advice = "write them into [version.files]"
-        yield Unread(setting="version_variables", keys=("files",), advice=advice)
-    if own.get("tag_format", "v{version}") != "v{version}":
-        advice = "write its form as [tag] name"
-        yield Unread(setting="tag_format", keys=("tag",), advice=advice)
+        yield Unread("commit_parser_options", _write_texts("types", types))
 
 
-def _read_knope(document: Mapping[str, Any], _about: Deciding) -> Iterator[Unread]:
-    """https://knope.tech/reference/config-file/packages/"""
-    if "package" in document or "packages" in document:
-        line = 'propagate = "never"'
-        yield Unread(setting="dependents stay", keys=("propagate",), line=line)
+# https://python-semantic-release.readthedocs.io/en/latest/configuration/configuration.html
+_PYTHON_SEMANTIC_RELEASE: Final = (
+    _when(
+        lambda document, about: about.is_below_one and document.get("major_on_zero", True),
+        "major_on_zero",
+        line=_LITERAL,
+    ),
+    _read_prerelease_branches,
+    _read_parser_options,
+    _where("version_variables", key="files", advice=_INTO_FILES),
+    _where("tag_format", lambda it: it not in (None, "v{version}"), key="tag", advice=_INTO_TAG),
+)
+# https://knope.tech/reference/config-file/packages/
+_KNOPE: Final = (
+    _when(
+        lambda document, _: not document.keys().isdisjoint(("package", "packages")),
+        "dependents stay",
+        line='propagate = "never"',
+    ),
+)
 
 
-def _read_pnpm(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
+def _read_pnpm(document: Document, _about: Deciding) -> Iterator[Unread]:
     """https://pnpm.io/settings#versioning"""
-    groups = []
-    listed = table_in(document, "versioning").get("fixed")
-    for number, globs in enumerate(listed if isinstance(listed, list) else (), 1):
-        if chosen := _strings(globs):
-            groups.append((f"fixed-{number}", chosen, "fixed"))
-    if groups and about.list_names("npm"):
-        line = _write_groups(groups)
-        yield Unread(setting="versioning.fixed", keys=("groups",), line=line, refused=True)
+    every = enumerate(_list(document.get("fixed")), 1)
+    groups = [(f"fixed-{at}", globs, "fixed") for at, each in every if (globs := _strings(each))]
+    if groups:
+        yield Unread("fixed", _write_groups(groups), refused=True)
 
 
-_Reader = Callable[[Mapping[str, Any], Deciding], Iterator[Unread]]
-_Parser = Callable[[str], object]
+class _Tool(NamedTuple):
+    """Its `readers` get the table at `path`. One of an `ecosystem` says nothing without packages
+    of it.
+    """
+
+    parse: Callable[[str], object]
+    readers: Sequence[_Reader]
+    path: Sequence[str] = ()
+    ecosystem: str = ""
 
 
-def _read_member(key: str, read: _Reader) -> _Reader:
-    """The table `key` of a file that is for more than this."""
-
-    def read_own(document: Mapping[str, Any], about: Deciding) -> Iterator[Unread]:
-        if isinstance(own := document.get(key), dict):
-            for each in read(own, about):
-                yield replace(each, setting=f"{key}.{each.setting}")
-
-    return read_own
-
-
-_TOOLS: Final[Mapping[str, tuple[_Parser, _Reader]]] = {
-    ".changeset/pre.json": (parse_json, _read_prerelease),
-    ".changeset/config.json": (parse_json, _read_changesets),
-    "pnpm-workspace.yaml": (parse_yaml, _read_pnpm),
-    "release-please-config.json": (parse_json, _read_release_please),
-    ".github/release-please-config.json": (parse_json, _read_release_please),
-    "lerna.json": (parse_json, _read_lerna),
-    "nx.json": (parse_json, _read_nx),
-    "release-plz.toml": (parse_toml, _read_release_plz),
-    ".release-plz.toml": (parse_toml, _read_release_plz),
-    "release.toml": (parse_toml, _read_cargo_release),
-    "Cargo.toml": (parse_toml, _read_cargo_release),
-    ".releaserc": (parse_yaml, _read_semantic_release),
-    ".releaserc.json": (parse_json, _read_semantic_release),
-    ".releaserc.yaml": (parse_yaml, _read_semantic_release),
-    ".releaserc.yml": (parse_yaml, _read_semantic_release),
-    "package.json": (parse_json, _read_member("release", _read_semantic_release)),
-    "pyproject.toml": (parse_toml, _read_python_semantic_release),
-    "knope.toml": (parse_toml, _read_knope),
+_TOOLS: Final[Mapping[str, _Tool]] = {
+    ".changeset/pre.json": _Tool(parse_json, (_read_prerelease,), ecosystem="npm"),
+    ".changeset/config.json": _Tool(parse_json, _CHANGESETS, ecosystem="npm"),
+    "pnpm-workspace.yaml": _Tool(parse_yaml, (_read_pnpm,), ("versioning",), "npm"),
+    "release-please-config.json": _Tool(parse_json, _RELEASE_PLEASE),
+    ".github/release-please-config.json": _Tool(parse_json, _RELEASE_PLEASE),
+    "lerna.json": _Tool(parse_json, _LERNA, ecosystem="npm"),
+    "nx.json": _Tool(parse_json, _NX, ("release",)),
+    "release-plz.toml": _Tool(parse_toml, _RELEASE_PLZ),
+    ".release-plz.toml": _Tool(parse_toml, _RELEASE_PLZ),
+    "release.toml": _Tool(parse_toml, _CARGO_RELEASE),
+    "Cargo.toml": _Tool(parse_toml, _CARGO_RELEASE, ("workspace", "metadata", "release")),
+    ".releaserc": _Tool(parse_yaml, _SEMANTIC_RELEASE),
+    ".releaserc.json": _Tool(parse_json, _SEMANTIC_RELEASE),
+    ".releaserc.yaml": _Tool(parse_yaml, _SEMANTIC_RELEASE),
+    ".releaserc.yml": _Tool(parse_yaml, _SEMANTIC_RELEASE),
+    "package.json": _Tool(parse_json, _SEMANTIC_RELEASE, ("release",)),
+    "pyproject.toml": _Tool(parse_toml, _PYTHON_SEMANTIC_RELEASE, ("tool", "semantic_release")),
+    "knope.toml": _Tool(parse_toml, _KNOPE),
 }
 # Programs: what they say shows only where they run.
 _PROGRAMS: Final = tuple(
@@ -505,31 +541,44 @@ def find_unread(
     """In these directories, without what `written` keys of `[version]` settle, and "tag" where
     `[tag]` names tags.
     """
+    settled = {_ANY, *written} if written else set()
+    if written & _PRERELEASES:
+        settled |= _PRERELEASES
     for place in dict.fromkeys(places):
-        for name, (parse, read) in _TOOLS.items():
-            path = place / name
-            if not is_file(path):
-                continue
-            try:
-                document = _load(path, parse)
-            except ConfigError as error:
-                if name not in _OF_EVERYBODY and not written:
-                    yield Unread(file=name, setting="all of it", advice=f"correct it: {error}")
-                continue
-            for each in read(document, about):
-                if written.isdisjoint(each.keys):
-                    yield replace(each, file=name)
+        for name, tool in _TOOLS.items():
+            if is_file(place / name):
+                for each in _read(place / name, tool, about):
+                    if each.settled_by not in settled:
+                        yield replace(each, file=name)
         for name in _PROGRAMS:
-            if not written and is_file(place / name):
+            if _ANY not in settled and is_file(place / name):
                 advice = "write its version settings below [version] in releasekit.toml"
-                yield Unread(file=name, setting="a program", advice=advice)
+                yield Unread("a program", advice=advice, file=name)
 
 
-def _load(path: Path, parse: _Parser) -> Mapping[str, Any]:
-    document = read_parsed(path, parse, complaint="cannot be read", max_bytes=MAX_MANIFEST_BYTES)
-    if not isinstance(document, dict):
+def _load(path: Path, parse: Callable[[str], object]) -> Document:
+    found = read_parsed(path, parse, complaint="cannot be read", max_bytes=MAX_MANIFEST_BYTES)
+    if not isinstance(found, dict):
         raise ConfigError(f"{path} is not a table of settings")
-    return document
+    return found
+
+
+def _read(path: Path, tool: _Tool, about: Deciding) -> Iterator[Unread]:
+    try:
+        found: Any = _load(path, tool.parse)
+    except ConfigError as error:
+        if path.name not in _OF_EVERYBODY:
+            yield Unread("all of it", key=_ANY, advice=f"correct it: {error}")
+        return
+    for key in tool.path:
+        found = found.get(key) if isinstance(found, dict) else None
+    if not isinstance(found, dict) or (tool.ecosystem and not about.list_names(tool.ecosystem)):
+        return
+    for read in tool.readers:
+        for each in read(found, about):
+            # "all dependents" is no key, and stays as it is.
+            place = tool.path if each.setting in found else ()
+            yield replace(each, setting=".".join((*place, each.setting)))
 
 
 def refuse_unread(unread: Sequence[Unread]) -> list[PlanError]:
@@ -545,6 +594,13 @@ def refuse_unread(unread: Sequence[Unread]) -> list[PlanError]:
     ]
 
 
+def _describe(unread: Unread) -> str:
+    if unread.advice:
+        told = f"{unread.advice}: {unread.line}" if unread.line else unread.advice
+        return told[:1].upper() + told[1:]
+    return f"Write {_BELOW}: {unread.line}"
+
+
 def describe_unread(unread: Sequence[Unread]) -> list[str]:
     """A sentence for each file with others, where a run goes on without them."""
     by_file: dict[str, list[Unread]] = {}
@@ -553,22 +609,15 @@ def describe_unread(unread: Sequence[Unread]) -> list[str]:
             by_file.setdefault(each.file, []).append(each)
     sentences = []
     for file, found in by_file.items():
-        lines = [f"`{each.line}` for {each.setting}" for each in found if each.line and each.keys]
+        lines = [f"`{each.line}` for {each.setting}" for each in found if not each.advice]
         told = [f"{_BELOW} write {', '.join(lines)}"] if lines else []
         told += [
             f"for {each.setting} {each.advice}{f' `{each.line}`' if each.line else ''}"
             for each in found
-            if not (each.line and each.keys)
+            if each.advice
         ]
         sentences.append(
             f"ReleaseKit decides versions without {file}: {'; '.join(told)}; or delete the file, "
             "if no other tool decides versions"
         )
     return sentences
-
-
-def _describe(unread: Unread) -> str:
-    if unread.line and unread.keys:
-        return f"Write {_BELOW}: {unread.line}"
-    told = f"{unread.advice}: {unread.line}" if unread.line else unread.advice
-    return told[:1].upper() + told[1:]

@@ -100,9 +100,9 @@ def test_what_decides_versions_is_refused_with_the_line(
     assert [each.line for each in refused] == [line]
     assert line in refuse_unread(unread)[0].hint
     assert not describe_unread(refused)
-    if keys := refused[0].keys:
+    if key := refused[0].settled_by:
         VersionOptions.from_table(tomllib.loads(line))
-        again = find(tmp_path, {}, written=frozenset(keys[:1]))
+        again = find(tmp_path, {}, written=frozenset({key}))
         assert not [each for each in again if each.refused]
 
 
@@ -273,9 +273,9 @@ def test_other_tools_are_named_once_with_the_lines(
     for each in unread:
         assert f"without {file}: " in told[0]
         assert f"`{each.line}`" in told[0]
-        if each.keys:
+        if key := each.settled_by:
             VersionOptions.from_table(tomllib.loads(each.line))
-            rest = find(tmp_path, {}, packages=packages, written=frozenset(each.keys[:1]))
+            rest = find(tmp_path, {}, packages=packages, written=frozenset({key}))
             assert each not in rest
 
 
