@@ -8,6 +8,7 @@ import httpx
 
 from releasekit.ecosystems.npm import NPMJS_HOST
 from releasekit.ecosystems.npm.roots import NamedRegistry
+from releasekit.http.origins import same_origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,13 +61,13 @@ def _of_package(package: NpmPackage, key: str) -> NamedRegistry | None:
 def is_same_registry(one: str, other: str) -> bool:
     """Whether both name one place: its origin, and the path, as one server may hold several."""
     try:
-        return _identify(httpx.URL(one)) == _identify(httpx.URL(other))
+        mine, theirs = _parse(one), _parse(other)
     except (httpx.InvalidURL, UnicodeError):  # a host may be no name
         return False
+    return same_origin(mine, theirs) and mine.path.rstrip("/") == theirs.path.rstrip("/")
 
 
-def _identify(url: httpx.URL) -> tuple[str, str, int | None, str]:
-    path = url.path.rstrip("/")
-    if url.host in _NPMJS_HOSTS and url.port is None:
-        return "https", NPMJS_HOST, None, path
-    return url.scheme, url.host, url.port, path
+def _parse(address: str) -> httpx.URL:
+    url = httpx.URL(address)
+    is_npmjs = url.host in _NPMJS_HOSTS and url.port is None
+    return url.copy_with(scheme="https", host=NPMJS_HOST) if is_npmjs else url
