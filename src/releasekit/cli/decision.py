@@ -28,7 +28,7 @@ from releasekit.git.versions import find_versions
 from releasekit.host.ci import MERGE_QUEUE
 from releasekit.host.files import repository_of
 from releasekit.model import PackageWarning, WarningName
-from releasekit.plan.holdings import Holdings, read_tree
+from releasekit.plan.holdings import Holdings
 from releasekit.plan.make import collect_packages
 from releasekit.plan.other_tools import Deciding, describe_unread, find_unread, refuse_unread
 from releasekit.problems import Problem
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.host.ci import CI
     from releasekit.model import Package, PackageId
+    from releasekit.plan.holdings import Tree
     from releasekit.versioning.intents import Collected
 
 
@@ -98,7 +99,8 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         )
     config, survey, services = await open_workspace(group, config, session)
     targets = await open_targets(group, config, session, services)
-    workspace = await make_workspace(config, targets, services, Commits(top, services.processes))
+    commits = Commits(top, services.processes)
+    workspace = await make_workspace(config, targets, services, commits, survey.tree)
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
     if not workspace.versioned:
@@ -115,7 +117,11 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
 
 
 async def make_workspace(
-    config: Config, targets: Mapping[str, Target], services: Services, commits: Commits
+    config: Config,
+    targets: Mapping[str, Target],
+    services: Services,
+    commits: Commits,
+    tree: Tree,
 ) -> Workspace:
     """Of what was discovered."""
     packages = collect_packages(targets, config.root, config.package_filter)
@@ -134,7 +140,7 @@ async def make_workspace(
         services,
         public,
         versioned,
-        Holdings(targets, config.root, await read_tree(config.root, services.processes), versioned),
+        Holdings(targets, config.root, tree, versioned),
         branch,
         unknown,
     )

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.ecosystems.interface import Services, Target
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
+    from releasekit.plan.holdings import Tree
 
 _MOST_TITLES: Final = 3
 _TITLE_CHARS: Final = 100
 
 
 async def add_late_changes(
-    plan: Plan, config: Config, targets: Mapping[str, Target], services: Services
+    plan: Plan, config: Config, targets: Mapping[str, Target], services: Services, tree: Tree
 ) -> Plan:
     """A package of which such a change would have raised the version is refused until the next
     release pull request has done so; another one is warned about. Only versions count whose commit
@@ -62,7 +63,7 @@ async def add_late_changes(
             raise make_shallow_error()
         if not bases:
             return plan
-        workspace = await make_workspace(config, targets, services, commits)
+        workspace = await make_workspace(config, targets, services, commits, tree)
         for package in workspace.public:
             workspace.published[package.id, package.version] = None
         for each in plan.packages:

@@ -129,13 +129,14 @@ async def prepare(
             targets,
             history,
             processes,
+            tree=survey.tree,
             uncommitted=checkout.uncommitted,
             tags={package: each.tag for package, each in named.items()},
         )
         if decided.result():
             from releasekit.cli.late import add_late_changes  # noqa: PLC0415 (loaded above)
 
-            plan = await add_late_changes(plan, config, targets, services)
+            plan = await add_late_changes(plan, config, targets, services, survey.tree)
         plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
         post_release = None
         if config.tag or config.announce:

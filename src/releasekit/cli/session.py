@@ -26,6 +26,7 @@ from releasekit.http.client import http_client
 from releasekit.http.pool import CONNECTIONS
 from releasekit.model import WarningName
 from releasekit.plan.enclosing_workspace import refuse_member
+from releasekit.plan.holdings import read_tree
 from releasekit.plan.make import Survey, discover
 from releasekit.plan.source import is_tracked
 from releasekit.plan.unlisted_packages import (
@@ -241,14 +242,15 @@ async def survey_root(
     root, tables, ecosystems = config.root, config.ecosystem_tables, session.ecosystems
     names, chosen = config.ecosystems_to_discover, config.package_filter.ecosystems
     wanted = {name: each for name, each in ecosystems.items() if name in names}
-    listed = await list_manifests(root, wanted.values(), processes)
+    tree = await read_tree(root, processes)
+    listed = await list_manifests(root, wanted.values(), tree)
     found, unread = await find_nested(root, tables, wanted, listed)
     tables, note = include_workspaces(root, tables, ecosystems, found)
     config = replace(config, ecosystem_tables=tables)
     absent = find_absent(config, [ecosystems[name] for name in chosen], listed)
     if config.levels.find(WarningName.UNREAD_MANIFEST) is Level.IGNORE:
         unread = []
-    return replace(config, absent=absent), Survey(ecosystems, found, note, unread)
+    return replace(config, absent=absent), Survey(ecosystems, found, note, unread, tree)
 
 
 async def open_ecosystems(

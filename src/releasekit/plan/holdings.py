@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.packed import is_beside
 from releasekit.errors import CommandFailed, PathError
+from releasekit.host.files import repository_of
 from releasekit.versioning.owners import Places, name_place
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _MOST_LINKS: Final = 40
 _MOST_PLACES: Final = 100_000
 _MOST_CHARACTERS: Final = 20_000_000
 _LINK, _SUBMODULE = "120000", "160000"
+_UNTRACKED: Final = "?"
 _LISTING: Final = ("git", "ls-files", "--stage", "-t", "-z")
 
 
@@ -44,6 +46,7 @@ class Tree:
     """What git has below a root, by sorted names relative to it, with the files of submodules that
     are checked out. `missing` are the other submodules, and `sparse` files that a sparse checkout
     leaves out. Among `files`, those submodules end with a slash: nothing is known of theirs.
+    `untracked` are what git neither has nor ignores, None where that is not known.
     """
 
     files: Sequence[str] = ()
@@ -51,12 +54,24 @@ class Tree:
     submodules: frozenset[str] = frozenset()
     missing: Sequence[str] = ()
     sparse: Sequence[str] = ()
+    untracked: Sequence[str] | None = None
+
+
+NO_TREE: Final = Tree()
 
 
 async def read_tree(root: Path, processes: Processes) -> Tree:
     """Empty where that is too much to be read, or outside of git."""
+    if repository_of(root) is None:
+        return NO_TREE
+    untracked = None
     try:
-        listed = await _list_entries(root, processes)
+        try:
+            listed = await _list_entries(root, processes, "--others", "--exclude-standard")
+            untracked = [name for name, _, tag in listed if tag == _UNTRACKED]
+            listed = [each for each in listed if each[2] != _UNTRACKED]
+        except CommandFailed:  # the files that nobody has told git to ignore may be too many
+            listed = await _list_entries(root, processes)
         submodules = {name for name, mode, _ in listed if mode == _SUBMODULE}
         missing = {name for name in submodules if _is_empty(root / name)}
         if submodules - missing:
@@ -67,7 +82,7 @@ async def read_tree(root: Path, processes: Processes) -> Tree:
             submodules |= {name for name, mode, _ in listed if mode == _SUBMODULE}
             missing = {name for name in submodules if _is_empty(root / name)}
     except CommandFailed:
-        return Tree()
+        return NO_TREE
     files = {name for name, mode, _ in listed if mode != _SUBMODULE}
     return Tree(
         files=sorted(files | {f"{name}/" for name in missing}),
@@ -75,6 +90,7 @@ async def read_tree(root: Path, processes: Processes) -> Tree:
         submodules=frozenset(submodules),
         missing=sorted(missing),
         sparse=sorted({name for name, _, tag in listed if tag == "S"}),
+        untracked=untracked,
     )
 
 
@@ -88,6 +104,9 @@ async def _list_entries(
     listed = await processes.run([*_LISTING, *options], cwd=root, timeout_s=60.0)
     found = []
     for line in listed.stdout.split("\0"):
+        if line.startswith(f"{_UNTRACKED} "):
+            found.append((line[2:], "", _UNTRACKED))
+            continue
         facts, tab, name = line.partition("\t")
         if tab:
             tag, mode, _ = facts.split(" ", 2)

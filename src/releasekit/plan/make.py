@@ -36,6 +36,7 @@ from releasekit.model import (
     WarningName,
 )
 from releasekit.plan.decision import compare, decide, without_unplanned
+from releasekit.plan.holdings import NO_TREE
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.registries import find_unnamed, look_up_all, refresh_staged, refuse_unnamed
 from releasekit.plan.unlisted_packages import (
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
     from releasekit.errors import PackageError
+    from releasekit.plan.holdings import Tree
     from releasekit.plan.unlisted_packages import NestedPackages, Tables, UnreadManifest
     from releasekit.state.journal import History, HistoryEntry
 
@@ -69,13 +71,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What lies below the root, whether discovery finds it or not, and a note about it. `unread` is
-    what of it nobody knows to be a package.
+    what of it nobody knows to be a package, and `tree` what git has there.
     """
 
     ecosystems: Mapping[str, EcosystemDeclaration]
     nested: Sequence[NestedPackages] = ()
     note: str = ""
     unread: Sequence[UnreadManifest] = ()
+    tree: Tree = NO_TREE
 
     def describe_unlisted(
         self, root: Path, tables: Tables, about: PackageFilter, targets: Mapping[str, Target]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems import folders
-from releasekit.errors import CommandFailed, ConfigError
+from releasekit.errors import ConfigError
 from releasekit.host import durable, files
 from releasekit.model import WarningName
 from releasekit.problems import mark
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.declaration import EcosystemDeclaration, Manifests
     from releasekit.ecosystems.interface import Membership, Roots, Target
-    from releasekit.host.process import Processes
+    from releasekit.plan.holdings import Tree
 
     # The tables of the ecosystems in releasekit.toml.
     Tables = Mapping[str, Mapping[str, object]]
@@ -287,7 +287,7 @@ def _with_globs(directories: Sequence[str]) -> list[str]:
 
 
 async def list_manifests(
-    root: Path, ecosystems: Iterable[EcosystemDeclaration], processes: Processes
+    root: Path, ecosystems: Iterable[EcosystemDeclaration], tree: Tree
 ) -> list[Path]:
     """The manifests of these at or below the root, relative to it, apart from those that git
     ignores.
@@ -295,13 +295,14 @@ async def list_manifests(
     names = {name for each in ecosystems if each.manifests for name in each.manifests.names}
     if not names:
         return []
-    if files.repository_of(root) is not None:
-        specs = [f":(glob)**/{name}" for name in sorted(names)]
-        argv = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *specs]
-        with suppress(CommandFailed):
-            listing = await processes.run(argv, cwd=root, timeout_s=60.0)
-            return sorted({Path(name) for name in listing.stdout.split("\0") if name})
-    return await asyncio.to_thread(_walk, root, names)
+    if tree.untracked is None:
+        return await asyncio.to_thread(_walk, root, names)
+    others = tuple(f"{each}/" for each in tree.submodules)
+    return sorted(
+        Path(name)
+        for name in (*tree.files, *tree.untracked)
+        if name.rpartition("/")[2] in names and not name.startswith(others)
+    )
 
 
 def _walk(root: Path, names: Collection[str]) -> list[Path]:

@@ -14,7 +14,7 @@ from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.model import SENT, Action, DependencyKind, PackageWarning, WarningName
 from releasekit.plan.absent import check_absent
-from releasekit.plan.holdings import Holdings, Tree, read_tree
+from releasekit.plan.holdings import NO_TREE, Holdings
 from releasekit.plan.unbumped import find_changes
 from releasekit.problems import Problem
 from releasekit.report.plans import place
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Target
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId, Plan, PlannedPackage
+    from releasekit.plan.holdings import Tree
     from releasekit.plan.unbumped import Changes
     from releasekit.state.history import History
 
@@ -46,6 +47,7 @@ async def with_warnings(
     history: History,
     processes: Processes,
     *,
+    tree: Tree,
     uncommitted: Sequence[str],
     tags: Mapping[PackageId, str],
 ) -> Plan:
@@ -53,8 +55,8 @@ async def with_warnings(
     told before a build; `uncommitted` and `tags` are those of `find_changes`. Raises PlanError for
     packages that would go out without files which are not checked out.
     """
-    tree = await read_tree(root, processes) if plan.commit else Tree()
-    holdings = Holdings(targets, root, tree, [each.package for each in plan.packages])
+    known = tree if plan.commit else NO_TREE
+    holdings = Holdings(targets, root, known, [each.package for each in plan.packages])
     absent = await check_absent(
         [each.package for each in plan.packages if each.is_built],
         targets,

@@ -142,3 +142,19 @@ def test_the_files_of_a_submodule_are_known_once_it_is_checked_out(root: Path) -
     outside = root.parent / "outside"
     outside.mkdir()
     assert read(outside).files == ()
+
+
+def test_files_that_git_does_not_have_are_listed_unless_they_are_too_many(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R63: what git has is known all the same."""
+    commit(root, {".gitignore": "ignored\n"})
+    tracked = read(root).files
+    for name in ("ignored", *(f"new-{number:03}" for number in range(200))):
+        (root / name).touch()
+    tree = read(root)
+    assert len(tree.untracked or ()) == 200
+    monkeypatch.setattr("releasekit.host.process.MAX_OUTPUT", 1_500)
+    limited = read(root)
+    assert limited.files == tree.files == tracked
+    assert limited.untracked is None

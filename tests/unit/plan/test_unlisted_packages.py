@@ -21,6 +21,7 @@ from releasekit.ecosystems import ECOSYSTEMS, maven
 from releasekit.errors import ConfigError, PlanError, UnknownDependency
 from releasekit.host.process import Processes
 from releasekit.model import PackageId, WarningName
+from releasekit.plan.holdings import read_tree
 from releasekit.plan.make import Survey, make_plan
 from releasekit.plan.unlisted_packages import (
     NestedPackages,
@@ -77,7 +78,7 @@ def surveyed(root: Path, **changes: object) -> tuple[list[NestedPackages], list[
             settings = fakes.config(root, **changes)
             names = settings.ecosystems_to_discover
             wanted = {name: each for name, each in ECOSYSTEMS.items() if name in names}
-            listed = await list_manifests(root, wanted.values(), processes)
+            listed = await list_manifests(root, wanted.values(), await read_tree(root, processes))
             return await find_nested(root, settings.ecosystem_tables, wanted, listed)
 
     return asyncio.run(main())

@@ -36,6 +36,7 @@ from releasekit.model import (
     Result,
     WarningName,
 )
+from releasekit.plan.holdings import read_tree
 from releasekit.plan.source import read_checkout
 from releasekit.plan.warnings import refuse_errors, with_warnings
 from releasekit.problems import Problem
@@ -78,6 +79,7 @@ def warned(
                 {"fake": target},
                 history or History(),
                 processes,
+                tree=await read_tree(root, processes),
                 uncommitted=checkout.uncommitted,
                 tags=tags or {},
             )
