@@ -35,6 +35,7 @@ from releasekit.http.identity import open_tokens
 from releasekit.plan.make import collect_packages
 from releasekit.plan.provenance import refuse_unattested
 from releasekit.plan.source import read_checkout
+from releasekit.plan.unlisted_packages import mark_unread
 from releasekit.problems import Problem, mark
 from releasekit.provenance.conditions import NO_JOB, obstacle_here
 from releasekit.report.screen import fit_lines
@@ -191,10 +192,11 @@ async def _examine_packages(
             unlisted = survey.describe_unlisted(
                 config.root, config.ecosystem_tables, about, targets
             )
-            for sentence in unlisted:
+            unread = survey.describe_unread(about)
+            for sentence in (*unlisted, *map(mark_unread, unread)):
                 said, _, cure = sentence.partition("; ")
                 rows.append(Row(said=said, hint=cure))
-            found = collect_packages(targets, config.root, about, unlisted)
+            found = collect_packages(targets, config.root, about, [*unlisted, *unread])
             chosen = about.select({p.id: p for p in found if not p.unpublishable})
     for name, registry in registries.items():
         own = [package for package in chosen if package.id.ecosystem == name]

@@ -31,6 +31,7 @@ from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.holdings import Holdings
 from releasekit.plan.make import collect_packages
 from releasekit.plan.other_tools import Deciding, describe_unread, find_unread, refuse_unread
+from releasekit.plan.unlisted_packages import mark_unread
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private, few
 from releasekit.report.versions import VersionsView
@@ -103,6 +104,7 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     workspace = await make_workspace(config, targets, services, commits, survey.tree)
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
+    notes += map(mark_unread, survey.describe_unread(about))
     if not workspace.versioned:
         private = [each for each in workspace.packages.values() if each.unpublishable]
         notes += describe_private([each for each in private if about.has_package(each.id)])

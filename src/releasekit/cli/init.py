@@ -22,7 +22,13 @@ from releasekit.host.files import read_text, repository_of
 from releasekit.host.forges import ForgePlace
 from releasekit.plan.make import collect_packages, with_doubt
 from releasekit.plan.other_tools import Deciding, describe_unread, find_unread
-from releasekit.plan.unlisted_packages import find_unlisted, list_options, read_list, write_list
+from releasekit.plan.unlisted_packages import (
+    find_unlisted,
+    list_options,
+    mark_unread,
+    read_list,
+    write_list,
+)
 from releasekit.problems import DOCS, OWN_REPOSITORY
 from releasekit.report.text import few
 from releasekit.text.escape import log_line
@@ -103,7 +109,7 @@ async def run(config: Config, session: Session) -> int:
         url = await Remote(remote, services.git).find_url()
         place = ForgePlace.of_remote(url)
     for line in survey.describe_unread(config.package_filter):
-        say(line, session)
+        say(mark_unread(line), session)
     unlisted = find_unlisted(survey.nested, targets)
     chosen, doubted = _choose(config, targets, unlisted)
     names = {package.id.ecosystem for package in chosen} or {each.ecosystem for each in unlisted}

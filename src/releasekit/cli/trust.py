@@ -87,6 +87,7 @@ async def run(config: Config, session: Session) -> int:
         is_here = (top / _WORKFLOWS / job.workflow).is_file()
         targets = await open_targets(group, config, session, services)
         unlisted = survey.describe_unlisted(config.root, tables, about, targets)
+        unlisted += survey.describe_unread(about)
         found = collect_packages(targets, config.root, about, unlisted)
         chosen = about.select({each.id: each for each in found if not each.unpublishable})
         say_busy("asking registries", session)

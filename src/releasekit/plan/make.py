@@ -46,7 +46,7 @@ from releasekit.plan.unlisted_packages import (
     describe_unlisted,
     describe_unread,
     find_unlisted,
-    strip_marks,
+    mark_unread,
 )
 from releasekit.plan.warnings import WAY_OUT
 from releasekit.plan.withdrawn import find_withdrawn_needs, refuse_withdrawn, warn_of_withdrawn
@@ -83,16 +83,15 @@ class Survey:
     def describe_unlisted(
         self, root: Path, tables: Tables, about: PackageFilter, targets: Mapping[str, Target]
     ) -> list[str]:
-        """A sentence for each ecosystem that has packages in no workspace here, and one for all
-        that could be some.
-        """
+        """A sentence for each ecosystem that has packages in no workspace here."""
         left = find_unlisted(self.nested, targets)
         included = describe_included(left, tables, self.ecosystems) if self.note else []
         own = [each for each in left if about.has_ecosystem(each.ecosystem)]
         unlisted = describe_unlisted(own, root, tables, self.ecosystems)
-        return [*unlisted, *included, *self.describe_unread(about)]
+        return [*unlisted, *included]
 
     def describe_unread(self, about: PackageFilter) -> list[str]:
+        """One for all that could be packages."""
         return describe_unread(
             [each for each in self.unread if about.has_ecosystem(each.ecosystem)]
         )
@@ -126,12 +125,12 @@ async def make_plan(
     cannot be asked and the run would upload, or refuses to be read.
     """
     about = config.package_filter
-    if config.levels.find(WarningName.UNREAD_MANIFEST) is Level.ERROR:
-        for said in survey.describe_unread(about):
-            words = said.removeprefix("warning: ")
-            raise PlanError(words, hint=WAY_OUT, problem=Problem.WARNING_OF_PLAN)
+    unread = survey.describe_unread(about)
+    if unread and config.levels.find(WarningName.UNREAD_MANIFEST) is Level.ERROR:
+        words = f"{WarningName.UNREAD_MANIFEST}: {unread[0]}"
+        raise PlanError(words, hint=WAY_OUT, problem=Problem.WARNING_OF_PLAN)
     unlisted = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
-    found = collect_packages(targets, config.root, about, unlisted)
+    found = collect_packages(targets, config.root, about, [*unlisted, *unread])
     joined = with_extra(found, config.extra_edges, {*targets, *config.absent})
     everything = {package.id: package for package in joined}
     everything = {name: with_doubt(each, config.root) for name, each in everything.items()}
@@ -212,6 +211,7 @@ async def make_plan(
             *filter(None, [survey.note]),
             *describe_insecure(urls.values(), config.insecure_hosts),
             *unlisted,
+            *map(mark_unread, unread),
             *order_notes,
             *describe_doubts(planned),
             *filter(None, [waits]),
@@ -296,7 +296,7 @@ def collect_packages(
     public = [p for p in packages if about.has_ecosystem(p.id.ecosystem) and not p.unpublishable]
     if unlisted and not public:
         own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]
-        told = [strip_marks(sentence).partition("; ") for sentence in unlisted]
+        told = [sentence.partition("; ") for sentence in unlisted]
         here = "start in the directory that is meant (`working-directory`)"
         ways = [*(cure for _, _, cure in told if cure), here]
         raise ConfigError(

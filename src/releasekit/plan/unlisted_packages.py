@@ -198,19 +198,19 @@ def describe_unread(own: Sequence[UnreadManifest]) -> list[str]:
     """One sentence, or none: some of them, how many more, and what to do."""
     if not own:
         return []
-    name, key = WarningName.UNREAD_MANIFEST, f'{WarningName.UNREAD_MANIFEST} = "ignore"'
+    key = f'{WarningName.UNREAD_MANIFEST} = "ignore"'
     files, they = ("file", "it") if len(own) == 1 else ("files", "them")
     more = [f"and {len(own) - _FEW} more"] if len(own) > _FEW else []
     told = " | ".join([*(each.why for each in own[:_FEW]), *more])
     cure = f"correct {they}, or write `{key}` below [warnings] in releasekit.toml"
     count = f"ReleaseKit cannot read {len(own)} {files} that may belong to packages"
-    return [f"warning: {name}: {count}: {told}; {cure}{mark(name.problem)}"]
+    return [f"{count}: {told}; {cure}"]
 
 
-def strip_marks(sentence: str) -> str:
-    """What it says, for an error that has an id of its own."""
+def mark_unread(sentence: str) -> str:
+    """As a warning, with its name and its id, which an error has of its own."""
     name = WarningName.UNREAD_MANIFEST
-    return sentence.removeprefix(f"warning: {name}: ").removesuffix(mark(name.problem))
+    return f"warning: {name}: {sentence}{mark(name.problem)}"
 
 
 def describe_included(

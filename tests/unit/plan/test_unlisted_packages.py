@@ -33,6 +33,7 @@ from releasekit.plan.unlisted_packages import (
     find_unlisted,
     include_workspaces,
     list_manifests,
+    mark_unread,
 )
 from releasekit.state.journal import History
 
@@ -339,14 +340,14 @@ def test_one_line_names_a_few_and_says_how_to_silence_it(tmp_path: Path) -> None
     told = "0/package.json is odd | 1/package.json is odd | 2/package.json is odd | and 2 more; "
     assert told in line
     assert 'write `unread-manifest = "ignore"` below [warnings]' in line
-    assert line.endswith("[RK-520]")
+    assert mark_unread(line).endswith("[RK-520]")
     (line,) = describe_unread(unread[:1])
     assert (
         "ReleaseKit cannot read 1 file that may belong to packages: "
         "0/package.json is odd; correct it" in line
     )
     survey = Survey(ECOSYSTEMS, unread=unread[:1])
-    assert planned(tmp_path, survey).notes == (line,)
+    assert planned(tmp_path, survey).notes == (mark_unread(line),)
     for levels in (Levels(strict=True), Levels({WarningName.UNREAD_MANIFEST: Level.ERROR})):
         with pytest.raises(PlanError, match="0/package") as caught:
             planned(tmp_path, survey, levels=levels)

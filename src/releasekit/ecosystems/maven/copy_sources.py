@@ -22,16 +22,16 @@ def copy_sources(top: str, copy: str, base: str, state_directory: str, *names: s
     It sets modes by descriptor and no times: by name it could change those of a file outside, to
     which a link of another build leads. The sandbox does not prevent that.
     """
+
+    def is_wanted(directory: str, name: str, *left_out: str) -> bool:
+        return name not in {*names, *left_out} and f"{directory}/{name}" != state_directory
+
     for directory, inner, files in os.walk(top, onerror=_refuse):
         target = copy + directory[len(top) :]
         os.mkdir(target)  # noqa: PTH102 (pathlib takes 20 ms to import)
-        left_out = {*names, *({"target"} if "pom.xml" in files else ())}
-        inner[:] = [
-            name
-            for name in inner
-            if name not in left_out and f"{directory}/{name}" != state_directory
-        ]
-        for name in (*inner, *(name for name in files if name not in left_out)):
+        output = ["target"] if "pom.xml" in files else []
+        inner[:] = [name for name in inner if is_wanted(directory, name, *output)]
+        for name in (*inner, *(name for name in files if is_wanted(directory, name, *output))):
             source, place = f"{directory}/{name}", f"{target}/{name}"
             if os.path.islink(source):  # noqa: PTH114
                 os.symlink(os.readlink(source), place)  # noqa: PTH115, PTH211
@@ -42,7 +42,7 @@ def copy_sources(top: str, copy: str, base: str, state_directory: str, *names: s
         for name in os.listdir(above):  # noqa: PTH208
             path = f"{above}/{name}"
             # What Maven itself would look for above a reactor is not part of it here.
-            if name not in {*names, "pom.xml", ".mvn"} and path not in {top, state_directory}:
+            if path != top and is_wanted(above, name, "pom.xml", ".mvn"):
                 os.symlink(path, f"{beside}/{name}")  # noqa: PTH211
         top, copy = above, beside
 
