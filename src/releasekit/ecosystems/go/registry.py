@@ -96,9 +96,8 @@ class TagRegistry(Resource):
         job_token = services.credentials.get(JOB_BEARER)
         self._remote = Remote(options.remote, services.git, job_token, services.retries)
         self._new: set[PackageId] = set()
-        # The versions of the tags, by what stands before them.
-        self._versions_of: Mapping[str, RemoteTag] | None = None
-        self._versions: Mapping[str, Sequence[str]] = {}
+        # The tags that were last looked at, and their versions by what stands before them.
+        self._versions: tuple[Mapping[str, RemoteTag], Mapping[str, Sequence[str]]] = ({}, {})
         # The go.mod of the newest version of a module, by its path and that version.
         self._newest: dict[tuple[str, str], str] = {}
         # Started after the push, for the next lookup of each.
@@ -167,14 +166,10 @@ class TagRegistry(Resource):
         """
         if self._proxy is None:
             return None
-        if self._versions_of is not tags:
-            self._versions_of, found = tags, defaultdict(list)
-            for tag in tags:
-                directory, slash, version = tag.rpartition("/")
-                found[directory + slash].append(version)
-            self._versions = found
+        if self._versions[0] is not tags:
+            self._versions = tags, _group_versions(tags)
         directory = self._tag(package).removesuffix(package.version)
-        newest = find_newest(package.id.name, self._versions.get(directory, ()))
+        newest = find_newest(package.id.name, self._versions[1].get(directory, ()))
         if newest == package.version:
             here = await asyncio.to_thread(read_text, package.manifest, max_bytes=gomod.MAX_BYTES)
             if find_retraction(here, package) is None:
@@ -282,6 +277,14 @@ class TagRegistry(Resource):
                 problem=Problem.TAG_REFUSED,
             )
         return path_in_repository(package.directory, self._top)
+
+
+def _group_versions(tags: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    found = defaultdict(list)
+    for tag in tags:
+        directory, slash, version = tag.rpartition("/")
+        found[directory + slash].append(version)
+    return found
 
 
 async def _attempt(ask: Callable[[], Awaitable[T]]) -> T | None:
