@@ -57,11 +57,15 @@ class Glob:
                     following.add(position + 1)
         return self._past_stars(following)
 
-    def matches(self, parts: Iterable[str]) -> bool:
+    def reach(self, parts: Iterable[str]) -> frozenset[int]:
+        """Empty where no path below these is one that it names."""
         reached = self.start
         for part in parts:
             reached = self.step(reached, part)
-        return len(self.segments) in reached
+        return reached
+
+    def matches(self, parts: Iterable[str]) -> bool:
+        return len(self.segments) in self.reach(parts)
 
     def _past_stars(self, positions: Iterable[int]) -> frozenset[int]:
         found = set()

@@ -112,7 +112,7 @@ class Patterns:
         """Whether they name a path in a directory, whatever it has; it ends with a slash."""
         parts = directory.rstrip("/").split("/")
         return any(
-            _reaches(glob, parts, is_directory=False) or _leads_into(glob, parts)
+            _reaches(glob, parts, is_directory=False) or bool(glob.reach(parts))
             for glob, _ in self.globs
             if not glob.negated
         )
@@ -129,13 +129,6 @@ def _reaches(glob: Glob, parts: list[str], *, is_directory: bool) -> bool:
         if end in reached and not (is_directory and depth == len(parts)):
             return True
     return False
-
-
-def _leads_into(glob: Glob, parts: Iterable[str]) -> bool:
-    reached = glob.start
-    for part in parts:
-        reached = glob.step(reached, part)
-    return bool(reached)
 
 
 def below(marker: str, tracked: Iterable[str]) -> tuple[str, ...]:
