@@ -26,7 +26,7 @@ _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
 _MOST_SHORT: Final = 2
 _SHORT: Final = re.compile(r"[a-z]{1,16}(?:-[a-z]{1,16})?")
 # A directory may be written so, but is more often the value of a flag with a longer name.
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]*[A-Za-z0-9_]")
+_BARE: Final = re.compile(r"\w[\w-]*", re.ASCII)
 _VALUE: Final = re.compile(r"ignored explicit argument .*", re.DOTALL)
 _EXAMPLES: Final[Mapping[str, str]] = {
     "duration": "10m",

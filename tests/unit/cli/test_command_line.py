@@ -136,7 +136,7 @@ def test_a_mistake_is_named_in_one_line(argv: list[str], says: str) -> None:
     assert error.exit_code == 2
 
 
-@pytest.mark.parametrize("root", [".", "./next", "some/where", "--npm-tag=next"])
+@pytest.mark.parametrize("root", [".", "./next", "some/where", "--npm-tag=next", "--announce"])
 def test_a_switch_stands_before_a_directory(root: str) -> None:
     """Only a bare word behind a switch is refused."""
     assert parse(["publish", "--tag", root], {}).tag is True
