@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.errors import CommandFailed, Denied, PackageError, Rejected, Transient
+from releasekit.git.settings import OVER_HTTP
 from releasekit.host.ci import JOB_BEARER
 from releasekit.http.client import RetryPolicy, one_line, retry
 from releasekit.http.remedies import PASSING, is_passing, remedy
@@ -51,7 +52,6 @@ _STATUS: Final = re.compile(r"returned error: (4\d\d|5\d\d)\b")
 _USERINFO: Final = re.compile(r"://[^/\s@]+@")
 _MAX_LINE: Final = 2_000
 _MAX_PLACE: Final = 200
-_OVER_HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
 HINT: Final = (
     "Tags are pushed with git's own credentials. In a workflow: `permissions: contents: write`, "
     "and actions/checkout with `persist-credentials` as it is by default."
@@ -146,12 +146,9 @@ class Remote:
 
     async def _find_places(self) -> dict[str, str]:
         """The URLs for `fetch` and for `push`, the first of each; empty without such a remote."""
-        own = f"{self._name}\t"
         found: dict[str, str] = {}
-        for line in await self._settings.list_remotes():
-            if line.startswith(own):
-                url, _, use = line.removeprefix(own).rpartition(" (")
-                found.setdefault(use.partition(")")[0], url)
+        for use, url in await self._settings.list_addresses(self._name):
+            found.setdefault(use, url)
         return found
 
     async def find_url(self) -> str:
@@ -230,9 +227,11 @@ class Remote:
         # For the credential helper that the runner sets up where URLs have no tokens.
         # https://docs.gitlab.com/runner/configuration/feature-flags/ (FF_GIT_URLS_WITHOUT_TOKENS)
         login = {}
-        if self._job_token and all(_OVER_HTTP.match(url) for url in places.values()):
+        if self._job_token and all(OVER_HTTP.match(url) for url in places.values()):
             login = {JOB_BEARER: self._job_token.reveal()}
-        return await self._settings.run_git(*arguments, objects=objects, login=login)
+        return await self._settings.run_git(
+            *arguments, remote=self._name, objects=objects, login=login
+        )
 
 
 def parse_tags(listed: str) -> dict[str, RemoteTag]:

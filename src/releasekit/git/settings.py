@@ -11,13 +11,14 @@ import asyncio
 import contextlib
 import os
 import re
-import shlex
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from releasekit.aio import gather_all
 from releasekit.errors import CommandFailed, PathError, Rejected
+from releasekit.git.programs import find_open_program
 from releasekit.host import durable
 from releasekit.host.scratch import closed_scratch
 from releasekit.problems import Problem
@@ -47,13 +48,16 @@ UNATTENDED: Final = {
     "LC_ALL": "C",
     "LANGUAGE": "C",
 }
-# The settings that a push, a login or a helper of either reads. What they include is among those
-# that git lists. https://git-scm.com/docs/git-config
+# The settings that a push or a helper of it reads, those of a login over HTTP, and those that say
+# what an address stands for. What they include is among those that git lists.
+# https://git-scm.com/docs/git-config
 _READ: Final = re.compile(
     r"(?!core\.(?:bare|worktree|repositoryformatversion|hookspath|fsmonitor)$)"
-    r"(?:core|credential|gpg|http|pack|protocol|push|remote|ssh|transfer|url|user)\..+",
+    r"(?:core|gpg|pack|protocol|push|remote|ssh|transfer|user)\..+",
     re.DOTALL,
 )
+_OF_HTTP: Final = re.compile(r"(?:credential|http)\..+", re.DOTALL)
+_OF_ADDRESSES: Final = re.compile(r"url\..+", re.DOTALL)
 # Those of a repository that say how its objects are kept; git obeys them in its own file alone.
 # https://git-scm.com/docs/git-config#Documentation/git-config.txt-extensions
 _OF_OBJECTS: Final = frozenset({"extensions.objectformat", "extensions.partialclone"})
@@ -62,11 +66,16 @@ _OF_PROGRAMS: Final = re.compile(
     r"|gpg\.(?:.*\.)?(?:program|defaultkeycommand)|remote\..+\.(?:uploadpack|receivepack)",
     re.DOTALL,
 )
-# They run a script that need not be executable, or what an argument of theirs says.
-_INTERPRETER: Final = re.compile(r"env|(?:ba|da|k|z)?sh|(?:node|perl|python|ruby)[0-9.]*")
 _NO_COMMANDS: Final = ("protocol.ext.allow", "never")
 _ADDRESS: Final = re.compile(r"remote\..+\.(?:push)?url", re.DOTALL)
-_ALIAS: Final = re.compile(r"url\..+\.(?:push)?insteadof", re.DOTALL)
+OVER_HTTP: Final = re.compile(r"https?://", re.IGNORECASE)
+_PASSWORD: Final = re.compile(r"(https?://)([^/?#@:]*):([^/?#@]*)@([^\n]*)", re.IGNORECASE)
+# A helper is asked for a password by the server that the address names, and by no other.
+# https://git-scm.com/docs/gitcredentials#_custom_helpers
+_TELL: Final = (
+    '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
+    '"$RELEASEKIT_GIT_USER_NUMBER" "$RELEASEKIT_GIT_PASSWORD_NUMBER"; }; f'
+)
 # Where a shallow clone ends: a commit a line.
 _MAX_SHALLOW_BYTES: Final = 4 * 1024 * 1024
 _MAX_SHOWN: Final = 200
@@ -115,20 +124,27 @@ class GitSettings:
                 except OSError as error:
                     self._seen = CommandFailed(f"{self.top}: {error.strerror or error}")
 
-    async def list_remotes(self) -> tuple[str, ...]:
-        """As `git remote --verbose` has them. Raises CommandFailed and Rejected."""
-        return (await self._recall()).remotes
+    async def list_addresses(self, remote: str) -> list[tuple[str, str]]:
+        """Each with `fetch` or `push`; none without such a remote.
+
+        Raises CommandFailed and Rejected.
+        """
+        return _list_addresses(await self._recall(), remote)
 
     async def read_head(self) -> str:
         """The commit that was checked out; empty where nothing is committed. Raises as above."""
         return (await self._recall()).head
 
     async def run_git(
-        self, *arguments: str, objects: Path | None = None, login: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        remote: str,
+        objects: Path | None = None,
+        login: Mapping[str, str] | None = None,
     ) -> str:
-        """In the repository of our own, with the settings of the checkout, its objects, and a
-        directory of `objects` besides. Raises CommandFailed, Rejected, and PathError where no
-        directory is closed to builds.
+        """In the repository of our own, with the settings of the checkout as far as this `remote`
+        needs them, its objects, and a directory of `objects` besides. Raises CommandFailed,
+        Rejected, and PathError where no directory is closed to builds.
         """
         known = await self._recall()
         if known.refusal is not None:
@@ -153,7 +169,7 @@ class GitSettings:
                 "GIT_CONFIG_GLOBAL": str(place / "safe"),
                 "GIT_CONFIG_NOSYSTEM": "1",
             },
-            secrets={**_hand_over(self._settings_of(known)), **(login or {})},
+            secrets={**self._hand_over_of(known, remote), **(login or {})},
             timeout_s=TIMEOUT_S,
         )
         return done.stdout
@@ -166,7 +182,11 @@ class GitSettings:
         if known.refusal is not None:
             raise known.refusal
         of_user = (each for each in known.entries if each.scope in {"system", "global"})
-        wanted = [(each.key, each.value) for each in of_user if _READ.fullmatch(each.key)]
+        wanted = [
+            (each.key, each.value)
+            for each in of_user
+            if any(kind.fullmatch(each.key) for kind in (_READ, _OF_HTTP, _OF_ADDRESSES))
+        ]
         files = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
         return files | _hand_over([*wanted, *further])
 
@@ -238,51 +258,66 @@ class GitSettings:
         )
         return done.stdout
 
-    def _settings_of(self, known: _Snapshot) -> Iterator[tuple[str, str]]:
-        """Those that are read, with paths of remotes as they are from the checkout."""
-        prefixes = tuple(each.value for each in known.entries if _ALIAS.fullmatch(each.key))
-        for each in known.entries:
-            if each.scope == "command" or not _READ.fullmatch(each.key):
-                continue
-            is_path = ":" not in each.value.partition("/")[0] and not each.value.startswith("/")
-            if _ADDRESS.fullmatch(each.key) and is_path and not each.value.startswith(prefixes):
-                yield each.key, os.path.normpath(self.top / each.value)
-            else:
-                yield each.key, each.value
+    def _hand_over_of(self, known: _Snapshot, remote: str) -> dict[str, str]:
+        """What is read for the remote: nothing of others, and what HTTP needs over HTTP alone, as a
+        hook of a remote on this machine sees all of it. Addresses are as `url.*.insteadOf` has made
+        them, and paths as they are from the checkout.
+        """
+        addresses = _list_addresses(known, remote)
+        kinds = [_READ, *[_OF_HTTP for _, url in addresses if OVER_HTTP.match(url)][:1]]
+        own = f"remote.{remote}."
+        settings = [
+            (each.key, each.value)
+            for each in known.entries
+            if each.scope != "command"
+            and any(kind.fullmatch(each.key) for kind in kinds)
+            and (each.key.startswith(own) or not each.key.startswith("remote."))
+            and not _ADDRESS.fullmatch(each.key)
+        ]
+        logins: dict[str, str] = {}
+        for number, (use, url) in enumerate(addresses):
+            address = url
+            # Git names the address to its helpers in an argument, which every process can read.
+            if found := _PASSWORD.fullmatch(url):
+                scheme, user, password, rest = found.groups()
+                address = f"{scheme}{rest}"
+                logins[f"RELEASEKIT_GIT_USER_{number}"] = unquote(user)
+                logins[f"RELEASEKIT_GIT_PASSWORD_{number}"] = unquote(password)
+                helper = f"credential.{address}.helper"
+                settings += [(helper, ""), (helper, _TELL.replace("NUMBER", str(number)))]
+            elif ":" not in url.partition("/")[0] and not url.startswith("/"):
+                address = os.path.normpath(self.top / url)
+            settings.append((f"{own}{'url' if use == 'fetch' else 'pushurl'}", address))
+        return _hand_over(settings) | logins
 
     def _find_open_program(self, entries: Iterable[_Entry]) -> Rejected | None:
         """One that would get a login, and that builds can write."""
         named = [(each.key, each.value) for each in entries if _OF_PROGRAMS.fullmatch(each.key)]
         named += [(name, self._environment.get(name, "")) for name in _PROGRAMS]
-        for name, value in named:
-            try:
-                words = shlex.split(value.removeprefix("!"))
-                interprets = bool(words and _INTERPRETER.fullmatch(PurePath(words[0]).name))
-                words = shlex.split(" ".join(words)) if interprets else words
-            except ValueError:
-                continue  # the shell that git starts says so
-            for before, word in zip(["", *words], words, strict=False):
-                there = self.top / os.path.expanduser(word)  # noqa: PTH111 - raises nothing
-                is_relative = not os.path.expanduser(word).startswith("/")  # noqa: PTH111
-                if is_relative and not ("/" in word and there.is_file()):
-                    continue  # a name, an option, or text of a shell
-                # Settings of ssh name programs. https://man.openbsd.org/ssh_config#ProxyCommand
-                is_program = before in {"", "-F"} or interprets or os.access(there, os.X_OK)
-                if is_relative or (is_program and self.processes.sandbox.can_change(there)):
-                    shown = visible(clip(word, _MAX_SHOWN))
-                    return Rejected(
-                        f"git would log in with {shown}, which {visible(name)} names, but builds "
-                        "can write to it",
-                        hint="Keep it outside the workspace, /tmp and caches, and give its "
-                        "absolute path.",
-                        problem=Problem.TAG_REFUSED,
-                    )
-        return None
+        sandbox = self.processes.sandbox
+        environment = sandbox.outside(self.processes.environment) | self.pass_on(_PASSED)
+        found = find_open_program(named, self.top, environment, sandbox.can_change)
+        if found is None:
+            return None
+        name, path = found
+        return Rejected(
+            f"git would log in with {visible(clip(path, _MAX_SHOWN))}, which {visible(name)} names, "
+            "but builds can write to it",
+            hint="Keep it outside the workspace, /tmp and caches, and give its absolute path.",
+            problem=Problem.TAG_REFUSED,
+        )
 
 
 def read_shallow(path: Path) -> bytes:
     """Empty where the clone is not shallow."""
     return durable.read_file(path, max_bytes=_MAX_SHALLOW_BYTES) if durable.is_file(path) else b""
+
+
+def _list_addresses(known: _Snapshot, remote: str) -> list[tuple[str, str]]:
+    own = f"{remote}\t"
+    lines = (line.removeprefix(own) for line in known.remotes if line.startswith(own))
+    parts = (line.rpartition(" (") for line in lines)
+    return [(use.partition(")")[0], url) for url, _, use in parts]
 
 
 def _parse(listed: str) -> Iterator[_Entry]:

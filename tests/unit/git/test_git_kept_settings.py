@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
+from harness.gitlab import TOKEN as GITLAB_TOKEN
+from harness.gitlab import serving_gitlab
 from integration.tools import require_landlock
 from releasekit.errors import PackageError, PathError
 from releasekit.git.remote import Remote
@@ -180,6 +182,44 @@ def test_the_token_that_actions_checkout_keeps_is_sent_once(
 
     refuse(top, meanwhile)
     assert set(seen) == {"basic eDpnaHM="}
+
+
+def test_programs_get_no_setting_of_another_transport_and_remote(place: Path) -> None:
+    """R69: hooks of a remote on this machine, which builds may write, see what git was given."""
+    top, hook = place / "clone", place / "bare.git/hooks/pre-receive"
+    git("config", "http.https://github.com/.extraheader", f"AUTHORIZATION: {TOKEN}", cwd=top)
+    git("config", "http.proxy", f"http://me:{TOKEN}@proxy.example", cwd=top)
+    git("config", "remote.other.url", f"https://me:{TOKEN}@git.example/x", cwd=top)
+    git("config", f"url.https://me:{TOKEN}@git.example/.insteadOf", "kit:", cwd=top)
+    git("config", f"url.{place}/.pushInsteadOf", "of-the-push:", cwd=top)
+    git("config", "url.../.insteadOf", "of-the-push:", cwd=top)
+    git("config", "remote.origin.url", "of-the-push:bare.git", cwd=top)
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nenv > '{top}/seen'\n")
+    hook.chmod(0o755)
+    assert push(top) == {"v1"}
+    assert TOKEN not in (top / "seen").read_text()
+
+
+def test_no_argument_has_the_password_of_an_address(place: Path, tmp_path: Path) -> None:
+    """R34: git passes the address to its helper, and every process may read arguments."""
+    top, seen = place / "clone", place / "clone" / "seen"
+    exec_path = subprocess.run(["git", "--exec-path"], check=True, capture_output=True, text=True)
+    real = Path(exec_path.stdout.strip()) / "git-remote-http"
+    program = place / "bin" / "git-remote-kept"
+    program.parent.mkdir()
+    program.write_text(
+        f"#!/bin/sh\ntr '\\0' ' ' < /proc/$$/cmdline >> '{seen}'\nexec '{real}' \"$@\"\n"
+    )
+    program.chmod(0o755)
+    with serving_gitlab(tmp_path) as world:
+        git("push", "--quiet", str(world.bare), "HEAD:main", cwd=top)
+        git("config", "remote.origin.vcs", "kept", cwd=top)
+        git("config", "remote.origin.url", world.url, cwd=top)
+        given = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+        assert push(top, given=given) == {"v1"}
+    assert world.page in seen.read_text()
+    assert GITLAB_TOKEN not in seen.read_text()
 
 
 @pytest.fixture
