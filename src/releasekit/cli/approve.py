@@ -24,7 +24,7 @@ from releasekit.approval.review import AT_ONCE, Examined, Held, build_review, ex
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.request_log import request_logger
 from releasekit.cli.result_files import load_recorded
-from releasekit.cli.session import start_processes
+from releasekit.cli.session import refuse_foreign, start_processes
 from releasekit.cli.terminal import Terminal
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
@@ -61,6 +61,7 @@ _UNDECIDED = ApprovalResult(
 
 async def run(config: Config, session: Session) -> int:
     """Review what waits, ask once, and do it; without a yes nothing changes."""
+    refuse_foreign(config, session)
     interruption = Interruption("cancelled; run it again: it goes on with what still waits")
     with interruption, collect(request_logger(session, verbose=config.verbose, mode=config.mode)):
         report, where, run = await load_recorded(config, session)

@@ -21,10 +21,15 @@ from releasekit.cli.result_files import (
     refuse_tracked_results,
     tell,
 )
-from releasekit.cli.session import find_seal, refuse_elsewhere, restore_manifests, say
+from releasekit.cli.session import (
+    find_seal,
+    refuse_elsewhere,
+    refuse_foreign,
+    restore_manifests,
+    say,
+)
 from releasekit.config.inputs import STATE_KEY
 from releasekit.errors import INTERRUPTED, ConfigError
-from releasekit.host.ci import FOREIGN_EVENTS
 from releasekit.http.traffic import collect
 from releasekit.model import SENT, Action, Report
 from releasekit.plan.file import PlanFile
@@ -66,15 +71,8 @@ async def run(config: Config, session: Session) -> int:
             "in its log.",
             problem=Problem.TRACED,
         )
-    event = session.ci.event
-    if config.is_uploading and event in FOREIGN_EVENTS and event not in config.allow_events:
-        raise ConfigError(
-            f"`{event}` started this job, so it has the secrets of the repository and may run a "
-            "stranger's code with them",
-            hint="Publish on a push, a tag, a release, or `workflow_dispatch`. If the job checks "
-            f"out no commit of a pull request, set `allow-events: {event}`.",
-            problem=Problem.FOREIGN_EVENT,
-        )
+    if config.is_uploading:
+        refuse_foreign(config, session)
     planned = PlanFile.read(config.plan_file) if config.plan_file else None
     if planned is not None:
         config = planned.narrowed(config)

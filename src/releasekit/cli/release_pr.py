@@ -18,7 +18,7 @@ from releasekit.announce.post_release import find_forge, open_github, require_to
 from releasekit.announce.pull_requests import BOT, FileEdit, GitHubPullRequests
 from releasekit.cli.decision import decide_versions, open_versions, require_branch
 from releasekit.cli.edit_versions import edit, write, write_notes
-from releasekit.cli.session import open_command, start_processes, take_turn
+from releasekit.cli.session import open_command, refuse_foreign, start_processes, take_turn
 from releasekit.decided import Level
 from releasekit.errors import ConfigError
 from releasekit.git.commits import Commits
@@ -80,6 +80,7 @@ _ENTRY: Final = "What this brings to users."
 
 async def run(config: Config, session: Session) -> int:
     """Open it, bring it up to date, or close it."""
+    refuse_foreign(config, session)
     async with open_command(config, session) as group:
         needs = "`contents: write` and `pull-requests: write`"
         at = await _find_forge(group, config, session)

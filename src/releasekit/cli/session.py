@@ -15,8 +15,8 @@ from releasekit.config.inputs import STATE_KEY
 from releasekit.config.levels import Level
 from releasekit.ecosystems import folders
 from releasekit.ecosystems.interface import Services
-from releasekit.errors import PathError
-from releasekit.host.ci import TEMPORARY
+from releasekit.errors import ConfigError, PathError
+from releasekit.host.ci import FOREIGN_EVENTS, TEMPORARY
 from releasekit.host.files import repository_of
 from releasekit.host.process import Processes
 from releasekit.host.sandbox import chosen
@@ -35,6 +35,7 @@ from releasekit.plan.unlisted_packages import (
     include_workspaces,
     list_manifests,
 )
+from releasekit.problems import Problem
 from releasekit.report.redacted import Redacted
 from releasekit.state import locks, pins, run_logs
 from releasekit.state.directory import refuse_links
@@ -136,6 +137,20 @@ def refuse_elsewhere(root: Path, about: PackageFilter, session: Session) -> None
         name: each for name, each in session.ecosystems.items() if about.has_ecosystem(name)
     }
     refuse_member(root, ecosystems, home=home)
+
+
+def refuse_foreign(config: Config, session: Session) -> None:
+    """Raises ConfigError in a job that may run a stranger's code, or go by what it left."""
+    event = session.ci.event
+    if event in FOREIGN_EVENTS and event not in config.allow_events:
+        raise ConfigError(
+            f"`{event}` started this job, so it has the secrets of the repository and may run a "
+            "stranger's code with them",
+            hint=f"Run `{config.mode}` on a push, a tag, a release, or `workflow_dispatch`. If the "
+            "job checks out no commit of a pull request, and downloads nothing that one made, set "
+            f"`allow-events: {event}`.",
+            problem=Problem.FOREIGN_EVENT,
+        )
 
 
 @contextlib.asynccontextmanager

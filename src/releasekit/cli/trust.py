@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import gather_all
 from releasekit.cli.request_log import say_busy
-from releasekit.cli.session import open_command, open_targets, open_workspace
+from releasekit.cli.session import open_command, open_targets, open_workspace, refuse_foreign
 from releasekit.cli.terminal import Terminal
 from releasekit.config.values import WORKFLOW
 from releasekit.ecosystems.interface import Publisher, TrustState
@@ -78,6 +78,8 @@ async def run(config: Config, session: Session) -> int:
     """Show what registries tell; with `write`, have them trust the workflow first."""
     if config.check and config.write:
         raise _make_error("--check writes nothing: leave out --write, or --check")
+    if config.write:
+        refuse_foreign(config, session)
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
         about, tables = config.package_filter, config.ecosystem_tables

@@ -159,6 +159,30 @@ def test_nothing_is_published_while_gitlab_prints_every_secret(
     assert "RK-230" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command", [("approve", "--yes"), ("reject", "--yes"), ("release-pr",), ("trust", "--write")]
+)
+@pytest.mark.parametrize("event", FOREIGN_EVENTS)
+def test_nothing_is_decided_where_a_stranger_may_have_left_what_it_is_decided_by(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    event: str,
+    command: tuple[str, ...],
+) -> None:
+    """R69"""
+    name, *flags = command
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_EVENT_NAME", event)
+    assert main([name, str(tmp_path), *flags]) == 2
+    said = capsys.readouterr()
+    assert "RK-231" in said.out + said.err
+    assert f"Run `{name}` on a push" in said.out + said.err
+    main([name, str(tmp_path), *flags, "--allow-events", event])
+    said = capsys.readouterr()
+    assert "RK-231" not in said.out + said.err
+
+
 @pytest.mark.parametrize("event", FOREIGN_EVENTS)
 def test_nothing_is_published_at_an_event_that_may_run_a_strangers_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], event: str
