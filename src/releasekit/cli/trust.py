@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 _WORKFLOWS: Final = ".github/workflows"
 _ACTION: Final = re.compile(r"[^/@]{1,100}/releasekit-action@.+")
+# Of an environment.
+# https://docs.github.com/actions/reference/workflows-and-actions/deployments-and-environments
+_MAX_NAME: Final = 255
+_NONE: Final = "-"
 _COMMAND: Final = re.compile(r"\breleasekit(?:-action)? +publish\b")
 
 
@@ -138,8 +142,8 @@ async def _may_add(
     """Whether a person, where flags and the job are `lacking` a part of it, says that it is right:
     builds can write the files that do. Raises ConfigError where there is nobody to ask.
     """
-    count = sum(each.is_to_be_added for each in rows)
-    if not (count and lacking):
+    added = [visible(str(each.package.id)) for each in rows if each.is_to_be_added]
+    if not (added and lacking):
         return True
     terminal = Terminal.at(session.out, session.credentials.environment)
     if terminal is None:
@@ -149,7 +153,9 @@ async def _may_add(
             hint=f"Add {', '.join(lacking)} to --write, or confirm it in a terminal.",
             problem=Problem.COMMAND_LINE,
         )
-    return await terminal.confirm(f"Let {packages(count)} trust {visible(str(job))}?")
+    # A build can write manifests, too.
+    print(f"to be added: {log_line(', '.join(added))}", file=session.out)
+    return await terminal.confirm(f"Let {packages(len(added))} trust {visible(str(job))}?")
 
 
 async def _add(row: Row) -> Row:
@@ -217,14 +223,16 @@ async def _find_job(
         way = "write --workflow FILE" + ("" if found else f", or let {spell('init')} write one")
         raise _make_error(f"{_WORKFLOWS}: {told} with ReleaseKit: {way}")
     workflow = config.workflow or next(iter(found))
-    environments = {config.environment} if config.environment else found.get(workflow, {""})
+    told = config.environment
+    environments = {"" if told == _NONE else told} if told else found.get(workflow, {""})
     environment = next(iter(environments))
     if len(environments) > 1 or not _is_shown(environment):
-        told = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
-        said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {told}"
+        names = few([clip(visible(each), 100) or "none" for each in sorted(environments)])
+        said = f"{_WORKFLOWS}/{workflow}: the environment of its job is {names}"
         raise _make_error(f"{said}: write --environment NAME")
     lacking += [] if config.workflow else ["--workflow FILE"]
-    lacking += ["--environment NAME"] if environment and not config.environment else []
+    # A grant without one is to any job of the workflow.
+    lacking += [] if told else [f"--environment {'NAME' if environment else _NONE}"]
     return Publisher(repository, workflow, environment), lacking
 
 
@@ -234,7 +242,11 @@ def _make_error(said: str) -> ConfigError:
 
 def _is_shown(environment: str) -> bool:
     """Whether people see what a registry is to trust: no expression, and nothing invisible."""
-    return environment.isprintable() and not re.search(r"\$\{\{|`", environment)
+    return (
+        len(environment) <= _MAX_NAME
+        and environment.isprintable()
+        and not re.search(r"\$\{\{|`", environment)
+    )
 
 
 def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:

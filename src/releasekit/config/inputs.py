@@ -603,7 +603,8 @@ class Inputs:
     environment: Annotated[
         str,
         Declaration(
-            "The environment of the job that publishes. Default: that of the job in the workflow.",
+            "The environment of the job that publishes; `-` for none. Default: that of the job in "
+            "the workflow.",
             commands=TRUST,
             places=FLAG_ONLY,
         ),

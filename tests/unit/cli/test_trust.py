@@ -573,6 +573,11 @@ TWO = (
             [],
             "the environment of its job is `a list`: write --environment NAME",
         ),
+        (
+            {"a.yml": RUN.format("x" * 256, "releasekit publish")},
+            [],
+            "xxx…: write --environment NAME",
+        ),
         ({"a\u202e.yml": MATRIX}, [], "no workflow publishes"),
         ({"a.yml": "releasekit: [publish"}, [], "a.yml is not valid YAML"),
         ({}, ["--workflow", "../a.yml"], 'workflow = "../a.yml" is not the file of a workflow'),
@@ -696,15 +701,35 @@ def test_nobody_is_trusted_whom_only_files_of_the_checkout_name(
 
 
 @pytest.mark.usefixtures("logins")
+def test_no_workflow_that_a_build_wrote_says_that_there_is_no_environment(
+    root: Path, missing: Registries, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R69: any job of the workflow would be trusted, on any branch."""
+    write_workflow(root, "jobs: { a: { steps: [{ run: releasekit publish }] } }")
+    asked = ["trust", str(root), "--write", *ALL, *WRITE[1:5]]
+    assert main(asked) == 2
+    assert "--environment - to --write" in capsys.readouterr().err
+    assert not posted(missing)
+    assert main([*asked, "--environment", "-"]) == 0
+    assert missing.npm["@acme/ui"] == [of_npm("acme/kit", "release.yml")]
+
+
+@pytest.mark.usefixtures("logins")
 @pytest.mark.parametrize("says", [True, False])
 def test_a_person_is_asked_once_for_all_packages(
-    root: Path, missing: Registries, monkeypatch: pytest.MonkeyPatch, *, says: bool
+    root: Path,
+    missing: Registries,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    says: bool,
 ) -> None:
-    """R69"""
+    """R69: and sees their names before, which a build can add to."""
     person = Person(says=says)
     monkeypatch.setattr(Terminal, "at", lambda *_: person)
     assert main(["trust", str(root), "--write", *ALL]) == 0
     assert person.asked == ["Let 2 packages trust release.yml of acme/kit, environment release?"]
+    assert "to be added: cargo:acme, npm:@acme/ui\n" in capsys.readouterr().out
     assert len(posted(missing)) == (2 if says else 0)
     person.asked.clear()
     assert main(["trust", str(root), "--write", *ALL]) == 0
