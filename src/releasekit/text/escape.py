@@ -39,7 +39,13 @@ _SPELLED = re.compile(
     r"|\\(?=[!-/:-@\[-`{-~])"
 )
 # What stands in the source only: comments, tags, where a link leads, and marks of emphasis.
-_UNSEEN = re.compile(r"<!--[^<>]*-->|</?[A-Za-z][^<>]*>|\]\([^()\n]*\)|[*_~`\[\]]")
+# https://spec.commonmark.org/0.31.2/#open-tag: what is quoted may have a ">" in it.
+_TAG = re.compile(
+    r"<[A-Za-z][A-Za-z0-9-]*+"
+    r"(?:\s++[A-Za-z_:][A-Za-z0-9_.:-]*+(?:\s*+=\s*+(?:[^\s\"'=<>`]++|'[^']*+'|\"[^\"]*+\"))?+)*+"
+    r"\s*+/?>|</?[A-Za-z][^<>]*>"
+)
+_UNSEEN = re.compile(rf"<!--[^<>]*-->|{_TAG.pattern}|\\(?=\n)|\]\([^()\n]*\)|[*_~`\[\]]")
 # A comment ends where it says so, whatever is in it.
 _COMMENT = re.compile(r"<!--(?:[^-]|-(?!->))*+(?:-->|\Z)")
 # https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/linking-a-pull-request-to-an-issue
@@ -144,20 +150,25 @@ def notify_nobody(text: str) -> str:
     # sees, which may have tags and marks in it.
     twice = _replace(*decoded, _SPELLED)
     places = set()
-    uncommented = _replace(*_replace(*twice, _COMMENT), _UNSEEN)
-    for shown, ends in (decoded, twice, _replace(*twice, _UNSEEN), uncommented):
+    views = [decoded, twice]
+    for each in (twice, _replace(*twice, _COMMENT)):
+        # A tag may break a line.
+        views += [_replace(*each, _UNSEEN), _replace(*_replace(*each, _TAG, " "), _UNSEEN)]
+    for shown, ends in views:
         places |= {ends[each.end() - 1] for each in _MENTION.finditer(shown)}
         places |= {ends[each.end() - 1] for each in _CLOSING.finditer(shown)}
     return splice(text, (((place, place), "\u200b") for place in places))
 
 
-def _replace(text: str, ends: Sequence[int], pattern: re.Pattern[str]) -> tuple[str, Sequence[int]]:
-    """`text` with what the pattern finds in it as it is read, and where each character ended in the
-    source, as `ends` says of `text`.
+def _replace(
+    text: str, ends: Sequence[int], pattern: re.Pattern[str], instead: str = ""
+) -> tuple[str, Sequence[int]]:
+    """`text` with what the pattern finds in it as it is read, or `instead`, and where each
+    character ended in the source, as `ends` says of `text`.
     """
     shown, places, at = [], [*ends[:0]], 0
     for found in pattern.finditer(text):
-        read = _read_spelled(found[0]) if pattern is _SPELLED else ""
+        read = _read_spelled(found[0]) if pattern is _SPELLED else instead
         shown += [text[at : found.start()], read]
         places += [*ends[at : found.start()], *[ends[found.end() - 1]] * len(read)]
         at = found.end()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,7 @@ def test_a_number_in_a_subject_still_links(text: str) -> None:
     [
         *("`", "[", "<", "|", "\0", " ", "::", "##[", "www.", "://", "@", "fix ", "fix #"),
         *("&", "&#0", "&amp;", "<!--", "<a", "](", "\\", "**fix "),
+        *("<a x='", '<a x="', "<a x=' y=\"", '<a x="" ', "<a x=\"<a y='", "<a ", "a=''"),
     ],
 )
 def test_long_text_is_gone_over_once(piece: str) -> None:
@@ -188,7 +190,30 @@ SPELLED = [
     *("[closes](x) #1", "resolves &#x23;&#49;"),
     *("a @<!-- > -->user", "clo<!-- > -->ses #1", "clo<!-- < -- - -->ses #1", "a @_user", "@.user"),
     *("Closing #1", "fixing: #1", "implements a/b#1", "Resolving issue #1", "closes issues #1"),
+    *('a @<a title=">">user</a>', "a @<a title='>'>user</a>", 'clo<b title=">">ses #1</b>'),
+    *("fix<i x=\"'>\" y='\">'>es #1</i>", 'closes <a href="x>y" b>#1</a>', "closes<br>#1"),
+    *(
+        "closes<br />#1",
+        'closes<br title=">">#1',
+        "closes<p>#1</p>",
+        "closes\\\n#1",
+        "closes  \n#1",
+    ),
+    *('<p>closes</p><p title=">">#1</p>', "<td>closes:<td>#1", "closes<!-- > --><br>#1"),
 ]
+
+
+class Texts(HTMLParser):
+    """Those between tags, as a browser reads them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
 
 
 @pytest.mark.parametrize("text", SPELLED)
@@ -207,6 +232,8 @@ def test_nobody_is_mentioned_however_it_is_spelled(text: str) -> None:
             unescape(rendered),
             unescape(without_tags),
             unescape(unescape(rendered)),
+            "".join(Texts(rendered).texts),
+            " ".join(Texts(rendered).texts),
         ):
             assert not reads.search(seen)
     assert MARKDOWN.render(notify_nobody(text)).replace("\u200b", "") == MARKDOWN.render(text)
