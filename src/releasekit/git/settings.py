@@ -301,8 +301,8 @@ class GitSettings:
             return None
         name, path = found
         return Rejected(
-            f"git would log in with {visible(clip(path, _MAX_SHOWN))}, which {visible(name)} names, "
-            "but builds can write to it",
+            f"git would log in with {visible(clip(path, _MAX_SHOWN))}, which {visible(name)} "
+            "names, but builds can write to it",
             hint="Keep it outside the workspace, /tmp and caches, and give its absolute path.",
             problem=Problem.TAG_REFUSED,
         )

@@ -18,7 +18,7 @@ from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.unlisted_packages import write_list
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
-from releasekit.text.escape import visible
+from releasekit.text.escape import clip, visible
 from releasekit.text.globs import Glob
 from releasekit.text.json_text import parse_json
 from releasekit.text.yaml_text import parse_yaml
@@ -36,6 +36,9 @@ _PLAIN: Final = re.compile(r"!?@?[^!@()\[\]{}+|?\\]*")
 _OTHERS: Final = re.compile(r"!\((.+)\)")
 # Two stars pass a slash where a part of a name begins with them.
 _PASSING: Final = re.compile(r"(?<![^/])\*\*+(?=[^/])")
+_MAX_SHOWN: Final = 200
+# What is to be copied is whole up to here.
+_MAX_LINE: Final = 4_000
 _ALWAYS: Final = 'propagate = "always"'
 _LITERAL: Final = 'zero = "literal"'
 _MINOR: Final = 'zero = "minor"'
@@ -102,7 +105,9 @@ class Deciding:
             others = _OTHERS.fullmatch(glob)
             meant = others[1] if others else glob.removeprefix("!")
             if not _PLAIN.fullmatch(meant):
-                raise ValueError(f"{visible(glob)!r} is not a glob that ReleaseKit can read")
+                raise ValueError(
+                    f"{visible(clip(glob, _MAX_SHOWN))!r} is not a glob that ReleaseKit can read"
+                )
             try:
                 parsed = Glob.parse(_PASSING.sub("**/*", meant), where="a glob")
             except ConfigError as error:
@@ -589,9 +594,15 @@ def refuse_unread(unread: Sequence[Unread]) -> list[PlanError]:
             hint=f"{_describe(each)}. Or delete the file, if no other tool decides versions.",
             problem=Problem.OTHER_TOOL,
         )
-        for each in unread
+        for each in map(_clip, unread)
         if each.refused
     ]
+
+
+def _clip(unread: Unread) -> Unread:
+    """As a message has it: a list of all packages of a repository may be as long as it likes."""
+    line, advice = clip(unread.line, _MAX_LINE), clip(unread.advice, _MAX_LINE)
+    return replace(unread, line=line, advice=advice)
 
 
 def _describe(unread: Unread) -> str:
@@ -606,7 +617,7 @@ def describe_unread(unread: Sequence[Unread]) -> list[str]:
     by_file: dict[str, list[Unread]] = {}
     for each in unread:
         if not each.refused:
-            by_file.setdefault(each.file, []).append(each)
+            by_file.setdefault(each.file, []).append(_clip(each))
     sentences = []
     for file, found in by_file.items():
         lines = [f"`{each.line}` for {each.setting}" for each in found if not each.advice]

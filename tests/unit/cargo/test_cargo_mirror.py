@@ -13,6 +13,7 @@ import pytest
 
 import fakes
 from releasekit.ecosystems.cargo import build
+from releasekit.ecosystems.cargo import mirror as mirror_module
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import CrateFile
 from releasekit.ecosystems.cargo.destination import CargoConfig, Destination
@@ -142,6 +143,28 @@ def test_what_cannot_be_had_is_trouble_and_not_asked_for_again(
         return found.status_code
 
     assert using(tmp_path, use, lambda _: answer) == 502
+
+
+def test_a_build_does_not_ask_for_the_whole_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R51: each file stays in memory, and is asked of the registry."""
+    asked: list[str] = []
+    monkeypatch.setattr(mirror_module, "_MOST_FILES", 3)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return serving(request)
+
+    async def use(indexes: Indexes) -> list[int]:
+        async with opened(indexes) as mirror:
+            files = ["de/mo/demo", *(f"go/ne/gone{n}" for n in range(9)), "de/mo/demo"]
+            found = [await told(mirror, file) for file in files]
+            assert "asks for over 3 files" in mirror.trouble
+            return [each.status_code for each in found]
+
+    assert using(tmp_path, use, answer) == [200, 404, 404, *[502] * 7, 200]
+    assert len(asked) == 3
 
 
 def test_only_files_of_the_indexes_are_served(tmp_path: Path) -> None:

@@ -359,6 +359,17 @@ def test_no_glob_takes_long(tmp_path: Path) -> None:
     )
 
 
+def test_no_message_is_as_long_as_a_file(tmp_path: Path) -> None:
+    """R51"""
+    packages = tuple(make("npm", "1.0.0", *(f"@acme/pkg-{n}" for n in range(300))))
+    for globs in (["@acme/*"], [each.id.name for each in packages], ["{" * 100_000]):
+        content = {"ignore": globs, "fixed": [globs]}
+        found = find(tmp_path, {".changeset/config.json": content}, packages=packages)
+        for error in refuse_unread(found):
+            assert len(f"{error} {error.hint}") < 10_000
+        assert all(len(each) < 20_000 for each in describe_unread(found))
+
+
 @pytest.mark.parametrize(
     ("glob", "fits"),
     [

@@ -71,6 +71,8 @@ _MAX_CONFIG_BYTES: Final = 64 * 1024
 _PATIENCE_S: Final = 30.0
 # Requests that wait for a connection slow down all others of the client.
 _MOST_AT_ONCE: Final = 8
+# A build may ask as well, and each file stays in memory; the largest graphs have some 2,000 crates.
+_MOST_FILES: Final = 10_000
 HOST: Final = "127.0.0.1"
 _MAX_HEAD_BYTES: Final = 16 * 1024
 _REASONS: Final = {
@@ -253,7 +255,13 @@ class Mirror(Resource):
         if found is None or int(found["number"]) >= len(self._origins):
             return 404, b""
         origin = self._origins[int(found["number"])]
-        status, body = await asyncio.shield(self._start_fetch(f"{origin}{found['file']}"))
+        url = f"{origin}{found['file']}"
+        if url not in self._fetched and len(self._fetched) >= _MOST_FILES:
+            self.trouble = (
+                f"{origin}: cargo, or a build script, asks for over {_MOST_FILES:,} files"
+            )
+            return 502, b""
+        status, body = await asyncio.shield(self._start_fetch(url))
         if origin != self._home or status == 502:
             return status, body
         return await asyncio.to_thread(self._merge_lines, status, body, found["file"])
