@@ -237,12 +237,14 @@ class Manifests:
 
     `workspaces` and `packages` are the options that take in a workspace below the root, and a
     package that is in none; a workspace inside another is its member where they are `nested`.
+    `foreign` are files of packages that only other tools read: these are told, and never planned.
     """
 
     names: tuple[str, ...]
     workspaces: str
     packages: str
     nested: bool = False
+    foreign: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

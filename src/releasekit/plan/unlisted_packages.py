@@ -292,7 +292,8 @@ async def list_manifests(
     """The manifests of these at or below the root, relative to it, apart from those that git
     ignores.
     """
-    names = {name for each in ecosystems if each.manifests for name in each.manifests.names}
+    manifests = [each.manifests for each in ecosystems if each.manifests]
+    names = {name for each in manifests for name in (*each.names, *each.foreign)}
     if not names:
         return []
     if tree.untracked is None:
@@ -329,13 +330,15 @@ def _classify(
     found, unread = [], []
     for name, manifests in wanted.items():
         without = read_list(tables, name, "exclude")
-        candidates = [
+        own = [
             path
             for path in listed
-            if path.name in manifests.names
+            if path.name in (*manifests.names, *manifests.foreign)
             and not any(map(_is_foreign, path.parts[:-1]))
             and not any(fnmatchcase(path.parent.as_posix(), glob) for glob in without)
         ]
+        candidates = [path for path in own if path.name in manifests.names]
+        foreign = {root / path.parent for path in own if path.name in manifests.foreign}
         # A link that leads nowhere is no file either, and somebody means it to be one.
         meant = (
             root / path.parent
@@ -357,9 +360,10 @@ def _classify(
             and ASIDE.isdisjoint(path.parts)
             and not any(map(_BESIDE.fullmatch, path.parts))
         ]
-        if not below:
+        if not below and not foreign:
             continue  # what its roots import takes long
         unclaimed = _Unclaimed(root, folders.roots(ecosystems[name]), manifests, below)
+        unclaimed.note(islice(sorted(foreign), MAX_MANIFESTS))
         unclaimed.claim(root)
         for where, of_it, is_workspace in unclaimed.groups():
             relative = where.relative_to(root).as_posix()
@@ -398,6 +402,13 @@ class _Unclaimed:
             beside = directory.relative_to(self.root).parts
             if not any(map(_BESIDE.fullmatch, beside)) and self._is_public(directory):
                 yield directory, (directory,), False
+
+    def note(self, foreign: Iterable[Path]) -> None:
+        """Note packages that only other tools read. That a workspace leaves them out says nothing:
+        it cannot have them. https://docs.astral.sh/uv/concepts/projects/workspaces/
+        """
+        for directory in filter(self._is_meant, foreign):
+            self._is_public(directory)
 
     def claim(self, top: Path) -> set[Path]:
         """The members of the workspace at `top`; they, and what it excludes, are left no more."""

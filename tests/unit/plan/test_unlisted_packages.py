@@ -298,6 +298,55 @@ def test_what_could_be_a_package_and_cannot_be_read_is_named(tmp_path: Path, nam
         (tmp_path / aside).rename((tmp_path / name).parent)
 
 
+SETUP = "from setuptools import setup\nsetup()\n"
+CFG = "[metadata]\nversion = 1\nname = a\n"
+FLIT = "[tool.flit.metadata]\nmodule = 'a'\n"
+FOREIGN = {
+    "setup.py": ({"a/setup.py": SETUP}, "a/setup.py"),
+    "beside a linter": ({"a/setup.py": SETUP, "a/setup.cfg": "[flake8]\n"}, "a/setup.py"),
+    "setup.cfg": ({"a/setup.cfg": CFG}, "a/setup.cfg"),
+    "both": ({"a/setup.py": SETUP, "a/setup.cfg": CFG}, "a/setup.cfg"),
+    "a build system": ({"a/pyproject.toml": "[build-system]\n", "a/setup.cfg": CFG}, "a/setup.cfg"),
+    "flit": ({"a/pyproject.toml": FLIT}, "a/pyproject.toml: tool.flit.metadata"),
+    "root": ({"setup.py": SETUP, "pyproject.toml": "[tool.ruff]\n"}, "setup.py"),
+    "a member": ({"pyproject.toml": uv_root("*"), "a/setup.py": SETUP}, "a/setup.py"),
+    "left out": (
+        {"pyproject.toml": f'{uv_root("*")}exclude = ["a"]\n', "a/setup.py": SETUP},
+        "a/setup.py",
+    ),
+    "Latin-1": ({"a/setup.py": SETUP}, "a/setup.py"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_package_that_only_setuptools_or_flit_reads_is_named(tmp_path: Path, name: str) -> None:
+    """R66: uv takes it into no workspace, so that one leaves it out says nothing."""
+    files, place = FOREIGN[name]
+    root = write(tmp_path, files)
+    if name == "Latin-1":
+        (root / "a/setup.py").write_bytes(f"# \xe9\n{SETUP}".encode("latin-1"))
+    below, (unread,) = surveyed(root)
+    assert below == []
+    assert unread.why.startswith(f"{place} describes a package, and ReleaseKit reads [project]")
+    left_out = {"pypi": {"exclude": ["." if name == "root" else "a"]}}
+    assert surveyed(root, ecosystem_tables=left_out) == ([], [])
+
+
+NO_PACKAGE = {
+    "with [project]": {"pyproject.toml": uv("a"), "setup.py": SETUP, "setup.cfg": CFG},
+    "a linter": {"setup.cfg": "[flake8]\n[metadata]\n[tool]\nname = a\n"},
+    "a module": {"a/setup.py": "def setup(): ...\n", "b/setup.py": "import setuptools\n"},
+    "managed by hand": {"pyproject.toml": "[tool.uv]\nmanaged = false\n", "setup.py": SETUP},
+    "tests": {"tests/a/setup.py": SETUP, "vendor/a/setup.py": SETUP, "docs/setup.py": SETUP},
+}
+
+
+@pytest.mark.parametrize("files", NO_PACKAGE.values(), ids=NO_PACKAGE)
+def test_setup_files_of_no_package_are_not_named(tmp_path: Path, files: dict[str, str]) -> None:
+    """R66"""
+    assert surveyed(write(tmp_path, files)) == ([], [])
+
+
 def test_a_package_that_a_sparse_checkout_leaves_out_is_named(tmp_path: Path) -> None:
     """R66: its workspace's globs find it nowhere."""
     manifests = {f"{name}/package.json": f'{{"name": "{name}"}}' for name in ("a", "b", "tests")}

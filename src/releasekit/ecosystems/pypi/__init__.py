@@ -92,5 +92,10 @@ DECLARATION: Final = EcosystemDeclaration(
         trusts=True,
     ),
     suffixes=(".whl", ".tar.gz"),
-    manifests=Manifests(names=("pyproject.toml",), workspaces="workspaces", packages="packages"),
+    manifests=Manifests(
+        names=("pyproject.toml",),
+        workspaces="workspaces",
+        packages="packages",
+        foreign=("setup.cfg", "setup.py"),
+    ),
 )

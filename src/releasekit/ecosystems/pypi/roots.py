@@ -5,6 +5,7 @@ https://docs.astral.sh/uv/concepts/projects/workspaces/
 
 from __future__ import annotations
 
+import os.path
 import re
 from fnmatch import translate
 from pathlib import PurePosixPath
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from releasekit.ecosystems.pypi import manifest
 from releasekit.ecosystems.pypi.manifest import MANIFEST
 from releasekit.ecosystems.shared import globs
-from releasekit.ecosystems.shared.documents import checked_table
+from releasekit.ecosystems.shared.documents import checked_table, table_in
 from releasekit.ecosystems.shared.globs import named_roots
-from releasekit.errors import MembersError
-from releasekit.host.files import inside
+from releasekit.errors import ManifestError, MembersError
+from releasekit.host.files import inside, is_file, read_file
 from releasekit.text.globs import MAX_CHARS, Glob
 
 if TYPE_CHECKING:
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 
 _SEARCH: Final = globs.Search(markers=(MANIFEST,), links=True)
 _WILDCARD: Final = re.compile(r"[*?\[]")
+# What tells the files of a package from those of a linter, and from modules of these names.
+_SETUPTOOLS: Final = {
+    "setup.cfg": (re.compile(rb"(?ms)^\[metadata\](?:(?!^\[).)*?^name[ \t]*[=:]"),),
+    "setup.py": (
+        re.compile(rb"(?m)^[ \t]*+(?:from|import)[ \t]++(?:setuptools|distutils)\b"),
+        re.compile(rb"\bsetup\("),
+    ),
+}
 
 
 def workspace_at(directory: Path) -> Membership | None:
@@ -54,11 +63,33 @@ def workspace_at(directory: Path) -> Membership | None:
 
 def publishable_at(directory: Path) -> bool:
     path = directory / MANIFEST
-    document = manifest.read_pyproject(path)
-    if not manifest.is_managed(document, path) or not manifest.is_project(document):
+    document = manifest.read_pyproject(path) if os.path.lexists(path) else {}
+    if not manifest.is_managed(document, path):
+        return False
+    if not manifest.is_project(document):
+        _refuse_foreign(directory, document)
         return False
     # A package that Poetry alone understands counts: its owner has to read what to write.
     return "project" not in document or not manifest.parse_project(document, path).unpublishable
+
+
+def _refuse_foreign(directory: Path, document: Mapping[str, object]) -> None:
+    """Raise ManifestError where setuptools or flit find a package in a directory without [project].
+    https://setuptools.pypa.io/en/latest/userguide/declarative_config.html
+    https://flit.pypa.io/en/latest/pyproject_toml.html#old-style-metadata
+    """
+    places = []
+    if "metadata" in table_in(table_in(document, "tool"), "flit"):
+        places.append(f"{directory / MANIFEST}: tool.flit.metadata")
+    for name, marks in _SETUPTOOLS.items():
+        if is_file(path := directory / name):
+            content = read_file(path, max_bytes=manifest.MAX_BYTES)
+            places += [str(path)] if all(mark.search(content) for mark in marks) else []
+    if places:
+        raise ManifestError(
+            f"{places[0]} describes a package, and ReleaseKit reads [project] in pyproject.toml "
+            "alone: write it there, or name the directory in `exclude` below [pypi]"
+        )
 
 
 def find_manifests(root: Path, options: Options) -> dict[Path, Path]:
