@@ -56,8 +56,11 @@ ASIDE: Final = frozenset(
     }
 )
 TESTS: Final = re.compile(r".+[-_]tests")
-# Likewise single packages: websites, and what only tests need.
-_BESIDE: Final = re.compile(r"docs?|website|site|www|it|e2e|bench(es|marks?)?|.+[-_]tests?")
+# Likewise single packages: websites, what only tests need, and directories whose names are filled
+# in. https://cookiecutter.readthedocs.io/en/stable/overview.html
+_BESIDE: Final = re.compile(
+    r"docs?|website|site|www|it|e2e|bench(es|marks?)?|.+[-_]tests?|.*\{[{%].*"
+)
 # Vendored code, or output of a build.
 _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "target", "dist", "build"})
 

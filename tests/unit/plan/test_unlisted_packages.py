@@ -347,6 +347,19 @@ def test_setup_files_of_no_package_are_not_named(tmp_path: Path, files: dict[str
     assert surveyed(write(tmp_path, files)) == ([], [])
 
 
+NEVER_PUBLISHED = {
+    "a path of an older Node": {"a/package.json": '{"name": "@acme/a/errors", "main": "../a.js"}'},
+    "cookiecutter": {"make/{{cookiecutter.name}}/pyproject.toml": "{% if a %}"},
+    "copier": {"make/{% if a %}a{% endif %}/package.json": "{{ a }}"},
+}
+
+
+@pytest.mark.parametrize("files", NEVER_PUBLISHED.values(), ids=NEVER_PUBLISHED)
+def test_what_nobody_can_publish_is_not_named(tmp_path: Path, files: dict[str, str]) -> None:
+    """R66: `npm publish` wants a version, and names that are filled in are of a template."""
+    assert surveyed(write(tmp_path, files)) == ([], [])
+
+
 def test_a_package_that_a_sparse_checkout_leaves_out_is_named(tmp_path: Path) -> None:
     """R66: its workspace's globs find it nowhere."""
     manifests = {f"{name}/package.json": f'{{"name": "{name}"}}' for name in ("a", "b", "tests")}

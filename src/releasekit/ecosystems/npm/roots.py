@@ -95,7 +95,10 @@ def publishable_at(directory: Path) -> bool:
     path = directory / MANIFEST
     if not os.path.lexists(path):
         return False
-    package = manifest.parse_package(manifest.read_manifest(path), path)
+    document = manifest.read_manifest(path)
+    if "version" not in document:
+        return False  # npm publishes none of these, whatever their names
+    package = manifest.parse_package(document, path)
     return package is not None and not package.unpublishable
 
 
