@@ -100,6 +100,8 @@ class Survey:
 NO_SURVEY: Final = Survey({})
 # Actions that send the bytes of an earlier run, even if the registry shows none.
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
+# What clients do without. Of npm's, only Yarn refuses a package whose optional dependency is missing.
+_NOT_INSTALLED: Final = frozenset({DependencyKind.DEV, DependencyKind.OPTIONAL})
 # How many dependents a message names, which all go into `exclude-packages` with one.
 _NAMED: Final = 50
 
@@ -185,7 +187,12 @@ async def make_plan(
     foreign = refuse_left_out(
         ordered, published, about, not_to_publish=config.not_to_publish, waits=config.wait > 0
     )
-    refuse_unreleased(planned, unreleased, targets)
+    nowhere = {
+        package.id: package
+        for package in unreleased
+        if (is_new := targets[package.id.ecosystem].is_new) is not None and is_new(package.id)
+    }
+    refuse_unreleased(planned, nowhere)
     planned = await asyncio.to_thread(_check_withdrawn, planned, public, published, targets)
     versions = planned_versions(public.values())
     # Parses whole manifests, which may be long.
@@ -214,6 +221,7 @@ async def make_plan(
             *map(mark_unread, unread),
             *order_notes,
             *describe_doubts(planned),
+            *describe_optional(planned, {**everything, **public}, published, nowhere),
             *filter(None, [waits]),
             *left_out,
             *describe_unasked(unasked),
@@ -251,6 +259,47 @@ def describe_doubts(planned: Sequence[PlannedPackage]) -> list[str]:
         "them out"
         for doubt, names in doubts.items()
     ]
+
+
+def describe_optional(
+    planned: Sequence[PlannedPackage],
+    known: Mapping[PackageId, Package],
+    published: Mapping[PackageId, Published | None],
+    nowhere: Mapping[PackageId, Package],
+) -> list[str]:
+    """Names the extras, optional dependencies and optional peers that users would ask for in vain:
+    pip, uv, npm and pnpm install the rest without them.
+    """
+    going = {each.package.id for each in planned}
+
+    def find_loss(need: Dependency) -> str:
+        why = need.private or known[need.on].unpublishable
+        if why:
+            return f"{need.on.name} (never published: {why})"
+        is_lost = need.on in published and not _is_there(need.on, going, published)
+        return f"{need.on.name} (left out and not published yet)" if is_lost else ""
+
+    notes = []
+    for each in planned:
+        package = known[each.package.id]
+        asked = (*package.asked_for, *(it for it in package.elsewhere if it.on in nowhere))
+        needs = [it for it in asked if it.soft and it.kind is DependencyKind.OPTIONAL]
+        lost = [*dict.fromkeys(filter(None, map(find_loss, needs)))]
+        if lost and each.action in SENT:
+            notes.append(
+                f"{package.id} goes out without optional dependencies: {few(lost)}; users can "
+                "install it, but not with what these are for"
+            )
+    return notes
+
+
+def _is_there(
+    package: PackageId,
+    going: Collection[PackageId],
+    published: Mapping[PackageId, Published | None],
+) -> bool:
+    there = published.get(package)
+    return package in going or (there is not None and there.complete)
 
 
 def describe_unasked(errors: Mapping[PackageId, PackageError]) -> list[str]:
@@ -378,15 +427,12 @@ def refuse_left_out(
     def is_foreign(needs: tuple[Package, Dependency]) -> bool:
         package, dependency = needs
         # Installing a package does not install its development dependencies.
-        if dependency.on in planned or dependency.kind is DependencyKind.DEV:
-            return False
-        there = published.get(dependency.on)
-        if there is not None and there.complete:
+        if dependency.kind is DependencyKind.DEV or _is_there(dependency.on, planned, published):
             return False
         # A dependency that goes out after the package cannot be waited for before it.
         if waits and dependency in package.dependencies:
             return True
-        if dependency.on not in published:
+        if dependency.on not in published or dependency.kind is DependencyKind.OPTIONAL:
             return False
         name = display_name(dependency.on, beside=package.id)
         hint = f"The plan file does not publish {name}: plan again with it."
@@ -421,24 +467,18 @@ def find_unreleased(
 
 
 def refuse_unreleased(
-    planned: Sequence[PlannedPackage], unreleased: Sequence[Package], targets: Mapping[str, Target]
+    planned: Sequence[PlannedPackage], nowhere: Mapping[PackageId, Package]
 ) -> None:
     """Raises PlanError for a package that goes out and needs one of which its registry has no
     version at all.
     """
-    new = {
-        package.id: package
-        for package in unreleased
-        if (is_new := targets[package.id.ecosystem].is_new) is not None and is_new(package.id)
-    }
-
     chosen = [each.package for each in planned]
 
     def refuse(needs: tuple[Package, Dependency]) -> None:
         package, need = needs
         raise PlanError(
             f"{package.id} needs {need.on.name}, which is left out and not published yet: "
-            f"{new[need.on].unpublishable}",
+            f"{nowhere[need.on].unpublishable}",
             hint=f"Publish a version of {need.on.name} first, drop the dependency, or leave "
             f"{with_dependents(package.id, chosen)} out with `exclude-packages`.",
             problem=Problem.NEEDS_LEFT_OUT,
@@ -451,7 +491,7 @@ def refuse_unreleased(
             for each in planned
             if each.action in SENT
             for need in each.package.elsewhere
-            if need.on in new and need.kind is not DependencyKind.DEV
+            if need.on in nowhere and need.kind not in _NOT_INSTALLED
         ],
     )
 
@@ -511,7 +551,7 @@ def with_dependents(package: PackageId, chosen: Sequence[Package]) -> str:
     above: defaultdict[PackageId, list[PackageId]] = defaultdict(list)
     for each in chosen:
         for need in each.asked_for:
-            if need.kind is not DependencyKind.DEV:
+            if need.kind not in _NOT_INSTALLED:
                 above[need.on].append(each.id)
     others = sorted(reachable([package], lambda each: above[each]) - {package})
     names = [display_name(each, beside=package) for each in others]

@@ -52,7 +52,7 @@ def remarks(view: View, *, verbose: bool = False) -> list[str]:
     report = view.report
     files = []
     for result in report.results if report.dry_run else ():
-        for file in result.artifacts if not result.outcome.done else ():
+        for file in result.artifacts if result.outcome is Outcome.WOULD_PUBLISH else ():
             # A Go module's file is named after its version alone.
             alone = file.path.stem == result.package.version
             name = f"{result.package.id.name} {file.filename}" if alone else file.filename

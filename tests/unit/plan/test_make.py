@@ -225,10 +225,50 @@ def test_what_no_run_publishes_has_to_be_on_the_registry(tmp_path: Path, there: 
         assert planned(FakeRegistry()) == ["app"]
 
 
-def test_an_optional_private_dependency_is_dropped(tmp_path: Path) -> None:
+def optional(name: str, on: str) -> Package:
+    """As pip's extras and npm's optionalDependencies make it."""
+    made = package(name, on, kind=DependencyKind.OPTIONAL)
+    return replace(made, dependencies=(replace(made.dependencies[0], soft=True),))
+
+
+def test_an_optional_private_dependency_is_dropped_by_name(tmp_path: Path) -> None:
+    """R68"""
     private = package("tools", unpublishable="it says so")
-    plan = plan_of(tmp_path, package("app", "tools", kind=DependencyKind.OPTIONAL), private)
+    plan = plan_of(tmp_path, optional("app", "tools"), private)
     assert plan.edges() == {package_id("app"): frozenset()}
+    assert plan.notes == (
+        "fake:app goes out without optional dependencies: tools (never published: it says so); "
+        "users can install it, but not with what these are for",
+    )
+    assert (
+        plan_of(tmp_path, optional("app", "tools"), private, registry=registry_with("app")).notes
+        == ()
+    )
+
+
+def test_an_optional_dependency_may_be_left_out_by_name(tmp_path: Path) -> None:
+    """R65: pip, uv and npm install what an extra alone needs for those who ask for it."""
+    above = package("above", "app")
+    without = {"exclude_packages": ("core",)}
+    plan = plan_of(tmp_path, optional("app", "core"), CORE, above, **without)
+    assert names(plan) == ["app", "above"]
+    assert "app goes out without optional dependencies: core (left out and not" in plan.notes[0]
+    there = registry_with("core")
+    assert plan_of(tmp_path, optional("app", "core"), CORE, **without, registry=there).notes == ()
+    # Whoever asks for the extra needs all that it names.
+    asking = package("above", "app", "core")
+    with raises(Problem.NEEDS_LEFT_OUT, match="above needs core") as caught:
+        plan_of(tmp_path, optional("app", "core"), CORE, asking, **without)
+    assert "leave above out" in caught.value.hint
+
+
+def test_an_optional_dependency_between_two_tags_may_be_nowhere(tmp_path: Path) -> None:
+    """R65"""
+    draft = package("core", version="1.1.dev0", unpublishable="it is between two tags")
+    app = replace(package("app"), elsewhere=optional("app", "core").dependencies)
+    plan = plan_of(tmp_path, app, draft, is_new=lambda _: True)
+    assert "core (never published: it is between two tags)" in plan.notes[0]
+    assert plan_of(tmp_path, app, draft, is_new=lambda _: False).notes == ()
 
 
 @pytest.mark.parametrize("pattern", ["app", "fake:app", "a*"])
@@ -273,6 +313,10 @@ def test_none_of_a_cycle_is_published_without_the_others(
         for made in (package("app", "core", kind=kind), package("core", "app", kind=kind))
     ]
     assert sorted(names(plan_of(tmp_path, *ring))) == ["app", "core"]
+    if kind is DependencyKind.OPTIONAL:
+        alone = plan_of(tmp_path, *ring, packages=(only,))
+        assert f"{only} goes out without optional dependencies" in alone.notes[-1]
+        return
     with pytest.raises(PlanError, match=f"{only} needs .*, which is left out"):
         plan_of(tmp_path, *ring, packages=(only,))
     there = registry_with("app", "core")

@@ -22,7 +22,10 @@ def test_results_table_ends_with_what_needs_attention() -> None:
 def test_a_dry_run_lists_the_files_it_would_upload() -> None:
     built = result("core", Outcome.WOULD_PUBLISH, artifacts=(artifact("core-1.0.0.tar.gz"),))
     kept = result("http", Outcome.ALREADY_PUBLISHED, artifacts=(artifact("http-1.0.0.tar.gz"),))
-    lines = results_table(report(built, kept, dry_run=True)).splitlines()
+    # It is built all the same, so that its own mistakes show.
+    blocked = result("app", Outcome.BLOCKED, artifacts=(artifact("app-1.0.0.tar.gz"),))
+    lines = results_table(report(built, kept, blocked, dry_run=True)).splitlines()
+    assert "app-1.0.0.tar.gz" not in "\n".join(lines)
     assert lines[-4:-1] == [
         "would be uploaded:",
         f"core-1.0.0.tar.gz  1234 bytes  sha256:{'ab' * 32}",

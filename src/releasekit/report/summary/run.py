@@ -288,7 +288,7 @@ def _files_section(report: Report, detail: Detail) -> list[str]:
         artifact
         for result in report.results
         for artifact in result.artifacts
-        if not (report.dry_run and result.outcome.done)
+        if not report.dry_run or result.outcome is Outcome.WOULD_PUBLISH
     ]
     if not files or not detail.files:
         return []
