@@ -100,7 +100,7 @@ class Survey:
 NO_SURVEY: Final = Survey({})
 # Actions that send the bytes of an earlier run, even if the registry shows none.
 _AS_BUILT: Final = frozenset({Action.UPLOAD, Action.AWAIT})
-# What clients do without. Of npm's, only Yarn refuses a package whose optional dependency is missing.
+# What clients do without, but for Yarn, which takes no package without its optionalDependencies.
 _NOT_INSTALLED: Final = frozenset({DependencyKind.DEV, DependencyKind.OPTIONAL})
 # How many dependents a message names, which all go into `exclude-packages` with one.
 _NAMED: Final = 50

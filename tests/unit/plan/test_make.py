@@ -237,8 +237,10 @@ def test_an_optional_private_dependency_is_dropped_by_name(tmp_path: Path) -> No
     plan = plan_of(tmp_path, optional("app", "tools"), private)
     assert plan.edges() == {package_id("app"): frozenset()}
     assert plan.notes == (
-        "fake:app goes out without optional dependencies: tools (never published: it says so); "
-        "users can install it, but not with what these are for",
+        (
+            "fake:app goes out without optional dependencies: tools (never published: it says so); "
+            "users can install it, but not with what these are for"
+        ),
     )
     assert (
         plan_of(tmp_path, optional("app", "tools"), private, registry=registry_with("app")).notes
@@ -249,16 +251,21 @@ def test_an_optional_private_dependency_is_dropped_by_name(tmp_path: Path) -> No
 def test_an_optional_dependency_may_be_left_out_by_name(tmp_path: Path) -> None:
     """R65: pip, uv and npm install what an extra alone needs for those who ask for it."""
     above = package("above", "app")
-    without = {"exclude_packages": ("core",)}
-    plan = plan_of(tmp_path, optional("app", "core"), CORE, above, **without)
+    without = ("core",)
+    plan = plan_of(tmp_path, optional("app", "core"), CORE, above, exclude_packages=without)
     assert names(plan) == ["app", "above"]
     assert "app goes out without optional dependencies: core (left out and not" in plan.notes[0]
     there = registry_with("core")
-    assert plan_of(tmp_path, optional("app", "core"), CORE, **without, registry=there).notes == ()
+    assert (
+        plan_of(
+            tmp_path, optional("app", "core"), CORE, exclude_packages=without, registry=there
+        ).notes
+        == ()
+    )
     # Whoever asks for the extra needs all that it names.
     asking = package("above", "app", "core")
     with raises(Problem.NEEDS_LEFT_OUT, match="above needs core") as caught:
-        plan_of(tmp_path, optional("app", "core"), CORE, asking, **without)
+        plan_of(tmp_path, optional("app", "core"), CORE, asking, exclude_packages=without)
     assert "leave above out" in caught.value.hint
 
 

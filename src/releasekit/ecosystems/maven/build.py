@@ -19,7 +19,7 @@ from releasekit.ecosystems.directory import read_page
 from releasekit.ecosystems.maven import layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
 from releasekit.ecosystems.maven.mvn import INSTALL, explain_unbuilt
-from releasekit.ecosystems.maven.pom import fill_in_pom
+from releasekit.ecosystems.maven.pom import ALTERNATIVES, fill_in_pom
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged
 from releasekit.errors import (
     BuildFailed,
@@ -175,7 +175,8 @@ class ReactorBuilder:
         arguments += options.goals
         arguments += [SOURCES] if options.sources else []
         arguments += [JAVADOC] if options.javadoc else []
-        arguments += [DEPLOY, f"-DaltDeploymentRepository=releasekit::{self.staging.as_uri()}"]
+        staging = f"releasekit::{self.staging.as_uri()}"
+        arguments += [DEPLOY, *(f"-D{name}={staging}" for name in ALTERNATIVES)]
         # It beats a property of the POM, but not a configuration.
         return [*arguments, "-DdeployAtEnd=false"]
 

@@ -61,6 +61,11 @@ WITHHOLDING: Final[Mapping[str, Withholding]] = {
     ),
 }
 DEPLOY: Final = "maven-deploy-plugin"
+PORTAL: Final = "central-publishing-maven-plugin"
+# The stronger one first, and all before distributionManagement.
+# https://maven.apache.org/plugins/maven-deploy-plugin/deploy-mojo.html
+OF_RELEASES: Final = ("altReleaseDeploymentRepository", "altDeploymentRepository")
+ALTERNATIVES: Final = (*OF_RELEASES, "altSnapshotDeploymentRepository")
 EXCLUDED: Final = "excludeArtifacts"
 PHASE: Final = "phase"
 
@@ -113,7 +118,9 @@ class Pom:
     """`spans` are the offsets of the coordinates in the file, by their path, in bytes. `managing`
     has those of `references` that give others their version, by use and artifact; the artifact is
     empty where it has an expression. Of `settings`, the first of a name counts. `flattened` is
-    whether a plugin here writes another POM for users.
+    whether a plugin here writes another POM for users. `goes_to` are the repositories of
+    distributionManagement; several where only profiles name them. `diverted` is what of
+    `ALTERNATIVES` configures maven-deploy-plugin, which no argument of mvn overrides.
     """
 
     path: Path
@@ -129,6 +136,8 @@ class Pom:
     managing: Mapping[tuple[Use, str], Sequence[PomReference]]
     settings: tuple[PluginSetting, ...] = ()
     flattened: bool = False
+    goes_to: tuple[str, ...] = ()
+    diverted: str = ""
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
@@ -175,6 +184,8 @@ def parse_pom(root: Element, path: Path) -> Pom:
         references=references,
         managing=managing,
         settings=tuple(_find_settings(root)),
+        goes_to=tuple(_list_repositories(root)),
+        diverted=next(_find_diversions(root), ""),
         flattened=any(each.artifact == "flatten-maven-plugin" for each in references),
         spans={
             path: (found.start, found.end)
@@ -333,6 +344,29 @@ def _read_plugin(plugin: Element, name: str) -> Iterator[tuple[str, str, str, bo
         excluded = each.child("configuration", EXCLUDED)
         for artifact in excluded.children if excluded is not None else ():
             yield execution, EXCLUDED, artifact.text.strip(), is_inherited
+
+
+def _list_repositories(root: Element) -> Iterator[str]:
+    """Those of profiles count where nothing else names one: releases turn their profile on, and no
+    POM says which one that is.
+    """
+    path = ("distributionManagement", "repository", "url")
+    found = [url for layer in _find_layers(root) if (url := layer.value(*path))]
+    if found:
+        yield found[-1]
+        return
+    yield from (url for each in root.all("profiles", "profile") if (url := each.value(*path)))
+
+
+def _find_diversions(root: Element) -> Iterator[str]:
+    """In whatever profile: arguments turn them on."""
+    for layer in (root, *root.all("profiles", "profile")):
+        for where in (("build",), ("build", "pluginManagement")):
+            for plugin in layer.all(*where, "plugins", "plugin"):
+                if plugin.value("artifactId") == DEPLOY:
+                    for each in (plugin, *plugin.all("executions", "execution")):
+                        names = (it for it in ALTERNATIVES if each.value("configuration", it))
+                        yield from names
 
 
 def _refer_to_parent(pom: Pom) -> Iterator[PomReference]:

@@ -17,6 +17,7 @@ from releasekit.ecosystems.maven.build import (
     RunningBuild,
     overlay_prebuilt,
 )
+from releasekit.ecosystems.maven.destination import find_named_registry, refuse_diverted
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.edit import VersionEdits
@@ -33,9 +34,10 @@ from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.roots import list_outside, packs, version_at
 from releasekit.ecosystems.maven.signing import GpgSigner
+from releasekit.ecosystems.shared.destinations import refuse_elsewhere
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError, PlanError
-from releasekit.model import Action
+from releasekit.model import Action, PackageId
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
@@ -48,7 +50,8 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
-    from releasekit.model import Package, PackageId, PlannedPackage
+    from releasekit.ecosystems.shared.destinations import NamedRegistry
+    from releasekit.model import Package, PlannedPackage
     from releasekit.versioning.edits import Edits
 
 
@@ -68,6 +71,11 @@ class Maven(Resource):
             cure="take its reactor out of maven.reactors",
             private=discover.explain_unpublishable,
         )
+        chosen = [*filter(self._is_chosen, projects.values())]
+        tops = {each.top for each in chosen}
+        refuse_diverted(each for each in found if each.top in tops)
+        if self.config.registries.get(discover.ECOSYSTEM) is None:
+            self._refuse_elsewhere(chosen)
         return MavenWorkspace(
             packages=tuple(discover.make_packages(projects, twins)),
             projects=projects,
@@ -75,6 +83,19 @@ class Maven(Resource):
             root=root,
             maven=self,
         )
+
+    def _is_chosen(self, project: PomProject) -> bool:
+        about = self.config.package_filter
+        is_wanted = about.has_package(PackageId(discover.ECOSYSTEM, project.name))
+        return is_wanted and not discover.explain_unpublishable(project)
+
+    def _refuse_elsewhere(self, projects: Iterable[PomProject]) -> None:
+        """An input is stronger than what files say, as mvn's `-DaltDeploymentRepository` is."""
+        elsewhere: dict[NamedRegistry, list[str]] = {}
+        for each in projects:
+            if named := find_named_registry(each):
+                elsewhere.setdefault(named, []).append(each.name)
+        refuse_elsewhere(elsewhere, here=CENTRAL, setting="maven-registry")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

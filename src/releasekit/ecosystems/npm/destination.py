@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.ecosystems.npm import NPMJS_HOST
-from releasekit.ecosystems.npm.roots import NamedRegistry
+from releasekit.ecosystems.shared.destinations import NamedRegistry
 from releasekit.http.origins import same_origin
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import re
 import reprlib
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal
 
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.shared import globs
+from releasekit.ecosystems.shared.destinations import NamedRegistry
 from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.errors import ManifestError, MembersError
 from releasekit.host.files import read_parsed, read_text
@@ -47,14 +48,6 @@ _SEARCH: Final = globs.Search(
 # https://github.com/pnpm/pnpm/blob/main/pnpm11/workspace/project-manifest-reader/src/index.ts
 _PNPM_SEARCH: Final = replace(_SEARCH, markers=(MANIFEST, "package.json5", "package.yaml"))
 _BRACES: Final = re.compile(r"\{([^{},]*+,[^{}]*+)\}")
-
-
-class NamedRegistry(NamedTuple):
-    """`key` is what the file `where` calls it, `url` as it is written there."""
-
-    where: str
-    key: str
-    url: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,13 @@ from releasekit.ecosystems.npm.roots import list_licenses
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
+from releasekit.ecosystems.shared.destinations import refuse_elsewhere
 from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
 from releasekit.http.origins import require_safe
 from releasekit.model import SENT, Action, PackageId
 from releasekit.problems import Problem
 from releasekit.report.text import few
-from releasekit.text.escape import redact_urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.npm import Options
     from releasekit.ecosystems.npm.discover import Found
-    from releasekit.ecosystems.npm.roots import NamedRegistry
+    from releasekit.ecosystems.shared.destinations import NamedRegistry
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.state.run_logs import Log
     from releasekit.versioning.edits import Edits
@@ -238,7 +238,12 @@ class Npm(Resource):
             for package in public
         }
         if not self.config.own(Inputs).force_registry:
-            map_all(self._refuse_elsewhere, self._find_elsewhere(found).items())
+            refuse_elsewhere(
+                self._find_elsewhere(found),
+                here=str(self.config.registries.get("npm") or NPMJS),
+                setting="npm-registry",
+                cure="npm-force-registry: true",
+            )
         return NpmWorkspace(
             packages=tuple(discover.make_packages(found)), found=found, contents=contents, npm=self
         )
@@ -259,17 +264,6 @@ class Npm(Resource):
             ):
                 elsewhere.setdefault(named, []).append(package.name)
         return elsewhere
-
-    def _refuse_elsewhere(self, meant: tuple[NamedRegistry, Sequence[str]]) -> None:
-        (where, key, written), names = meant
-        url, here = redact_urls(written), str(self.config.registries.get("npm") or NPMJS)
-        raise ConfigError(
-            f"{where}: {key} is {url!r}, and {few(names)} would go to {here}",
-            hint=f"Set `npm-registry: {url}` to publish there, or list what belongs there in "
-            "`exclude-packages` and publish it in another run. `npm-force-registry: true` sends "
-            f"everything to {here}.",
-            problem=Problem.REGISTRY_SETTINGS,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

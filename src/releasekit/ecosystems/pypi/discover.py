@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from releasekit.decided import Edge
 from releasekit.ecosystems.pypi import manifest
+from releasekit.ecosystems.pypi.destination import UvSettings, find_named_registry
 from releasekit.ecosystems.pypi.manifest import (
     ECOSYSTEM,
     MANIFEST,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.pypi import Options
-    from releasekit.ecosystems.pypi.manifest import BuildLimits, DeclaredRequirement, PyProject
+    from releasekit.ecosystems.pypi.manifest import DeclaredRequirement, PyProject
 
 
 def read_projects(
@@ -54,7 +55,8 @@ def read_projects(
     The root's own project, the members of its uv workspace and of those that `options.workspaces`
     names, and what `options.packages` names.
     """
-    limits = cache(partial(_read_limits, root))
+    find_settings = cache(partial(_find_uv_settings, root))
+    limits = cache(lambda directory: manifest.parse_limits(*find_settings(directory)))
     homes = find_workspace_manifests(root, options)
     found = find_manifests(root, options)
     named = find_named_manifests(root, options)
@@ -74,7 +76,9 @@ def read_projects(
             place = json.dumps(path.parent.relative_to(root).as_posix())
             reason = f"{project.unpublishable}; `packages = [{place}]` below [pypi] publishes it"
             project = replace(project, unpublishable=reason)
-        return replace(project, home=found[path], limits=limits(homes.get(path, path.parent)))
+        home = homes.get(path, path.parent)
+        goes_to = find_named_registry(document, path, find_settings(home), home)
+        return replace(project, home=found[path], limits=limits(home), goes_to=goes_to)
 
     return unique_by_name(
         [project for project in map_all(read_project, found) if project],
@@ -83,7 +87,7 @@ def read_projects(
     )
 
 
-def _read_limits(root: Path, directory: Path) -> BuildLimits:
+def _find_uv_settings(root: Path, directory: Path) -> UvSettings:
     """As uv finds them: in the root of a workspace, else in the nearest directory. A uv.toml hides
     the `tool.uv` of a pyproject.toml beside it.
     https://docs.astral.sh/uv/concepts/configuration-files/
@@ -94,13 +98,13 @@ def _read_limits(root: Path, directory: Path) -> BuildLimits:
         path = each / "uv.toml"
         if path.is_file():
             document = manifest.read_uv_settings(inside(root, path, where=str(path)))
-            return manifest.parse_limits(document, path, "")
+            return UvSettings(document, path, "")
         path = each / MANIFEST
         document = manifest.read_pyproject(path) if path.is_file() else {}
         if "uv" in checked_table(document, "tool", path=path):
             settings = checked_table(document, "tool", "uv", path=path)
-            return manifest.parse_limits(settings, path, "tool.uv.")
-    return manifest.UNLIMITED
+            return UvSettings(settings, path, "tool.uv.")
+    return UvSettings({}, directory / MANIFEST, "tool.uv.")
 
 
 def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from releasekit.config.values import PinMode
+    from releasekit.ecosystems.shared.destinations import NamedRegistry
     from releasekit.text.toml_text import Edit, Span, Where
 
     # By canonical name; several where markers tell them apart.
@@ -120,7 +121,7 @@ class PyProject:
     version of this workspace. A project `between_tags` has the version of a commit that is not
     released. `home` is the root of its workspace, `sources` is where uv takes dependencies from,
     and `limits` apply to its build requirements. Of a project that `is_inert`, a build runs no
-    code, unless a hatch.toml says so.
+    code, unless a hatch.toml says so. `goes_to` is another registry than PyPI that its files name.
     """
 
     name: str
@@ -136,6 +137,7 @@ class PyProject:
     sources: Sources = field(default_factory=dict)
     limits: BuildLimits = UNLIMITED
     is_inert: bool = False
+    goes_to: NamedRegistry | None = None
 
     @property
     def is_draft(self) -> bool:
@@ -455,6 +457,11 @@ def _explain_unpublishable(document: Mapping[str, object], path: Path, *, is_wan
     for classifier in read_strings(metadata, "classifiers", path=path, where="project.classifiers"):
         if classifier.startswith("Private ::"):
             return f"its classifier {classifier!r} says so"
+    # `hatch publish` sends none of it then, unless somebody confirms.
+    # https://hatch.pypa.io/latest/plugins/publisher/package-index/#confirmation-prompt
+    index = checked_table(document, "tool", "hatch", "publish", "index", path=path)
+    if index.get("disable") is True:
+        return "tool.hatch.publish.index.disable is true"
     # poetry-core refuses to build it then. https://python-poetry.org/docs/pyproject/#package-mode
     backend = checked_table(document, "build-system", path=path).get("build-backend")
     poetry = checked_table(document, "tool", "poetry", path=path)

@@ -50,6 +50,7 @@ from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
+from releasekit.ecosystems.shared.destinations import refuse_elsewhere
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.errors import BuildFailed, CommandFailed, PlanError, map_all
 from releasekit.host.scratch import scratch
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
+    from releasekit.ecosystems.shared.destinations import NamedRegistry
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.versioning.edits import Edits
 
@@ -232,10 +234,20 @@ class PyPI(Resource):
         """What the manifests say, before any build hook is asked."""
         list_tags()  # reads files of Python once, which no build can have changed yet
         read, twins = discover.read_projects(root, self._options, list_names(self._config.dist))
+        if self._config.registries.get(ECOSYSTEM) is None:
+            self._refuse_elsewhere(read.values())
         discover.check_sources(read, root, self._options)
         found = {name: discover.with_elsewhere(each, read) for name, each in read.items()}
         discover.check_build_order(found)
         return found, twins
+
+    def _refuse_elsewhere(self, projects: Iterable[PyProject]) -> None:
+        """An input is stronger than what files say, as uv's `--publish-url` is."""
+        elsewhere: dict[NamedRegistry, list[str]] = {}
+        for each in projects:
+            if each.goes_to and not each.unpublishable and self._is_chosen(each):
+                elsewhere.setdefault(each.goes_to, []).append(each.name)
+        refuse_elsewhere(elsewhere, here=PYPI, setting="pypi-registry")
 
     def _prepare_early(self, found: Mapping[str, PyProject]) -> None:
         """Start to make the environment that most packages of this run are built in, as far as it
