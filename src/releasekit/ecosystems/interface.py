@@ -358,6 +358,8 @@ class Target:
     find_earliest: Callable[[Planned], Mapping[PackageId, float]] | None = None
     # Whether clients take a version that is hidden, as a yanked one, for a requirement.
     takes_hidden: Callable[[str], bool] | None = None
+    # Whether they take another version, which the requirement admits, in place of a hidden one.
+    takes_instead: Callable[[str, str, str], bool] | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.
     builds_on_published: bool = False
     # A batch that waits for no registry is built after those that hold what it needs.

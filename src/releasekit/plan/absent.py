@@ -1,5 +1,6 @@
 """What packages would go out without, since the checkout does not have it: submodules, files that a
-sparse checkout leaves out, and those of which it has pointers only (Git LFS).
+sparse checkout leaves out, and those of which it has pointers only (Git LFS); and what is a link or
+in a submodule, where a commit alone makes the package, as Go's proxy does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.interface import Target
@@ -59,7 +60,8 @@ async def check_absent(
     PlanError with all that those to be `built` are made of and that is not there.
     """
     # A commit has neither what submodules have, nor what is behind a pointer, for Go's proxy too.
-    asked = {each.id for each in built if not targets[each.id.ecosystem].builds_from_commit}
+    committed = {each.id for each in built if targets[each.id.ecosystem].builds_from_commit}
+    asked = {each.id for each in built} - committed
     tree = holdings.tree
     refused: list[PlanError] = []
     unseen: list[str] = []
@@ -80,7 +82,13 @@ async def check_absent(
     ]
     if refused:
         raise join_errors(refused)
-    notes = []
+    left_out = _group(_list_not_committed(holdings, committed))
+    notes = [
+        f"{few(sorted(map(str, packages)), _MOST_SHOWN)} would go out without "
+        f"{few(names, _MOST_SHOWN)}: a module holds no symbolic links and nothing of submodules; "
+        "commit the files themselves"
+        for names, packages in left_out.items()
+    ]
     if unseen:
         notes.append(
             "ReleaseKit cannot see packages in submodules that are not checked out: "
@@ -101,10 +109,32 @@ def _group_by_files(
     names: Iterable[str], holdings: Holdings, asked: Collection[PackageId]
 ) -> Mapping[tuple[str, ...], Sequence[PackageId]]:
     """The packages that hold any of these files, by all that they hold of them."""
+    return _group(
+        (package, name)
+        for name in names
+        for package in set(holdings.list_holders(name)).intersection(asked)
+    )
+
+
+def _list_not_committed(
+    holdings: Holdings, packages: Collection[PackageId]
+) -> Iterator[tuple[PackageId, str]]:
+    """The links and submodules in these packages that have anything of them."""
+    if not packages:
+        return
+    tree = holdings.tree
+    for place in sorted({*tree.links, *tree.submodules}):
+        for package, name in holdings.locate(place):
+            if package in packages and holdings.holds_below(package, place, name.rstrip("/")):
+                yield package, place
+
+
+def _group(
+    held: Iterable[tuple[PackageId, str]],
+) -> Mapping[tuple[str, ...], Sequence[PackageId]]:
     by_package: defaultdict[PackageId, list[str]] = defaultdict(list)
-    for name in names:
-        for package in set(holdings.list_holders(name)).intersection(asked):
-            by_package[package].append(name)
+    for package, name in held:
+        by_package[package].append(name)
     sharing: defaultdict[tuple[str, ...], list[PackageId]] = defaultdict(list)
     for package, listed in by_package.items():
         sharing[(*listed,)].append(package)

@@ -36,6 +36,8 @@ _MOST_LINKS: Final = 40
 # Directories with links to one another may stand for any number of paths, of any length.
 _MOST_PLACES: Final = 100_000
 _MOST_CHARACTERS: Final = 20_000_000
+# Of a directory, before it is known to hold nothing of a package.
+_MOST_COMPARED: Final = 1_000
 _LINK, _SUBMODULE = "120000", "160000"
 _UNTRACKED: Final = "?"
 _LISTING: Final = ("git", "ls-files", "--stage", "-t", "-z")
@@ -177,6 +179,15 @@ class Holdings:
             found, packs = self._by_id[package], self._targets[package.ecosystem].packs
             self._counts[package] = packs(found, self.list_own(found))
         return self._counts[package](name)
+
+    def holds_below(self, package: PackageId, place: str, name: str) -> bool:
+        """Whether it holds what is at a place, or what a link there leads to, by the first files of
+        a directory.
+        """
+        there = self._resolve(place) or place
+        below = _below(there, self.tree.files)[:_MOST_COMPARED]
+        names = [f"{name}{each.removeprefix(there)}" for each in below] or [name]
+        return any(self.holds(package, each) for each in names)
 
     def list_holders_below(self, directory: str) -> set[PackageId]:
         """The packages that may have files of a directory of which nothing more is known."""

@@ -73,7 +73,10 @@ def find_withdrawn_needs(
                 edges.setdefault((edge.dependent, edge.on), []).append(edge)
     for package, on in asking:
         withdrawal, target = withdrawn[on], targets[package.id.ecosystem]
-        asked = [_judge(edge, withdrawal, target) for edge in edges.get((package.id, on), ())]
+        version = known[on].version
+        asked = [
+            _judge(edge, withdrawal, version, target) for edge in edges.get((package.id, on), ())
+        ]
         fatal, consequence = max(asked, default=(False, ""), key=lambda it: (it[0], bool(it[1])))
         yield WithdrawnNeed(
             package=package,
@@ -84,18 +87,24 @@ def find_withdrawn_needs(
         )
 
 
-def _judge(edge: Edge, withdrawal: Withdrawal, target: Target) -> tuple[bool, str]:
+def _judge(edge: Edge, withdrawal: Withdrawal, hidden: str, target: Target) -> tuple[bool, str]:
     """Whether clients find nothing for a requirement, and what comes of it."""
     if not withdrawal.is_hidden or target.takes_hidden is None:
         return False, ""
     asked = f"`{edge.requirement}`" if edge.requirement else "any version"
     if target.takes_hidden(edge.requirement):
         return False, f": for {asked}, pip still installs it, but uv does not"
-    if other := next((each for each in withdrawal.others if _admits(edge, each)), ""):
-        return False, f": users get another version that fits {asked}, such as {other}"
+    others = [each for each in withdrawal.others if _admits(edge, each)]
+    takes = target.takes_instead
+    taken = [each for each in others if not takes or takes(edge.requirement, hidden, each)]
+    if taken:
+        return False, f": users get another version that fits {asked}, such as {taken[0]}"
+    none = f": no other version fits {asked}"
+    if others:
+        none += f" but {others[0]}, a prerelease, which uv takes and pip does not"
     if edge.optional or edge.kind in _NOT_ALWAYS:
-        return False, f": no other version fits {asked}, so users cannot install that optional part"
-    return True, f": no other version fits {asked}"
+        return False, f"{none}, so users cannot install that optional part"
+    return True, none
 
 
 def _admits(edge: Edge, version: str) -> bool:
@@ -112,7 +121,7 @@ def refuse_withdrawn(needs: Iterable[WithdrawnNeed], name_all: Callable[[Package
 
     def refuse(need: WithdrawnNeed) -> None:
         raise PlanError(
-            f"{need.package.id} {need}, so nobody could install it",
+            f"{need.package.id} {need}, so its users could not install it",
             hint=f"{need.hint}, or leave {name_all(need.package.id)} out with `exclude-packages`.",
             problem=Problem.NEEDS_YANKED,
         )

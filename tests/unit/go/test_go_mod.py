@@ -206,3 +206,31 @@ def test_no_go_directive_is_too_long_to_add_hashes() -> None:
     mod = gomod.parse_mod(f"module x.example/y\n\ngo 1.{'9' * 5000}\n", "go.mod")
     line = "z.example/w v1.0.0/go.mod h1:x\n"
     assert gomod.add_sums("", [line], mod, {}, ours=()) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        # What go 1.26 says of each with `go list -m`.
+        ("foo bar", "go.mod:3: `foo` is no directive"),
+        ("foo (\n\ta\n)", "go.mod:4: `foo` is no directive"),
+        ("use ./x", "`use` is no directive"),
+        ("go 1.22", "go.mod:3: a second `go`"),
+        ("toolchain go1.26.0", ""),
+        ("godebug default=go1.21", ""),
+        ("tool a.example/x/t", ""),
+        ("ignore ./n", ""),
+        ("retract (\n\tv1.0.0\n\tv1.0.1\n)", ""),
+    ],
+)
+def test_a_directive_that_go_does_not_know_is_refused(line: str, refused: str) -> None:
+    """R66"""
+    found = mod(f"module a.example/x\ngo 1.26\n{line}\n")
+    if refused:
+        with pytest.raises(ConfigError) as caught:
+            gomod.refuse_strange(found, "go.mod")
+        assert refused in str(caught.value)
+    else:
+        gomod.refuse_strange(found, "go.mod")
+    newer = "go 1.27\n" if "second" not in refused else ""
+    gomod.refuse_strange(mod(f"module a.example/x\n{newer}{line}\n"), "go.mod")

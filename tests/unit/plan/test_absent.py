@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from integration.tools import require_tool
+from releasekit.ecosystems.go import module_zip
 from releasekit.errors import PlanError
 from releasekit.host.process import Processes
 from releasekit.plan.absent import check_absent
@@ -118,3 +119,26 @@ def test_pointers_of_git_lfs_are_named(root: Path) -> None:
     )
     (root / "core/x.bin").write_text("fetched")
     assert check(root, target) == ""
+
+
+def test_what_go_leaves_out_is_named(root: Path) -> None:
+    """R64: `go mod download` takes no symbolic link, and nothing of a submodule."""
+    inner = make_repository(root.parent / "inner", {"inner.go": "1"})
+    add_submodule(root, inner, "core/sub")
+    add_submodule(root, inner, "core/testdata/sub")
+    links = {
+        "core/link.go": "../gen/a.go",
+        "core/dir": "../gen",
+        "core/up.go": "../../nowhere.go",
+        "core/link_test.go": "../gen/a.go",
+        "core/testdata/dir": "../../gen",
+        "elsewhere/link.go": "../gen/a.go",
+    }
+    commit(root, {"gen/a.go": "1"}, links)
+    target = make_target(root, "core", builds_from_commit=True, packs=module_zip.packs)
+    assert check(root, target) == (
+        "fake:core would go out without core/dir, core/link.go, core/sub and 1 more: a module "
+        "holds no symbolic links and nothing of submodules; commit the files themselves"
+    )
+    # Others pack what a link leads to.
+    assert check(root, make_target(root, "core", packs=module_zip.packs)) == ""

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace, config, package
 from releasekit.decided import Edge
 from releasekit.ecosystems.cargo.requirements import Requirement
-from releasekit.ecosystems.pypi.manifest import is_pin
+from releasekit.ecosystems.pypi.manifest import is_pin, is_taken_instead
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PlanError
 from releasekit.model import Action, DependencyKind, Published, Withdrawal
@@ -62,6 +62,7 @@ def plan_of(root: Path, withdrawal: Withdrawal, edges: Sequence[Edge], takes: st
         Registry(withdrawal=withdrawal),
         published_edges=lambda _: edges,
         takes_hidden=TAKES[takes],
+        takes_instead=is_taken_instead if takes == "pypi" else None,
     )
     planning = make_plan(config(root), {"fake": target}, History(), commit="c0ffee")
     return asyncio.run(planning)
@@ -82,6 +83,18 @@ def plan_of(root: Path, withdrawal: Withdrawal, edges: Sequence[Edge], takes: st
         ("pypi", pypi, "===1.0", (), False, ""),
         ("pypi", pypi, "==1.0,>0.5", ("1.1",), False, ""),
         ("pypi", pypi, ">=1.0", ("1.1",), False, ""),
+        (
+            "pypi",
+            pypi,
+            ">=1.0",
+            ("1.1rc1",),
+            False,
+            "fits `>=1.0` but 1.1rc1, a prerelease, which uv",
+        ),
+        ("pypi", pypi, "", ("1.1.dev1",), False, "no other version fits any version but 1.1.dev1"),
+        ("pypi", pypi, ">=1.0", ("1.1rc1", "1.2"), False, ""),
+        ("pypi", pypi, ">=1.0rc1", ("1.1rc1",), False, ""),
+        ("pypi", pypi, ">=1.0", ("1.1rc1",), True, ""),
         ("npm", cargo, "^1", (), False, ""),
     ],
 )
@@ -144,7 +157,7 @@ def test_the_worst_of_several_requirements_counts(
         for kind in kinds
     ]
     if fatal:
-        with pytest.raises(PlanError, match="nobody could install it"):
+        with pytest.raises(PlanError, match="its users could not install it"):
             plan_of(tmp_path, YANKED, edges, "pypi")
         return
     assert len(plan_of(tmp_path, YANKED, edges, "pypi").packages[1].warnings) == 1

@@ -338,6 +338,7 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
     where = directory.relative_to(root).as_posix()
     try:
         mod = gomod.parse_mod(gomod.read_text(manifest), str(manifest))
+        gomod.refuse_strange(mod, str(manifest))
     except ConfigError as error:
         error.hint = error.hint or (
             f"Correct it, or leave it out, in releasekit.toml: [go] exclude = [{where!r}]."

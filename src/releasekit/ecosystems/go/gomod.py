@@ -27,6 +27,14 @@ MAX_BYTES: Final = 1024 * 1024
 MAX_DIRECTIVES: Final = 20_000
 MAX_WORDS: Final = 100
 MAX_LINE_CHARS: Final = 64 * 1024
+# Those of a go.mod that this one says `go` of, or less. https://go.dev/ref/mod#go-mod-file-grammar,
+# https://github.com/golang/mod/blob/master/modfile/rule.go
+_NEWEST: Final = 1, 26
+_VERBS: Final = frozenset(
+    {"exclude", "go", "godebug", "ignore", "module", "replace", "require", "retract", "tool"}
+    | {"toolchain"}
+)
+_ONCE: Final = frozenset({"go", "module", "toolchain"})
 _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
 # https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
 _INDIRECT: Final = re.compile(r"[ \t]*//[ \t]*indirect(?:[ \t]*$|;(?:[ \t]|$))")
@@ -132,6 +140,23 @@ def parse_mod(text: str, where: str) -> GoMod:
         replaces=tuple(_parse_replace(line, where) for line in lines if line.verb == "replace"),
         lines=lines,
     )
+
+
+def refuse_strange(mod: GoMod, where: str) -> None:
+    """Raises ConfigError for directives that go refuses in the module that it builds, though not in
+    those that this one needs. What a newer go may know is left to that.
+    """
+    language = tuple(map(int, re.findall("[0-9]{1,9}", mod.go)[:2]))
+    seen: set[str] = set()
+    for line in mod.lines:
+        at = f"{where}:{mod.text.count(chr(10), 0, line.start) + 1}"
+        if line.verb not in _VERBS and language <= _NEWEST:
+            raise ManifestError(
+                f"{at}: `{line.verb}` is no directive that go knows", hint="Correct or remove it."
+            )
+        if line.verb in _ONCE and line.verb in seen:
+            raise ManifestError(f"{at}: a second `{line.verb}`; write one")
+        seen.add(line.verb)
 
 
 def find_retraction(mod: GoMod, version: str) -> str | None:

@@ -105,6 +105,7 @@ def target(
 
 class PyPITarget(Target):
     takes_hidden = staticmethod(manifest.is_pin)
+    takes_instead = staticmethod(manifest.is_taken_instead)
     pinned_apart = staticmethod(find_pinned_apart)
     version_at = staticmethod(version_at)
     offered_at = staticmethod(offered_at)
