@@ -1,10 +1,10 @@
 """Refuses a run that was started in a member of a workspace: it would see one package, but neither
-the packages that it needs nor their versions.
+the packages that it needs nor their versions. One whose root cannot be read is refused too.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,13 @@ from releasekit.config.file import MAX_BYTES
 from releasekit.config.locations import FILENAME
 from releasekit.ecosystems import folders
 from releasekit.errors import ConfigError
-from releasekit.host.files import read_parsed, repository_of
+from releasekit.host.files import is_file, read_parsed, repository_of
 from releasekit.problems import Problem
 from releasekit.text.bounds import parse_toml
 from releasekit.text.globs import Glob
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from releasekit.config.declaration import EcosystemDeclaration
 
@@ -61,9 +61,10 @@ def _find_naming(
     ):
         return None
     for level in levels:
-        # What is wrong with it is told where a run starts beside it.
-        with suppress(ConfigError):
-            path = level / FILENAME
+        path = level / FILENAME
+        if not is_file(path):
+            continue
+        with _refusing_unread(directory, level, ecosystem):
             tables = read_parsed(path, parse_toml, complaint="", max_bytes=MAX_BYTES)
             table = tables.get(ecosystem.name)
             values = table.get(manifests.packages) if isinstance(table, dict) else None
@@ -76,6 +77,21 @@ def _find_naming(
     return None
 
 
+@contextmanager
+def _refusing_unread(
+    directory: Path, level: Path, ecosystem: EcosystemDeclaration
+) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(
+            f"{directory} may be a member of the {ecosystem.name} workspace {level}: {error}",
+            hint=f"{error.hint or 'Correct that file.'} Or leave {ecosystem.name} out with "
+            "`ecosystem`.",
+            problem=Problem.INSIDE_WORKSPACE,
+        ) from error
+
+
 def _find_root(
     directory: Path, levels: Sequence[Path], ecosystem: EcosystemDeclaration
 ) -> Path | None:
@@ -84,7 +100,7 @@ def _find_root(
     if manifests is None or not any((directory / name).is_file() for name in manifests.names):
         return None
     roots = folders.roots(ecosystem)
-    # Discovery reports manifests here that cannot be read; those above list nothing.
+    # Discovery reports manifests here that cannot be read.
     with suppress(ConfigError):
         is_root = roots.workspace_at(directory) is not None
         if is_root and not manifests.nested:
@@ -93,7 +109,7 @@ def _find_root(
             return None
     found = None
     for level in levels:
-        with suppress(ConfigError):
+        with _refusing_unread(directory, level, ecosystem):
             membership = roots.workspace_at(level)
             if membership is not None and membership(found or directory) == "member":
                 found = level

@@ -86,7 +86,6 @@ def test_a_member_is_refused_with_the_root_of_its_workspace(
         ("['packages/a']", True),
         ("['other/*']", False),
         ("'packages/a'", False),  # told in the root
-        ("['../packages/a']", False),
     ],
 )
 def test_a_package_that_a_file_above_names_is_refused(
@@ -137,7 +136,6 @@ ALONE = {
         "package.json": '{"workspaces": ["packages/*"]}',
         "packages/a/package.json": '{"name": "a", "version": "1.0.0", "private": true}',
     },
-    "unreadable above": {"package.json": "{", "packages/a/package.json": NPM},
     "unreadable here": {**MEMBERS["npm"], "packages/a/package.json": "{"},
     "another repository": {**MEMBERS["npm"], "packages/a/.git": "gitdir: elsewhere"},
 }
@@ -151,6 +149,37 @@ def test_what_stands_alone_is_not_refused(
     said = refusal(root / "packages/a")
     # The root lists it, whatever it holds.
     assert bool(said) is (name == "unreadable here")
+
+
+UNREAD = {
+    "uv": ("pyproject.toml", "[", "pyproject.toml", UV),
+    "npm": ("package.json", "{", "package.json", NPM),
+    "npm members": ("package.json", '{"workspaces": 7}', "package.json", NPM),
+    "pnpm": ("pnpm-workspace.yaml", "packages: [", "package.json", NPM),
+    "cargo": ("Cargo.toml", "[", "Cargo.toml", CRATE),
+    "go": ("go.work", "use (", "go.mod", "module x.org/a\n"),
+    "maven": ("pom.xml", "<project><modules>", "pom.xml", POM),
+    "our globs": (
+        "releasekit.toml",
+        "[npm]\npackages = ['../packages/a']",
+        "package.json",
+        NPM,
+    ),
+    "ours": ("releasekit.toml", "[", "package.json", NPM),
+}
+
+
+@pytest.mark.parametrize(("above", "broken", "own", "text"), UNREAD.values(), ids=UNREAD)
+def test_a_root_that_cannot_be_read_is_named(
+    tmp_path: Path, above: str, broken: str, own: str, text: str
+) -> None:
+    """R66, R68: nobody knows whether it lists the package, and uv and cargo refuse it as well."""
+    root = write(tmp_path, {above: broken, f"packages/a/{own}": text})
+    said = refusal(root / "packages/a")
+    assert said.startswith(f"{root}/packages/a may be a member of the ")
+    assert above in said
+    (root / "packages/a" / own).unlink()
+    assert refusal(root / "packages/a") == ""
 
 
 def test_an_ecosystem_that_the_run_leaves_out_refuses_nothing(tmp_path: Path) -> None:
