@@ -438,6 +438,10 @@ class Target:
         """
         return None
 
+    def source_tag(self, _package: Package, /) -> str:
+        """The tag by which users get the same version from its repository, past the registry."""
+        return ""
+
     def try_out(self, package: Package, shared: Path, /) -> Trial:
         """How a user gets the package from this registry, which is no directory. What clients fetch
         goes into `shared`, a directory of this run, so that nothing from before counts.

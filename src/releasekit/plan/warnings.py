@@ -101,7 +101,11 @@ async def with_warnings(
             warnings += await target.find_warnings(planned.package, planned.package.prebuilt)
         return replace(planned, warnings=levels.apply(warnings))
 
-    notes = (absent, await _describe_unknown(found, root, processes))
+    notes = (
+        absent,
+        await _describe_tagged(plan, targets, root, processes),
+        await _describe_unknown(found, root, processes),
+    )
     return replace(
         plan,
         packages=tuple(await gather_all(map(warned, plan.packages))),
@@ -282,6 +286,36 @@ def _of_changes(
             else f"it goes out with changes to {few(names, 3)} that commit {commit[:12]} does not "
             "have: commit them, unless an earlier step wrote them",
         )
+
+
+async def _describe_tagged(
+    plan: Plan, targets: Mapping[str, Target], root: Path, processes: Processes
+) -> str:
+    """The note about versions that users get from tags as well, which lead to other commits."""
+    tags = {
+        tag
+        for each in plan.packages
+        if each.action is Action.PUBLISH
+        and (tag := targets[each.package.id.ecosystem].source_tag(each.package))
+    }
+    top = repository_of(root)
+    if not tags or top is None or not plan.commit:
+        return ""
+    commits = Commits(top, processes)
+    there = {tag: at for tag, at in (await commits.list_tags()).items() if tag in tags}
+    if not there:
+        return ""
+    # A tag may lie on a commit that completes a package, on top of what it is built from.
+    parents = await commits.list_parents("--no-walk", *there.values())
+    head = plan.commit.partition("+")[0]
+    others = [tag for tag, at in there.items() if head not in (at, *parents.get(at, ())[:1])]
+    if not others:
+        return ""
+    return (
+        f"built from commit {head[:12]}, and other commits have the tags of these versions: "
+        f"{few(sorted(others), 3)}; who gets them from the repository gets other files: bump the "
+        "versions, or check out the tags"
+    )
 
 
 async def _describe_unknown(found: Changes, root: Path, processes: Processes) -> str:

@@ -272,6 +272,36 @@ def test_a_kept_package_may_be_pinned_to_what_this_release_brings(
     assert [each for each in names(found)["app"] if each == "older-sibling"] == expected
 
 
+@pytest.mark.parametrize(
+    ("later", "action", "told"),
+    [
+        ((), Action.PUBLISH, False),
+        (("Completed",), Action.PUBLISH, False),
+        (("Completed", "Another"), Action.PUBLISH, True),
+        (("Completed", "Another"), Action.KEEP, False),
+    ],
+)
+def test_a_tag_of_another_commit_is_named(
+    tmp_path: Path, later: Sequence[str], action: Action, *, told: bool
+) -> None:
+    """R68: of a Go module in a `dir:` registry, the go command also finds what has the tag."""
+    core = package("core", root=tmp_path)
+    core.directory.mkdir()
+    (core.directory / "manifest").write_text("")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "Start")
+    head = git(tmp_path, "rev-parse", "HEAD").strip()
+    for message in later:
+        git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", message)
+    git(tmp_path, "tag", "--annotate", "--message", "core", "core/v1.0")
+    git(tmp_path, "reset", "--quiet", "--hard", head)
+    workspace = FakeWorkspace(packages=[core])
+    target = FakeTarget(workspace, FakeRegistry(), source_tag=lambda _: "core/v1.0")
+    found = warned(tmp_path, plan(core, actions={"core": action}), target)
+    assert any("have the tags of these versions: core/v1.0;" in it for it in found.notes) is told
+
+
 @pytest.mark.parametrize("apart", [[], ["core"]])
 def test_the_files_of_an_earlier_run_say_what_they_are_pinned_to(
     tmp_path: Path, apart: list[str]

@@ -16,10 +16,11 @@ from releasekit.ecosystems.go.major import find_moved, move_modules
 from releasekit.ecosystems.go.module_zip import list_outside, packs
 from releasekit.ecosystems.go.registry import ProxyDirectory, TagRegistry
 from releasekit.ecosystems.go.release import ModuleBatch
-from releasekit.ecosystems.go.source import open_sources
+from releasekit.ecosystems.go.source import open_sources, path_in_repository
 from releasekit.ecosystems.go.verify import Verifier
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.errors import BuildFailed, ConfigError
+from releasekit.host.files import repository_of
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
 from releasekit.problems import Problem
@@ -138,6 +139,14 @@ class GoTarget(Target):
 
     def own_tag(self, package: Package, /) -> str | None:
         return self._tags.own_tag(package) if self._tags else None
+
+    def source_tag(self, package: Package, /) -> str:
+        """https://go.dev/ref/mod#vcs-version"""
+        top = repository_of(package.directory)
+        if self._tags or top is None:
+            return ""
+        where = path_in_repository(package.directory, top)
+        return release.tag_name(package.id.name, package.version, where)
 
 
 class Go:
