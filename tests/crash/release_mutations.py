@@ -255,7 +255,7 @@ MAKE = mutants(
     "plan/make",
     {
         "left-out dependencies are not missed": always(
-            "refuse_left_out", "dependency.on in planned or ..."
+            "refuse_left_out", "dependency.kind is DependencyKind.DEV or ..."
         ),
         "private dependencies are not missed": never(
             "without_private", "dependency.kind not in ..."

@@ -215,7 +215,7 @@ def test_no_go_directive_is_too_long_to_add_hashes() -> None:
         ("foo bar", "go.mod:3: `foo` is no directive"),
         ("foo (\n\ta\n)", "go.mod:4: `foo` is no directive"),
         ("use ./x", "`use` is no directive"),
-        ("go 1.22", "go.mod:3: a second `go`"),
+        ("go 1.22", "go.mod:3: `go` is there a second time"),
         ("toolchain go1.26.0", ""),
         ("godebug default=go1.21", ""),
         ("tool a.example/x/t", ""),

@@ -149,13 +149,13 @@ def refuse_strange(mod: GoMod, where: str) -> None:
     language = tuple(map(int, re.findall("[0-9]{1,9}", mod.go)[:2]))
     seen: set[str] = set()
     for line in mod.lines:
-        at = f"{where}:{mod.text.count(chr(10), 0, line.start) + 1}"
-        if line.verb not in _VERBS and language <= _NEWEST:
+        is_unknown = line.verb not in _VERBS and language <= _NEWEST
+        if is_unknown or (line.verb in _ONCE and line.verb in seen):
+            number = mod.text.count("\n", 0, line.start) + 1
+            trouble = "is no directive that go knows" if is_unknown else "is there a second time"
             raise ManifestError(
-                f"{at}: `{line.verb}` is no directive that go knows", hint="Correct or remove it."
+                f"{where}:{number}: `{line.verb}` {trouble}", hint="Correct or remove it."
             )
-        if line.verb in _ONCE and line.verb in seen:
-            raise ManifestError(f"{at}: a second `{line.verb}`; write one")
         seen.add(line.verb)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import httpx
 
 from releasekit.ecosystems.maven import CENTRAL
-from releasekit.ecosystems.maven.pom import OF_RELEASES, PORTAL
+from releasekit.ecosystems.maven.pom import OF_RELEASES
 from releasekit.ecosystems.shared.destinations import NamedRegistry
 from releasekit.errors import ConfigError, map_all
 from releasekit.problems import Problem
@@ -27,11 +27,7 @@ def find_named_registry(project: PomProject) -> NamedRegistry | None:
     """Another one than Maven Central that mvn would deploy to; None where no file of the workspace
     names one, or one of several is Central. What an expression stands for may be unknown.
     """
-    if any(
-        each.artifact == PORTAL and each.use == "plugin"
-        for holder in project.ancestry()
-        for each in holder.pom.references
-    ):
+    if any(holder.pom.is_for_portal for holder in project.ancestry()):
         return None
     named = _list_named(project)
     return None if any(_is_central(each.url) for each in named) else next(iter(named), None)

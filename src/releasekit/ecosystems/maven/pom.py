@@ -118,7 +118,8 @@ class Pom:
     """`spans` are the offsets of the coordinates in the file, by their path, in bytes. `managing`
     has those of `references` that give others their version, by use and artifact; the artifact is
     empty where it has an expression. Of `settings`, the first of a name counts. `flattened` is
-    whether a plugin here writes another POM for users. `goes_to` are the repositories of
+    whether a plugin here writes another POM for users, and one that `is_for_portal` has the plugin
+    of Maven Central. `goes_to` are the repositories of
     distributionManagement; several where only profiles name them. `diverted` is what of
     `ALTERNATIVES` configures maven-deploy-plugin, which no argument of mvn overrides.
     """
@@ -136,6 +137,7 @@ class Pom:
     managing: Mapping[tuple[Use, str], Sequence[PomReference]]
     settings: tuple[PluginSetting, ...] = ()
     flattened: bool = False
+    is_for_portal: bool = False
     goes_to: tuple[str, ...] = ()
     diverted: str = ""
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -184,6 +186,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
         references=references,
         managing=managing,
         settings=tuple(_find_settings(root)),
+        is_for_portal=any(it.artifact == PORTAL and it.use == "plugin" for it in references),
         goes_to=tuple(_list_repositories(root)),
         diverted=next(_find_diversions(root), ""),
         flattened=any(each.artifact == "flatten-maven-plugin" for each in references),
