@@ -208,13 +208,18 @@ def test_a_change_file_speaks_alone_for_the_commit_that_adds_it(two: Repository)
     assert "acme-cli" not in two.levels(VersionOptions(changes="files"))
 
 
-def test_a_file_that_the_last_release_had_is_used(two: Repository) -> None:
-    """It is pending for the package that was not released with it."""
-    both = FILE.replace('": minor\n', '": minor\n"acme-cli": patch\n')
-    two.commit("feat: parquet", {".changeset/one.md": both, "packages/core/a.py": "1"})
+def test_a_file_that_is_there_counts_though_a_tagged_commit_has_it(two: Repository) -> None:
+    """R68, as `changeset status` and `knope release` see it: deciding takes files away."""
+    commit = two.commit(
+        "feat: parquet (#7)", {".changeset/one.md": FILE, "packages/core/a.py": "1"}
+    )
     two.commit("chore: release", two.write("packages/core", "acme-core", "1.3.0"))
     two.git("tag", "acme-core-v1.3.0")
-    assert set(two.levels()) == {"acme-cli"}
+    assert two.levels() == {"acme-core": [("one: Parquet files are read.", MINOR, False)]}
+    (intent,) = two.collect(label="rc").intents
+    assert (intent.source.commit, intent.source.pull_request, intent.fresh) == (commit, 7, True)
+    two.commit("chore: release", {".changeset/one.md": None})
+    assert two.levels() == {}
 
 
 def test_a_file_speaks_in_place_of_a_commit(two: Repository) -> None:
@@ -235,6 +240,14 @@ def test_files_that_no_commit_has_count_and_links_do_not_lead_out(
     assert two.levels() == {"acme-core": [("new: Parquet files are read.", MINOR, False)]}
     (two.root / ".changeset/link.md").symlink_to(secret)
     with pytest.raises(PlanError, match=r"\.changeset/link\.md cannot be read"):
+        two.collect()
+
+
+def test_a_file_in_a_subdirectory_is_refused_by_name(two: Repository) -> None:
+    """R68: changesets ends there as well."""
+    files = {".changeset/templates/change.md": "# Not one\n", ".changeset/a/b/deep.md": FILE}
+    two.commit("docs: words", files)
+    with pytest.raises(PlanError, match=r"\.changeset/a/b/deep\.md lies in a subdirectory"):
         two.collect()
 
 

@@ -773,6 +773,7 @@ def test_change_files_wait_for_ecosystems_that_a_run_is_not_about(
     assert main(["version", str(root), "--ecosystem", "pypi"]) == 0
     assert lines(capsys)[0].startswith("acme-cli  0.4.1 → 0.4.2 ")
     assert [path.name for path in (root / ".changeset").iterdir()] == ["both.md"]
+    assert (root / ".changeset/both.md").read_text() == '---\n"icons": minor\n---\nFurther.\n'
     commit(root, "chore: release", {})
     git(root, "tag", "acme-cli-v0.4.2")
     assert main(["version", str(root), "--ecosystem", "npm"]) == 0

@@ -22,6 +22,7 @@ from releasekit.report.text import few
 from releasekit.state.pins import VERSIONS, EphemeralPin
 from releasekit.text.bounds import parse_toml
 from releasekit.text.splice import splice
+from releasekit.versioning.change_files import drop_entries
 from releasekit.versioning.changelog import find_section, list_heading_names
 from releasekit.versioning.changelog_edit import add_section
 from releasekit.versioning.changelog_entries import write_date, write_section_body
@@ -101,10 +102,14 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
         for bump in bumps
         if not numbering_of(bump.package.ecosystem).read(bump.new).is_prerelease
     }
-    waiting = {each.id for each in decided.workspace.public} - used
-    for path, packages in decided.collected.files.items() if bumps else ():
-        if waiting.isdisjoint(packages):
-            edits.remove(config.root / path)
+    waiting = {each.id for each in decided.workspace.public} - used | {None}
+    for path, named in decided.collected.files.items() if bumps else ():
+        place = config.root / path
+        done = {name for name, package in named.items() if package in used}
+        if waiting.isdisjoint(named.values()):
+            edits.remove(place)
+        elif done and (text := edits.read(place)):
+            edits.write(place, drop_entries(text, done))
     return Edited(edits.list_changes(), by_tag, edits.renamed)
 
 
@@ -249,7 +254,7 @@ async def write(
     workspace, view = decided.workspace, decided.view
     config = workspace.config
     checkout = await read_checkout(config.root, workspace.services.processes)
-    _refuse_uncommitted(edited.changes, checkout.uncommitted, config.root)
+    _refuse_uncommitted(edited.changes, checkout.uncommitted, config.root, decided.collected.files)
     pin = EphemeralPin(
         config.state_directory, edited.changes, ecosystem=VERSIONS, root=config.root, seal=seal
     )
@@ -295,9 +300,12 @@ def _read_again(config: Config, changes: Changes) -> Config:
     return replace(config, ecosystem_tables=tables)
 
 
-def _refuse_uncommitted(changes: Changes, uncommitted: Iterable[str], root: Path) -> None:
-    """A change file goes whether or not it was committed."""
+def _refuse_uncommitted(
+    changes: Changes, uncommitted: Iterable[str], root: Path, change_files: Iterable[str]
+) -> None:
+    """A change file goes, or its lines, whether or not it was committed."""
     edited = {path.relative_to(root).as_posix() for path, data in changes.items() if data}
+    edited.difference_update(change_files)
     if touched := sorted(edited.intersection(uncommitted)):
         raise PlanError(
             f"{few(touched)}: changed since the last commit, and versions are to be written there",

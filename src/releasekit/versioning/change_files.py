@@ -85,6 +85,12 @@ def is_change_file(name: str) -> bool:
     return own.endswith(".md") and not hidden and own.lower() not in _OTHERS
 
 
+def is_like_change_file(data: bytes) -> bool:
+    """Whether it begins as one that names a package; a template or another text does not."""
+    lines = data.decode(errors="replace").removeprefix("\ufeff").split("\n", 2)[:2]
+    return lines[0].strip() == _FENCE and _ENTRY.fullmatch(lines[-1].strip()) is not None
+
+
 def read_change_file(path: str, text: str) -> ChangeFile:
     """Raises PlanError that names each line that cannot be used."""
     if len(text) > MAX_CHARS:
@@ -210,6 +216,18 @@ def format_change_file(entries: Iterable[Entry], text: str) -> str:
     """What `read_change_file` reads back."""
     lines = [f'"{each.name}": {each.exact or each.level}' for each in entries]
     return "\n".join([_FENCE, *lines, _FENCE, "", text.strip(), ""])
+
+
+def drop_entries(text: str, names: Collection[str]) -> str:
+    """The file without the lines of these packages; the rest stays as it is written."""
+    lines = text.split("\n")
+    begin, end = [at for at, line in enumerate(lines) if line.strip("\ufeff \t\r") == _FENCE][:2]
+    kept = (
+        line
+        for line in lines[begin + 1 : end]
+        if (found := _ENTRY.fullmatch(line.strip())) is None or found["name"] not in names
+    )
+    return "\n".join([*lines[: begin + 1], *kept, *lines[end:]])
 
 
 def choose_name(text: str, taken: Collection[str]) -> str:

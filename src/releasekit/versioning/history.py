@@ -13,7 +13,7 @@ from releasekit.errors import CommandFailed, PlanError
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from releasekit.git.commits import Commits
 
@@ -97,6 +97,22 @@ async def read_units(commits: Commits, line: Line, count: int) -> list[Unit]:
         merged.sort(key=lambda change: order[change.commit])
         units.append(Unit(index=index, change=changes[commit], merged=tuple(merged)))
     return units[::-1]
+
+
+async def find_adding(commits: Commits, line: Line, paths: Iterable[str]) -> list[Unit]:
+    """The commits of the line that change these files, the newest first, whatever their age. That
+    with which a shallow clone ends seems to add all, and is left out.
+    """
+    asked = [each for each in paths if "\n" not in each]
+    if not asked:
+        return []
+    told = await commits.run_git(
+        *("--literal-pathspecs", "rev-list", "--first-parent", "--stdin"),
+        stdin="\n".join((commits.head, "--", *asked, "")),
+    )
+    ids = [each for each in told.split() if line.parents.get(each) or not line.is_shallow]
+    changes = await read_changes(commits, ids)
+    return [Unit(index=line.indexes[it.commit], change=it) for it in changes]
 
 
 def make_shallow_error() -> PlanError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -12,8 +12,14 @@ from releasekit.errors import PlanError, describe_os_error, join_errors
 from releasekit.git.versions import find_versions
 from releasekit.host import durable
 from releasekit.problems import Problem
-from releasekit.versioning.change_files import MAX_CHARS, is_change_file, read_change_file, resolve
-from releasekit.versioning.history import Unit, read_line, read_units
+from releasekit.versioning.change_files import (
+    MAX_CHARS,
+    is_change_file,
+    is_like_change_file,
+    read_change_file,
+    resolve,
+)
+from releasekit.versioning.history import Unit, find_adding, read_line, read_units
 from releasekit.versioning.messages import (
     Reverted,
     describe_unread,
@@ -48,21 +54,24 @@ _QUIET: Final = frozenset(
 )
 # The shortest beginning of a hash that names a commit.
 _FEW_DIGITS: Final = 7
+# Of subdirectories with change files that nothing reads.
+_MOST_DEEP: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
     """`unread` are the commits that change a package and do not say what they ask for, the newest
-    first. `files` are the change files, by their paths from the root, each with the packages that
-    have not been released with it. `units` are the commits since the oldest of the last releases,
-    the newest first. `unread_tags` may be of packages that seem new.
+    first. `files` are the change files, by their paths from the root, each with the names in it
+    that ask for something and their packages, None for one of another part of the repository.
+    `units` are the commits since the oldest of the last releases, the newest first. `unread_tags`
+    may be of packages that seem new.
     """
 
     standings: tuple[Standing, ...]
     intents: tuple[Intent, ...]
     left_alone: tuple[Reason, ...]
     unread: Mapping[PackageId, Sequence[Source]]
-    files: Mapping[str, frozenset[PackageId]]
+    files: Mapping[str, Mapping[str, PackageId | None]]
     units: Sequence[Unit]
     unread_tags: Mapping[PackageId, Sequence[str]] = field(default_factory=dict)
 
@@ -175,47 +184,56 @@ async def collect_intents(
     known = _Known(statements)
     intents: list[Intent] = []
     replaced: set[_Statement] = set()
-    waiting: dict[str, set[PackageId]] = {}
+    waiting: dict[str, dict[str, PackageId | None]] = {}
     if options.changes != "commits":
         directory = root / options.directory
         if commits.head == "HEAD":
-            files = _parse_change_files(_read_change_files(directory), root)
+            files = _parse_change_files(_read_change_files(directory), root, directory)
         else:
             committed = await _read_committed_change_files(directory, commits)
-            files = _parse_change_files(committed.items(), root)
+            files = _parse_change_files(committed.items(), root, directory)
         ids = [each.id for each in everything]
         named = resolve(files, [each.id for each in versions], ids, is_part=is_part)
-        pairs = [(package, file.path) for file, _, package in named if package in releases]
-        # A file that was there when the last stable version of a package was decided is used.
-        bases = {
-            (package, path): releases[package].base
-            for package, path in pairs
-            if releases[package].version
+        # Deciding takes a file, or the lines of what it decided, away: what is there is asked for,
+        # whichever commits have it. Prereleases leave it.
+        told = await _find_told(
+            {
+                (package, file.path): release.fresh
+                for file, _, package in named
+                if (release := releases.get(package))
+                and not (release.version and release.fresh == release.base)
+            },
+            commits,
+            line,
+            root,
+        )
+        older = {f"{place}{_name_below(it, options)}" for it in files}
+        older -= {f"{place}{name}" for name in adding}
+        for unit in await find_adding(commits, line, sorted(older)):
+            for path in older.intersection(unit.change.added):
+                adding.setdefault(path.removeprefix(place), unit)
+        found_here = {(file.path, entry.name) for file, entry, _ in named}
+        waiting = {
+            file.path: {
+                it.name: None for it in file.entries if (file.path, it.name) not in found_here
+            }
+            for file in files
         }
-        used = await _find_used(bases, commits, line, root)
-        fresh = {(package, path): releases[package].fresh for package, path in pairs}
-        told = await _find_used(fresh, commits, line, root)
-        # One that names others as well is kept for them.
-        resolved = Counter(file.path for file, _, _ in named)
-        waiting = {it.path: set() for it in files if resolved[it.path] == len(it.entries)}
         for file, entry, package in named:
-            if (package, file.path) in used:
-                continue
             asks = entry.level or entry.exact or file.replaces_commit or file.replaces_pull_request
-            if asks and file.path in waiting:
-                waiting[file.path].add(package)
+            if asks:
+                waiting[file.path][entry.name] = package
             if package not in releases:
                 continue
             spoken = known.find(file.replaces_commit, file.replaces_pull_request)
             replaced.update(spoken)
-            added_by = adding.get(file.path.removeprefix(f"{options.directory}/"))
+            added_by = adding.get(_name_below(file, options))
             intents.append(
                 Intent(
                     package=package,
                     level=entry.level,
                     source=_describe_file(file, added_by, spoken),
                     exact=entry.exact,
-                    late=added_by is not None and added_by.index >= releases[package].tagged,
                     fresh=(package, file.path) not in told,
                 )
             )
@@ -261,17 +279,21 @@ async def collect_intents(
         tuple(intents),
         tuple(guessed),
         unread,
-        files={path: frozenset(packages) for path, packages in waiting.items()},
+        files=waiting,
         units=units,
         unread_tags={package: it.unread for package, it in releases.items() if it.unread},
     )
 
 
-async def _find_used(
+def _name_below(file: ChangeFile, options: VersionOptions) -> str:
+    return file.path.removeprefix(f"{options.directory}/")
+
+
+async def _find_told(
     asked: Mapping[tuple[PackageId, str], int], commits: Commits, line: Line, root: Path
 ) -> set[tuple[PackageId, str]]:
     """Of packages with change files, those whose file the commit at this index of the line has, on
-    which a version was decided; at -1, where no commit has the version, all of them.
+    which a prerelease was decided; at -1, where no commit has that, all of them.
     """
     names = {
         (package, path): commits.name_object(line.commits[index], root / path)
@@ -279,8 +301,8 @@ async def _find_used(
         if 0 <= index < len(line.commits)
     }
     there = await commits.read_blobs(names.values())
-    used = {pair for pair, name in names.items() if there.get(name) is not None}
-    return used | {pair for pair, index in asked.items() if index < 0}
+    told = {pair for pair, name in names.items() if there.get(name) is not None}
+    return told | {pair for pair, index in asked.items() if index < 0}
 
 
 def _is_ours(unit: Unit, line: Line) -> bool:
@@ -417,47 +439,55 @@ def _cancel_reverts(
             yield from rest
 
 
-def _read_change_files(directory: Path) -> Iterator[tuple[Path, bytes | OSError]]:
-    """As they are checked out, committed or not."""
-    for below in (directory, directory / "pre"):
-        try:
-            names = durable.names(below)
-        except OSError:
-            continue
-        for name in sorted(names):
-            path = below / name
-            if is_change_file(path.relative_to(directory).as_posix()):
-                try:
-                    yield path, durable.read_file(path, max_bytes=4 * MAX_CHARS)
-                except OSError as error:
-                    yield path, error
+def _read_change_files(
+    directory: Path, below: str = "", depth: int = 0
+) -> Iterator[tuple[Path, bytes | OSError]]:
+    """Of all Markdown files, as they are checked out, committed or not."""
+    try:
+        names = durable.names(directory / below)
+    except OSError:
+        return
+    for name in sorted(names):
+        path = directory / below / name
+        if name.endswith(".md"):
+            try:
+                yield path, durable.read_file(path, max_bytes=4 * MAX_CHARS)
+            except OSError as error:
+                yield path, error
+        elif depth < _MOST_DEEP and not name.startswith("."):
+            yield from _read_change_files(directory, f"{below}{name}/", depth + 1)
 
 
 async def _read_committed_change_files(directory: Path, commits: Commits) -> dict[Path, bytes]:
     """Those that the commit has."""
     place = directory.relative_to(commits.top).as_posix()
     told = await commits.run_git(
-        *("ls-tree", "-z", "--full-tree", "--name-only", commits.head, "--"),
-        *(f"{place}/", f"{place}/pre/"),
+        *("ls-tree", "-r", "-z", "--full-tree", "--name-only", commits.head, "--", f"{place}/")
     )
     paths = (commits.top / name for name in told.split("\0") if name)
     wanted = {
-        each: commits.name_object(commits.head, each)
-        for each in paths
-        if is_change_file(each.relative_to(directory).as_posix())
+        each: commits.name_object(commits.head, each) for each in paths if each.suffix == ".md"
     }
     there = await commits.read_blobs(wanted.values())
     return {each: data for each, name in wanted.items() if (data := there.get(name)) is not None}
 
 
 def _parse_change_files(
-    found: Iterable[tuple[Path, bytes | OSError]], root: Path
+    found: Iterable[tuple[Path, bytes | OSError]], root: Path, directory: Path
 ) -> list[ChangeFile]:
-    """Raises PlanError with all that cannot be used."""
+    """Raises PlanError with all that cannot be used, among them those where nothing reads them, as
+    changesets ends there: https://github.com/changesets/changesets/blob/%40changesets/cli%402.31.1/packages/read/src/legacy.ts
+    """
     files: list[ChangeFile] = []
     refused: list[ReleasekitError] = []
     for path, data in found:
-        shown = path.relative_to(root).as_posix()
+        shown, below = (path.relative_to(it).as_posix() for it in (root, directory))
+        if not is_change_file(below):
+            if "/" in below and isinstance(data, bytes) and is_like_change_file(data):
+                message = f"{shown} lies in a subdirectory, where no change file is read"
+                hint = f"Move it to {directory.relative_to(root).as_posix()}/, or delete it."
+                refused.append(PlanError(message, hint=hint, problem=Problem.CHANGE_FILE))
+            continue
         try:
             if isinstance(data, OSError):
                 message = f"{shown} cannot be read: {describe_os_error(data)}"
