@@ -110,6 +110,32 @@ IN_PROFILE = {
     ),
     "it/pom.xml": pom(child("it", OWN) + f"<version>{OWN}</version>" + needs("top")),
 }
+SKIPPED = "<properties><maven.deploy.skip>true</maven.deploy.skip></properties>"
+# What is private repeats the version of its parent, or of what names it, or has one of its own.
+PRIVATE = {
+    "pom.xml": pom(
+        gav("top", OWN)
+        + modules("its", "tools", "own", "lib")
+        + managed(
+            "<dependencies>"
+            + "".join(
+                f"<dependency>{gav(name, '${project.version}')}</dependency>"
+                for name in ("its", "tools")
+            )
+            + "</dependencies>"
+        )
+    ),
+    "lib/pom.xml": pom(child("lib", OWN)),
+    "its/pom.xml": pom(
+        child("its", OWN) + f"<version>{OWN}</version>" + modules("unnamed") + SKIPPED
+    ),
+    "its/unnamed/pom.xml": pom(
+        f"<parent>{gav('its', OWN)}</parent>" + gav("unnamed", OWN) + needs("helper")
+    ),
+    "tools/pom.xml": pom(gav("tools", OWN) + modules("helper") + SKIPPED),
+    "tools/helper/pom.xml": pom(gav("helper", OWN) + SKIPPED + needs("own", "1.2.0-own")),
+    "own/pom.xml": pom(child("own", OWN) + "<version>1.2.0-own</version>" + SKIPPED),
+}
 ABOVE = {
     "pom.xml": pom(gav("all", "1.0") + modules("a")),
     "a/pom.xml": pom(
@@ -134,11 +160,12 @@ ABOVE = {
             {"revision": "1.2.0"},
         ),
         (IN_PROFILE, {"top": "1.3.0"}, {}),
+        (PRIVATE, {"top": "1.3.0", "lib": "1.3.0"}, {}),
         (ABOVE, {"a": "1.3.0"}, {}),
     ],
     ids=[
         *("inherited", "revision", "snapshot", "qualifier", "maven.config", "option"),
-        *("profile", "a parent that is no module"),
+        *("profile", "private", "a parent that is no module"),
     ],
 )
 def test_a_version_is_written_where_it_stands(

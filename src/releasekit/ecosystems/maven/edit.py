@@ -20,7 +20,7 @@ from releasekit.text.toml_text import find_strings
 from releasekit.versioning.edits import Edits, refuse_edit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.ecosystems.maven import Options
@@ -80,24 +80,64 @@ class VersionEdits:
             if name in wanted or not explain_private(project):
                 new = wanted.get(name, project.version)
                 self._want(project, name, self._trace_version(project), new)
-        followed = frozenset(self._wanted)  # by all that names them
         by_name = {each.name: each for each in by_path.values()} | named
+        uses = list(self._find_uses(by_path.values(), by_name))
+        decided = {*wanted, *(name for name, it in named.items() if not explain_private(it))}
+        self._move_along(by_name, uses, decided)
+        followed = frozenset(self._wanted)  # by all that names them
         became = {name: self._tell(self._trace_version(each)) for name, each in by_name.items()}
-        for project in by_path.values():
+        for project, name, pieces in uses:
+            old, target = _join(pieces), by_name.get(name)
+            if target is not None and _selects(old, target.version):
+                self._want(project, name, pieces, became[name])
+            elif followed.isdisjoint(piece.place for piece in pieces):
+                self._want(project, name, pieces, old)
+
+    def _find_uses(
+        self, projects: Iterable[PomProject], by_name: Mapping[str, PomProject]
+    ) -> Iterator[tuple[PomProject, str, Sequence[Piece]]]:
+        """Each project with a name that its POM gives a version, and what that comes from."""
+        for project in projects:
             for element in _find_coordinates(self._read_pom(project.pom.path)[0]):
                 version = element.child("version")
                 if version is None:
                     continue
                 name = _name_target(project, element)
-                target = by_name.get(name)
-                if target is None and "${" not in version.text:
-                    continue
-                pieces = self._trace(project, self._find_text(project.pom.path, version))
-                old = _join(pieces)
-                if target is not None and _selects(old, target.version):
-                    self._want(project, name, pieces, became[name])
-                elif followed.isdisjoint(piece.place for piece in pieces):
-                    self._want(project, name, pieces, old)
+                if name in by_name or "${" in version.text:
+                    yield (
+                        project,
+                        name,
+                        self._trace(project, self._find_text(project.pom.path, version)),
+                    )
+
+    def _move_along(
+        self,
+        by_name: Mapping[str, PomProject],
+        uses: Sequence[tuple[PomProject, str, Sequence[Piece]]],
+        decided: Collection[str],
+    ) -> None:
+        """Give what has no version decided that of a parent whose version it repeats, and of what
+        names it by a version that moves. The first is what updateMatchingVersions says of
+        https://www.mojohaus.org/versions/versions-maven-plugin/set-mojo.html
+        """
+        free = {
+            name: self._trace_version(it) for name, it in by_name.items() if name not in decided
+        }
+        given = [
+            (name, self._trace_version(parent))
+            for name in free
+            if (parent := by_name[name].parent) is not None and by_name.get(parent.name) is parent
+        ]
+        given += [(name, pieces) for _, name, pieces in uses if name in free]
+        given = [it for it in given if _join(it[1]) == by_name[it[0]].version]
+        moved = True
+        while moved:
+            moved = False
+            for name, pieces in given:
+                new, old = self._tell(pieces), by_name[name].version
+                if new != old and self._tell(free[name]) == old:
+                    self._want(by_name[name], name, free[name], new)
+                    moved = self._tell(free[name]) != old or moved
 
     def write(self) -> None:
         """Raises PlanError for all that cannot be as it is wanted."""
