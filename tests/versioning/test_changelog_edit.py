@@ -41,6 +41,43 @@ def add(
     )
 
 
+@pytest.mark.parametrize("name", ["", "core"])
+@pytest.mark.parametrize("path", ["CHANGELOG.md", "CHANGES.rst"])
+@pytest.mark.parametrize(
+    "versions",
+    [
+        *("9 10 11", "9.9 10 10.1", "999 1000", "20260101 20260102", "1.0 1.1", "2024.1 2024.2"),
+        *("9a1 9rc1 9 9.post1 10", "1!2 1!3", "1!2.0 1!2.1", "1.0+abc.1 1.1", "9+abc 10"),
+        *("1.0.Final 1.1.Final", "9-RC1 9", "9-SNAPSHOT 9", "1.0-M1 1.0", "1.0.post1 1.0.post2"),
+    ],
+)
+def test_each_form_of_a_version_gets_its_section(versions: str, path: str, name: str) -> None:
+    """R66: in the order in which they are added, as PyPI and Maven have them."""
+    text, is_rst = None, path.endswith(".rst")
+    for version in versions.split():
+        body = f"### Fixes\n\n- mend {version}."
+        text = add(text, body, path=path, version=version, names=("core",), name=name)
+    for version in versions.split():
+        said = find_section(text or "", version, ["core"], is_rst=is_rst)
+        assert (said.count("mend"), f"mend {version}." in said) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "heading", ["2024", "28 November 2026", "3 things", "2026-11-28", "Part 2", "2024 - 2026-11-28"]
+)
+def test_a_number_is_a_version_only_where_it_stands_alone(heading: str) -> None:
+    log = read_changelog(f"# Changelog\n\n## {heading}\n\n- old\n")
+    assert log
+    releases = [each.heading.text for each in log.sections if each.is_release]
+    assert releases == ([heading] if heading.startswith("2024 -") else [])
+
+
+def test_numbered_headings_stay_below_versions() -> None:
+    text = "# Changelog\n\n## 1.2.0\n\n### 1\n\n- one\n\n### 2\n\n- two\n"
+    assert "- two" in find_section(add(text), "1.2.0")
+    assert add("# Log\n\n## 8\n\n- old\n", version="9").index("## 9\n") == 7
+
+
 @pytest.mark.parametrize("text", [None, "", "\n \n"])
 def test_a_new_file_has_a_title(text: str | None) -> None:
     assert add(text) == f"# Changelog\n\n## 1.3.0 - 2026-11-21\n\n{BODY}\n"
@@ -373,11 +410,14 @@ def test_other_packages_of_the_file_are_read_back_too(text: str, body: str) -> N
         add(text, body, name="core")
 
 
-@pytest.mark.parametrize("text", [None, OLD, "1.0\n---\n\n- old\n"])
-def test_a_version_of_one_number_is_refused(text: str | None) -> None:
-    """Headings such as "Python 2" are about no release, and it would be added twice."""
-    with pytest.raises(PlanError, match="read otherwise"):
-        add(text, version="2")
+@pytest.mark.parametrize(
+    "text", [None, OLD, "1.0\n---\n\n- old\n", "# Log\n\n## 1.0\n\n- old\n", "## 1\n\n- old\n"]
+)
+def test_a_version_of_one_number_is_added_once(text: str | None) -> None:
+    """Headings such as "Python 2" are about no release."""
+    once = add(text, version="2")
+    assert add(once, version="2") == once
+    assert "mend it" in find_section(once, "2")
 
 
 def test_a_file_beyond_the_limits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

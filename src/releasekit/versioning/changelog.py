@@ -29,8 +29,16 @@ _UNRELEASED: Final = re.compile(
 )
 DATE: Final = re.compile(r"\b[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}\b")
 _VERSION: Final = re.compile(
-    r"(?<![0-9A-Za-z.])[vV]?([0-9]+(?:!|(?=[.0-9-]))[0-9A-Za-z.!+_-]*[0-9A-Za-z]|[0-9])"
+    r"(?<![0-9A-Za-z.])[vV]?"
+    r"([0-9]+(?:!|(?=[.0-9+-])|(?=(?:a|b|c|rc)[0-9]))[0-9A-Za-z.!+_-]*[0-9A-Za-z]|[0-9])"
 )
+# A version of one number is one only where nothing but a date stands beside it.
+_ONE_NUMBER: Final = re.compile(
+    r"(?:[0-9]+!)?[0-9]+(?:(?:a|b|c|rc)[0-9]+|-[A-Za-z][0-9A-Za-z-]*)?(?:\+[0-9A-Za-z-]+)?"
+)
+_BESIDE: Final = re.compile(r"[\W_]*(?:unreleased[\W_]*)?", re.IGNORECASE)
+# Longer ones may be years.
+_MOST_UNDATED: Final = 3
 _NOISE: Final = re.compile(r"\b(?:version|release|released|v)\b|[^\w@/]+", re.IGNORECASE)
 _IN_BRACKETS: Final = re.compile(
     r"\([^()]*\)|\b(?:[A-Z][a-z]{2,8}|yanked|YANKED|[0-9]+(?:st|nd|rd|th))\b"
@@ -150,6 +158,18 @@ def read_changelog(
         return None
     said = [_read_heading(each.text, names) for each in headings]
     releases = [_is_release(*each) for each in zip(headings, said, strict=True)]
+    if not any(each and it for each, it in zip(said, releases, strict=True)):
+        # In a file without other versions, a number that stands alone is one.
+        releases = [
+            known
+            or (
+                each is not None
+                and not each.before
+                and _is_one_number(each)
+                and len(each.version) <= _MOST_UNDATED
+            )
+            for known, each in zip(releases, said, strict=True)
+        ]
     ends = _find_ends(headings, releases, len(lines))
     exact, near = _rank_headings(headings, said, releases, _below_name(headings, names))
     definitions: dict[str, tuple[int, str]] = {}
@@ -265,9 +285,20 @@ def _is_release(heading: Heading, said: HeadingVersion | None) -> bool:
     """Whether it is about one version, and nothing else."""
     if is_unreleased(heading):
         return True
-    if said is None or "." not in said.version or (said.before and not said.ours):
+    if said is None or (said.before and not said.ours):
         return False
-    return ends_with_version(said)
+    return has_version(heading, said) and ends_with_version(said)
+
+
+def has_version(heading: Heading, said: HeadingVersion) -> bool:
+    """Whether what it says is a version for certain: a lone number may count anything."""
+    return "." in said.version or (
+        bool(DATE.search(heading.text)) and _is_one_number(said) and not DATE.search(said.version)
+    )
+
+
+def _is_one_number(said: HeadingVersion) -> bool:
+    return bool(_ONE_NUMBER.fullmatch(said.version) and _BESIDE.fullmatch(said.after))
 
 
 def is_unreleased(heading: Heading) -> bool:

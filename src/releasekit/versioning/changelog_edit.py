@@ -13,6 +13,7 @@ from releasekit.versioning.changelog import (
     DEFINITION,
     TRAILING,
     ends_with_version,
+    has_version,
     is_unreleased,
     read_changelog,
 )
@@ -166,7 +167,7 @@ def _list_releases(log: Changelog, *, shared: bool) -> list[Section]:
     found = [
         each
         for each in log.sections
-        if each.said and "." in each.said.version and ends_with_version(each.said)
+        if each.said and has_version(each.heading, each.said) and ends_with_version(each.said)
     ]
     return [each for each in found if each.heading.level == found[0].heading.level]
 
@@ -289,6 +290,8 @@ def _write_title(model: Section | None, version: str, date: str, name: str) -> s
         return plain
     after = after.removeprefix(bracket).rstrip()
     dated = _DATED.fullmatch(after)
+    if "." not in version and not dated and "." in model.said.version:
+        return plain  # beside others, a lone number is a version only with a date
     if name and (other := _OTHER_NAME.fullmatch(before)):
         before = f"{other[1]}{name}{other[2] or ' '}{other[3]}"
     ending = f"{dated[1]}{date}{dated[2]}" if dated else f" - {date}" if after else ""
