@@ -146,6 +146,8 @@ def test_nothing_is_decided_where_the_branch_is_unknown(
             assert "--branch main" in told
             assert value in told
     assert main([*run, "--branch", "main"]) == 0
+    # Whether what a change asks for is a prerelease does not matter to who asks.
+    assert main(["change", str(place.root), "--check", "--since", "HEAD~"]) == 0
     (place.root / "releasekit.toml").write_text("")
     assert main(run) == 0  # every branch is stable
 
@@ -243,7 +245,7 @@ def test_one_goes_on_whose_dependency_was_tagged_before_the_run_stopped(
     place.commit("feat: one", {"packages/core/one.py": "1\n"})
     place.release(acme_core="1.3.0rc1")
     assert place.decide() == {"acme-web": "0.3.1rc1"}
-    assert place.said[1].endswith("0.3.0 was published with acme-core==1.2.0")
+    assert place.said[1].endswith("packed here, 0.3.0 requires acme-core==1.2.0")
 
 
 def test_a_first_one_passes_over_numbers_that_are_tagged(ui: Place) -> None:

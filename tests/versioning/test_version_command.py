@@ -97,7 +97,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 A = [
     "acme-core  1.2.0 → 1.3.0  minor  feat: read parquet files (#41)",
     "acme-cli   0.4.1 → 0.4.2  patch  fix: exit 1 when nothing matches (#42)",
-    "acme-web   0.3.0 → 0.3.1  patch  0.3.0 was published with acme-core==1.2.0",
+    "acme-web   0.3.0 → 0.3.1  patch  packed here, 0.3.0 requires acme-core==1.2.0",
     "",
     "3 packages to release",
     "3 CHANGELOG.md, 3 pyproject.toml",
@@ -408,7 +408,7 @@ def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     assert shown[:4] == [
         "@acme/icons  2.4.1 → 3.0.0  major  bright-owls-sing: Icons are ES modules only.",
         "@acme/ui     2.4.1 → 3.0.0  major  fixed group ui",
-        "                            patch  2.4.1 was published with @acme/icons ^2.4.1",
+        "                            patch  packed here, 2.4.1 requires @acme/icons ^2.4.1",
         "@acme/theme  1.0.3 → 1.0.4  patch  its peer ^2.0.0 excludes @acme/ui 3.0.0",
     ]
 

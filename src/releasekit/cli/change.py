@@ -62,7 +62,7 @@ async def _check(config: Config, session: Session) -> int:
         workspace = await open_versions(group, config, session)
         request = session.ci.read_pull_request()
         addition, title = await find_addition(workspace.commits, config.since, request)
-        decided = await decide_versions(workspace, title=title)
+        decided = await decide_versions(workspace, title=title, only_asked=True)
     silent = find_silent(decided, addition)
     for each in silent:
         say(f"nothing speaks for {each}", session)

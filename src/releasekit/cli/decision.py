@@ -30,7 +30,13 @@ from releasekit.host.files import repository_of
 from releasekit.model import PackageWarning, WarningName
 from releasekit.plan.holdings import Holdings
 from releasekit.plan.make import collect_packages
-from releasekit.plan.other_tools import Deciding, describe_unread, find_unread, refuse_unread
+from releasekit.plan.other_tools import (
+    Deciding,
+    compare_manifest,
+    describe_unread,
+    find_unread,
+    refuse_unread,
+)
 from releasekit.plan.unlisted_packages import mark_unread
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private, few
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
     from releasekit.host.ci import CI
     from releasekit.model import Package, PackageId
     from releasekit.plan.holdings import Tree
+    from releasekit.plan.other_tools import Unread
     from releasekit.versioning.intents import Collected
 
 
@@ -166,7 +173,7 @@ async def _find_branch(commits: Commits, ci: CI, options: VersionOptions) -> tup
     return branch, ""
 
 
-def require_branch(workspace: Workspace) -> None:
+def _require_branch(workspace: Workspace) -> None:
     """Raises PlanError where it is unknown, and says whether versions are prereleases."""
     options = workspace.config.versioning
     if workspace.unknown and options.branches:
@@ -210,8 +217,14 @@ async def look_back(workspace: Workspace, commit: str) -> Workspace:
     )
 
 
-async def decide_versions(workspace: Workspace, *, title: str = "") -> Decided:
-    """`title` is that of `collect_intents`. Raises PlanError with all troubles at once."""
+async def decide_versions(
+    workspace: Workspace, *, title: str = "", only_asked: bool = False
+) -> Decided:
+    """`title` is that of `collect_intents`. Where it is `only_asked` what changes ask for, it does
+    not matter whether versions are prereleases. Raises PlanError with all troubles at once.
+    """
+    if not only_asked:
+        _require_branch(workspace)
     config, targets, found = workspace.config, workspace.targets, workspace.packages
     options, is_part = config.versioning, workspace.is_part or bool(config.ecosystem)
     packages, holdings = list(found.values()), workspace.holdings
@@ -240,6 +253,11 @@ async def decide_versions(workspace: Workspace, *, title: str = "") -> Decided:
     except CommandFailed as error:
         raise ConfigError(f"the history cannot be read: {error}") from error
     standings = collected.standings
+    unread: list[Unread] = []
+    if workspace.commits.head == "HEAD" and not only_asked:
+        unread = list(compare_manifest((workspace.commits.top, config.root), found, standings))
+    if refused := refuse_unread(unread):
+        raise join_errors(refused)
     chosen = decide_by_hand(config.set, packages, standings)
     by_hand = {each.package for each in chosen}
     # What is decided by hand stands in place of what a change file says.
@@ -277,7 +295,11 @@ async def decide_versions(workspace: Workspace, *, title: str = "") -> Decided:
         for package, warning in find_warnings(collected.unread)
     ]
     decision = replace(decision, left_alone=left_alone)
-    notes = [*workspace.notes, *_describe_unread_tags(collected.unread_tags)]
+    notes = [
+        *workspace.notes,
+        *describe_unread(unread),
+        *_describe_unread_tags(collected.unread_tags),
+    ]
     view = VersionsView(decision, found, warned, notes)
     return Decided(workspace, collected, view)
 

@@ -69,7 +69,7 @@ async def add_late_changes(
         for each in plan.packages:
             known = each.package.id, each.package.version
             workspace.published[known] = each.published is not None
-        decided = await decide_versions(workspace)
+        decided = await decide_versions(workspace, only_asked=True)
     except (CommandFailed, ConfigError, PlanError) as error:
         why = f"{error}. {error.hint}" if error.hint else error
         note = f"it is unknown what came after these versions were decided: {why}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.cli.decision import decide_versions, look_back, open_versions, require_branch
+from releasekit.cli.decision import decide_versions, look_back, open_versions
 from releasekit.cli.result_files import write
 from releasekit.cli.session import open_command
 from releasekit.decided import Level
@@ -54,7 +54,6 @@ async def run(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         request = session.ci.read_pull_request()
         workspace = await open_versions(group, config, session)
-        require_branch(workspace)
         addition, title = await find_addition(workspace.commits, config.since, request)
         before = await decide_versions(await look_back(workspace, addition.base))
         after = await decide_versions(workspace, title=title)

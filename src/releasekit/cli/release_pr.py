@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 from releasekit.announce.forge import LookAgain
 from releasekit.announce.post_release import find_forge, open_github, require_token
 from releasekit.announce.pull_requests import BOT, FileEdit, GitHubPullRequests
-from releasekit.cli.decision import decide_versions, open_versions, require_branch
+from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write, write_notes
 from releasekit.cli.session import open_command, refuse_foreign, start_processes, take_turn
 from releasekit.decided import Level
@@ -87,9 +87,8 @@ async def run(config: Config, session: Session) -> int:
         token = require_token(session.credentials, session.ci, at, asked="release-pr", needs=needs)
         seal = await take_turn(group, config, session)
         workspace = await open_versions(group, config, session)
-        require_branch(workspace)
-        into = _require_branch(workspace, session.ci)
         decided = await decide_versions(workspace)
+        into = _require_branch(workspace, session.ci)
         refuse_warned(decided.view.warned)
         edited = await asyncio.to_thread(edit, decided, workspace.targets)
         edits = await _list_edits(workspace, edited.changes)

@@ -6,7 +6,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from releasekit.cli.decision import decide_versions, open_versions, require_branch
+from releasekit.cli.decision import decide_versions, open_versions
 from releasekit.cli.edit_versions import edit, write
 from releasekit.cli.preview import find_addition
 from releasekit.cli.session import open_command, say, take_turn
@@ -36,7 +36,6 @@ async def run(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         seal = await take_turn(group, config, session) if writes else None
         workspace, title = await open_versions(group, config, session), ""
-        require_branch(workspace)
         if config.snapshot and (request := session.ci.read_pull_request()):
             _, title = await find_addition(workspace.commits, "", request)
         decided = await decide_versions(workspace, title=title)

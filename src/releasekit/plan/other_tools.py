@@ -17,16 +17,19 @@ from releasekit.host.files import is_file, read_parsed
 from releasekit.model import MAX_MANIFEST_BYTES
 from releasekit.plan.unlisted_packages import write_list
 from releasekit.problems import Problem
+from releasekit.report.text import few
 from releasekit.text.bounds import parse_toml
 from releasekit.text.escape import clip, visible
 from releasekit.text.globs import Glob
 from releasekit.text.json_text import parse_json
 from releasekit.text.yaml_text import parse_yaml
+from releasekit.versioning.numbering import numbering_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from releasekit.model import Package
+    from releasekit.decided import Standing
+    from releasekit.model import Package, PackageId
 
 _LABEL: Final = re.compile(r"[a-z][a-z0-9-]{0,29}")
 _TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*")
@@ -42,6 +45,7 @@ _MAX_LINE: Final = 4_000
 _ALWAYS: Final = 'propagate = "always"'
 _LITERAL: Final = 'zero = "literal"'
 _MINOR: Final = 'zero = "minor"'
+_MANIFEST: Final = ".release-please-manifest.json"
 _BELOW: Final = "below [version] in releasekit.toml"
 _INTO_FILES: Final = "write them into [version.files]"
 _UNSAFE: Final = "___experimentalUnsafeOptions_WILL_CHANGE_IN_PATCH"
@@ -559,6 +563,52 @@ def find_unread(
             if _ANY not in settled and is_file(place / name):
                 advice = "write its version settings below [version] in releasekit.toml"
                 yield Unread("a program", advice=advice, file=name)
+
+
+def compare_manifest(
+    places: Sequence[Path], packages: Mapping[PackageId, Package], standings: Iterable[Standing]
+) -> Iterator[Unread]:
+    """Where release-please counts from other versions than the last ones here. One that is higher
+    than all that is known of here is refused: the next version would be below it.
+
+    https://github.com/googleapis/release-please/blob/main/docs/manifest-releaser.md
+    """
+    by_place = [(packages[each.package].directory, each) for each in standings]
+    for place in dict.fromkeys(places):
+        path = place / _MANIFEST
+        if not is_file(path):
+            continue
+        try:
+            told = _load(path, parse_json)
+        except ConfigError as error:
+            yield Unread("all of it", file=_MANIFEST, advice=f"correct it: {error}")
+            continue
+        found: dict[bool, list[str]] = {False: [], True: []}
+        for directory, each in by_place:
+            inside = directory.is_relative_to(place)
+            said = told.get(directory.relative_to(place).as_posix()) if inside else None
+            if not isinstance(said, str) or _compare(said, each.last, each) == 0:
+                continue
+            here = f"here at {each.last}" if each.last else "here never released"
+            known = [it for it in (each.last, each.written) if it]
+            is_above = all(_compare(said, it, each) == 1 for it in known)
+            found[is_above].append(f"{each.package} at {clip(visible(said), 100)} ({here})")
+        for is_above, named in found.items():
+            if named:
+                advice = "tag the commits of these versions, or correct them there"
+                yield Unread(few(named), file=_MANIFEST, advice=advice, refused=is_above)
+
+
+def _compare(version: str, other: str, standing: Standing) -> int | None:
+    """1 where it is higher, -1 where it is lower; None where one of them is none."""
+    numbering = numbering_of(standing.package.ecosystem)
+    try:
+        one, two = (
+            numbering.order(numbering.check(each.removeprefix("v"))) for each in (version, other)
+        )
+    except ValueError:
+        return None
+    return (one > two) - (one < two)
 
 
 def _load(path: Path, parse: Callable[[str], object]) -> Document:

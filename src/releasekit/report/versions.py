@@ -135,7 +135,7 @@ class VersionsView:
             return f"its peer {edge.requirement} excludes {on} {version}"
         joint = "" if edge.on.ecosystem == "pypi" else " "
         old = self.spell(edge.dependent, dependent.old)
-        return f"{old} was published with {on}{joint}{edge.requirement}"
+        return f"packed here, {old} requires {on}{joint}{edge.requirement}"
 
 
 def versions_table(

@@ -12,10 +12,12 @@ import pytest
 
 from fakes import package
 from releasekit.config.version_options import VersionOptions
+from releasekit.decided import Standing
 from releasekit.model import PackageId
 from releasekit.plan.other_tools import (
     Deciding,
     Unread,
+    compare_manifest,
     describe_unread,
     find_unread,
     refuse_unread,
@@ -387,3 +389,33 @@ def test_one_star_ends_at_a_slash(glob: str, fits: list[str]) -> None:
     names = [each.id.name for each in NPM]
     chosen = Deciding(packages=NPM).select([glob], names)
     assert [name for name in names if any(fnmatchcase(name, each) for each in chosen)] == fits
+
+
+@pytest.mark.parametrize(
+    ("said", "released", "written", "refused"),
+    [
+        ("1.4.0", "1.4.0", "1.4.0", None),
+        ("v1.4.0", "1.4.0", "1.4.0", None),
+        ("1.3.0", "1.4.0", "1.4.0", False),  # left from before ReleaseKit
+        ("1.4.0", "", "1.4.0", False),
+        ("1.4.0", "1.3.0", "1.4.0", False),  # about to be released
+        ("1.5.0", "1.4.0", "1.4.0", True),
+        ("1.5.0", "", "1.4.0", True),
+        ("much", "1.4.0", "1.4.0", False),
+        (14, "1.4.0", "1.4.0", None),
+    ],
+)
+@pytest.mark.parametrize("ecosystem", ["npm", "pypi", "cargo", "go", "maven"])
+def test_a_manifest_of_release_please_is_compared(
+    tmp_path: Path, ecosystem: str, said: object, released: str, written: str, refused: bool | None
+) -> None:
+    """R68: release-please counts from there, and ReleaseKit from tags."""
+    (made,) = make(ecosystem, written, "a")
+    found = replace(made, directory=tmp_path / "packages/a")
+    (tmp_path / ".release-please-manifest.json").write_text(json.dumps({"packages/a": said}))
+    standings = [Standing(package=found.id, written=written, released=released)]
+    unread = list(compare_manifest([tmp_path, tmp_path], {found.id: found}, standings))
+    assert [each.refused for each in unread] == ([] if refused is None else [refused])
+    told = " ".join([*describe_unread(unread), *map(str, refuse_unread(unread))])
+    here = f"here at {released}" if released else "here never released"
+    assert refused is None or f"{found.id} at {said} ({here})" in told

@@ -83,7 +83,7 @@ def test_each_package_and_reason_has_a_line() -> None:
     assert shown == dedent("""\
         acme-core  1.2.0 → 1.3.0  minor  feat: read parquet files (#41)
                                   patch  fix: close the file (#40)
-        acme-web   0.3.0 → 0.3.1  patch  0.3.0 was published with acme-core==1.2.0
+        acme-web   0.3.0 → 0.3.1  patch  packed here, 0.3.0 requires acme-core==1.2.0
 
         2 packages to release""")
 
