@@ -244,6 +244,18 @@ def test_a_title_reaches_nobody_as_markup_or_command(
     assert not any(line.startswith("::set-output") for line in printed.splitlines())
 
 
+def test_files_that_count_on_both_sides_are_named(root: Path, preview: Job) -> None:
+    """R68: the versions without this are decided by what it makes of requirements and options."""
+    text = (root / "packages/web/pyproject.toml").read_text()
+    commit(
+        root,
+        "docs: describe",
+        {"releasekit.toml": "# ours\n", "packages/web/pyproject.toml": f"# ours\n{text}"},
+    )
+    _, _, summary = preview("docs: describe")
+    assert "both sides use packages/web/pyproject.toml, releasekit.toml as changed here" in summary
+
+
 def test_a_registry_is_asked_once_for_both_decisions(
     root: Path, preview: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from releasekit.cli.decision import decide_versions, look_back, open_versions
 from releasekit.cli.result_files import write
 from releasekit.cli.session import open_command
+from releasekit.config.locations import FILENAME
 from releasekit.decided import Level
 from releasekit.errors import CommandFailed, ConfigError
 from releasekit.host.ci import TEMPORARY
@@ -25,7 +26,7 @@ from releasekit.versioning.change_files import Entry, format_change_file
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from releasekit.cli.decision import Decided
+    from releasekit.cli.decision import Decided, Workspace
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.git.commits import Commits
@@ -55,12 +56,14 @@ async def run(config: Config, session: Session) -> int:
         request = session.ci.read_pull_request()
         workspace = await open_versions(group, config, session)
         addition, title = await find_addition(workspace.commits, config.since, request)
-        before = await decide_versions(await look_back(workspace, addition.base))
+        past = await look_back(workspace, addition.base)
+        before = await decide_versions(past)
+        shared = await _list_shared(workspace, past, addition.base)
         after = await decide_versions(workspace, title=title)
     silent = [workspace.packages[each] for each in find_silent(after, addition)]
     warned = [(each, config.levels.apply([_SILENT])) for each in silent]
     page = _find_page(config, session, request, silent)
-    preview = Preview(before.view, after.view, silent, page, addition.lacks)
+    preview = Preview(before.view, after.view, silent, page, addition.lacks, shared)
     text = preview_markdown(preview)
     if directory := session.credentials.environment.get(TEMPORARY):
         path = Path(directory) / "preview.md"
@@ -76,6 +79,21 @@ async def run(config: Config, session: Session) -> int:
     print(preview_table(preview), file=session.out, flush=True)
     refuse_warned(warned)
     return 0
+
+
+async def _list_shared(workspace: Workspace, past: Workspace, base: str) -> list[str]:
+    """The files that this changes and that `look_back` reads as they are now: the configuration,
+    and manifests for what they require. That a version is written changes nothing of that.
+    """
+    commits, config = workspace.commits, workspace.config
+    now = {each.id: each.version for each in workspace.public}
+    read = [each.manifest for each in past.public if each.version == now[each.id]]
+    read.append(config.config_file or config.root / FILENAME)
+    changed = await commits.list_changed(base, "HEAD")
+    names = {
+        each.relative_to(commits.top).as_posix() for each in read if commits.top in each.parents
+    }
+    return sorted(names & changed.keys())
 
 
 async def find_addition(

@@ -11,7 +11,7 @@ from releasekit.report.text import columns, few, packages
 from releasekit.text.escape import code, link, log_line, markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from releasekit.model import Package
     from releasekit.report.versions import VersionsView
@@ -28,7 +28,8 @@ _SIZES: Final = (200, 50, 10)
 class Preview:
     """Two decisions, and the packages whose changes nothing speaks for; `page` is where a person
     writes a change file for these, empty where that is unknown. Both leave out the commits that the
-    changes at hand `lack` of what they are to be merged into.
+    changes at hand `lack` of what they are to be merged into, and both go by the `shared` files as
+    the changes have them.
     """
 
     before: VersionsView
@@ -36,6 +37,7 @@ class Preview:
     silent: Sequence[Package]
     page: str = ""
     lack: int = 0
+    shared: Sequence[str] = ()
 
     def list_rows(self) -> list[tuple[str, str, str, str, str]]:
         """As the heading has them, those first that this changes something about."""
@@ -68,16 +70,20 @@ def preview_table(preview: Preview) -> str:
     rows = preview.list_rows()
     lines = columns([_HEADING, *rows]) if rows else []
     silent = [f"nothing speaks for {package}" for package in preview.silent]
-    told = [*map(log_line, silent), *_tell_lack(preview), preview.headline]
+    told = [*map(log_line, silent), *map(log_line, _tell_limits(preview)), preview.headline]
     told += map(log_line, preview.after.notes)
     return "\n".join([*lines, *([""] if lines else []), *told])
 
 
-def _tell_lack(preview: Preview) -> list[str]:
-    if not preview.lack:
-        return []
-    count = "1 commit" if preview.lack == 1 else f"{preview.lack} commits"
-    return [f"left out: {count} of the target branch; merge it here to see the whole release"]
+def _tell_limits(preview: Preview) -> Iterator[str]:
+    if preview.lack:
+        count = "1 commit" if preview.lack == 1 else f"{preview.lack} commits"
+        yield f"left out: {count} of the target branch; merge it here to see the whole release"
+    if preview.shared:
+        yield (
+            f"both sides use {few(preview.shared)} as changed here; the target branch may decide "
+            "otherwise without this"
+        )
 
 
 def preview_markdown(preview: Preview) -> str:
@@ -95,7 +101,7 @@ def _write_markdown(preview: Preview, most: int) -> str:
         *(table(_HEADING, cells) if cells else []),
         *([f"… and {packages(left)} more."] if left > 0 else []),
         "",
-        *(f"{each}.\n" for each in _tell_lack(preview)),
+        *(f"{markdown(each)}.\n" for each in _tell_limits(preview)),
         *(f"{markdown(note)}\n" for note in preview.after.notes),
     ]
     if preview.silent:
