@@ -572,6 +572,7 @@ class Inputs:
             "Default: that of the job, or of the pull request, else the one that is checked out.",
             commands=VERSION | PREVIEW | RELEASE_PR,
             places=FLAG_ONLY,
+            into=values.branch,
         ),
     ] = ""
     since: Annotated[

@@ -162,6 +162,17 @@ def snapshot_label(value: str) -> str:
     return value
 
 
+def branch(value: str) -> str:
+    """The name alone, as `branches` has it: CIs tell it as a ref, and Jenkins with its remote."""
+    name = value.removeprefix("refs/heads/")
+    told = re.sub(r"\A(?:refs/remotes/)?origin/", "", name)
+    if told != name:
+        raise InvalidValue(f"names a remote as well; write {told}")
+    if name.startswith("refs/"):
+        raise InvalidValue("is no branch; write its name, such as main")
+    return name
+
+
 def repository(value: str) -> str:
     """OWNER/NAME at github.com, or the page of a project at a GitLab; or empty."""
     url = _REPOSITORY_URL.fullmatch(value)

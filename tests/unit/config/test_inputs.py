@@ -277,6 +277,29 @@ def test_what_names_no_repository_is_refused(text: str, says: str) -> None:
         values.repository(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"), [("next", "next"), ("refs/heads/next/2", "next/2"), ("", "")]
+)
+def test_a_branch_may_be_a_ref(text: str, found: str) -> None:
+    """R66: CIs tell it so, and `branches` in [version] names it alone."""
+    assert values.branch(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("origin/next", "write next"),
+        ("refs/remotes/origin/next", "write next"),
+        ("refs/tags/v1", "is no branch"),
+        ("refs/pull/12/merge", "is no branch"),
+    ],
+)
+def test_what_is_no_name_of_a_branch_is_refused(text: str, says: str) -> None:
+    """R66: as a branch of its own, it would release stable versions."""
+    with pytest.raises(values.InvalidValue, match=says):
+        values.branch(text)
+
+
 def test_a_workflow_is_named_and_the_ci_file_of_gitlab_has_a_path() -> None:
     assert values.workflow(".github/workflows/release.yml") == "release.yml"
     for path in (".gitlab-ci.yml", "ci/release.yaml"):
