@@ -623,7 +623,10 @@ def _read(path: Path, tool: _Tool, about: Deciding) -> Iterator[Unread]:
         found: Any = _load(path, tool.parse)
     except ConfigError as error:
         if path.name not in _OF_EVERYBODY:
-            yield Unread("all of it", key=_ANY, advice=f"correct it: {error}")
+            # What stands in those of changesets would mostly be refused.
+            refused = path.parent.name == ".changeset" and bool(about.list_names(tool.ecosystem))
+            advice = f"correct it: {error}"
+            yield Unread("all of it", key=_ANY, advice=advice, refused=refused)
         return
     for key in tool.path:
         found = found.get(key) if isinstance(found, dict) else None
@@ -641,7 +644,7 @@ def refuse_unread(unread: Sequence[Unread]) -> list[PlanError]:
     return [
         PlanError(
             f"{each.file}: ReleaseKit does not read {each.setting}, which decides versions",
-            hint=f"{_describe(each)}. Or delete the file, if no other tool decides versions.",
+            hint=f"{_describe(each)}. Or {_delete(each.file)}, if no other tool decides versions.",
             problem=Problem.OTHER_TOOL,
         )
         for each in map(_clip, unread)
@@ -678,7 +681,13 @@ def describe_unread(unread: Sequence[Unread]) -> list[str]:
             if each.advice
         ]
         sentences.append(
-            f"ReleaseKit decides versions without {file}: {'; '.join(told)}; or delete the file, "
-            "if no other tool decides versions"
+            f"ReleaseKit decides versions without {file}: {'; '.join(told)}; or "
+            f"{_delete(file)}, if no other tool decides versions"
         )
     return sentences
+
+
+def _delete(file: str) -> str:
+    """Of a file that is for more than versions, the table."""
+    tool = _TOOLS.get(file)
+    return f"delete `{'.'.join(tool.path)}`" if tool and tool.path else "delete the file"

@@ -326,6 +326,43 @@ def test_what_no_line_says_comes_with_advice(
     assert says in told
 
 
+@pytest.mark.parametrize("file", [".changeset/pre.json", ".changeset/config.json"])
+def test_changesets_that_cannot_be_read_decide_nothing_by_default(
+    tmp_path: Path, file: str
+) -> None:
+    """R66: broken by a merge, say, it was in prerelease mode all the same."""
+    [refused] = refuse_unread(find(tmp_path, {file: "<<<<<<< ours"}))
+    assert f"{file}: ReleaseKit does not read all of it" in str(refused)
+    assert "Correct it" in (refused.hint or "")
+    assert not find(tmp_path, {}, written=frozenset({"branches"}))
+    assert not refuse_unread(find(tmp_path, {}, packages=CRATES))
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "part"),
+    [
+        ("pyproject.toml", "[tool.semantic_release]\n", "tool.semantic_release"),
+        (
+            "Cargo.toml",
+            "[workspace.metadata.release]\nshared-version = true\n",
+            "workspace.metadata.release",
+        ),
+        ("package.json", {"release": {"tagFormat": "${version}"}}, "release"),
+        ("nx.json", {"release": {}}, "release"),
+        ("pnpm-workspace.yaml", "versioning:\n  fixed: [['@acme/*']]\n", "versioning"),
+    ],
+)
+def test_no_file_is_to_be_deleted_that_is_for_more(
+    tmp_path: Path, file: str, content: Any, part: str
+) -> None:
+    """R66: the manifest of the workspace would go."""
+    unread = find(tmp_path, {file: content}, packages=(*NPM, *PYTHON))
+    refused = refuse_unread(unread)
+    [told] = [*describe_unread(unread), *(each.hint or "" for each in refused)]
+    assert "delete the file" not in told
+    assert f"elete `{part}`" in told
+
+
 def test_settings_of_packages_that_are_not_here_say_nothing(tmp_path: Path) -> None:
     """R68: changesets knows nothing of crates."""
     files = {
