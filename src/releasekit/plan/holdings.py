@@ -229,17 +229,20 @@ class Holdings:
             if holder is None:
                 pending.pop()
                 continue
-            place = self._resolve(path)
+            place, hops = self._resolve(path)
             if place is None:
                 continue
-            characters += len(place) + len(name)
+            # Each link on the way decides what comes in.
+            named = [*hops, place]
+            characters += sum(len(each) + len(name) for each in named)
             if len(reached) > _MOST_PLACES or characters > _MOST_CHARACTERS:
                 raise PathError(
                     f"{self._root}: the symbolic links of {holder} lead to more paths than "
                     "ReleaseKit follows",
                     hint="Remove links between directories that contain links to each other.",
                 )
-            found[place].append((holder, name))
+            for each in named:
+                found[each].append((holder, name))
             if (place, holder) not in reached:
                 reached.add((place, holder))
                 pending.append(self._list_further(place, holder, name))
@@ -287,20 +290,24 @@ class Holdings:
         if place != "." and not f"{link}/".startswith(f"{place}/"):
             yield place
 
-    def _resolve(self, path: str) -> str | None:
-        """Without links on the way; None where it leaves the root, or leads in a circle."""
+    def _resolve(self, path: str) -> tuple[str | None, list[str]]:
+        """Without links on the way, and these; None where it leaves the root, or leads in a
+        circle.
+        """
+        hops: list[str] = []
         for _ in range(_MOST_LINKS):
             if path.startswith(("/", "../")) or path in {".", ".."}:
-                return None
+                break
             ends = [at for at, letter in enumerate(path) if letter == "/"]
             link = next((it for end in (*ends, len(path)) if (it := path[:end]) in self._links), "")
             if not link:
-                return path
+                return path, hops
             followed = next(self._follow(link), None)
             if followed is None:
-                return None
+                break
+            hops.append(link)
             path = posixpath.normpath(f"{followed}{path[len(link) :]}")
-        return None
+        return None, hops
 
 
 def _below(place: str, names: Sequence[str]) -> Sequence[str]:

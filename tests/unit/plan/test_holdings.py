@@ -72,6 +72,20 @@ def test_a_package_holds_what_its_links_lead_to(root: Path) -> None:
     assert sorted(found.list_places(at(root, "core"))) == ["core", "more", "shared"]
 
 
+def test_a_package_holds_the_links_on_the_way(root: Path) -> None:
+    """R64: whoever lets one lead elsewhere changes what is published."""
+    links = {"core/src": "../hop/deep", "hop": "second", "second": "shared", "core/b": "../one"}
+    commit(root, {"shared/deep/s.py": "1", "one": "1"}, links)
+    found = holdings(root, "core")
+    assert holding(found, "hop", "second", "shared/deep/s.py", "one", "shared/t.py") == {
+        "hop": {"core"},
+        "second": {"core"},
+        "shared/deep/s.py": {"core"},
+        "one": {"core"},
+        "shared/t.py": set(),
+    }
+
+
 def test_what_a_link_leads_to_counts_by_its_name_in_the_package(root: Path) -> None:
     """R64: by the name that its tool packs it under."""
     commit(root, {"shared/s.py": "1", "app/b.py": "1"}, {"core/notes/s.py": "../../shared/s.py"})
