@@ -92,6 +92,28 @@ def test_further_paths_count_wherever_they_lie() -> None:
     assert touched(owners, "core/a.py") == {"core"}
 
 
+def test_what_lies_above_the_workspace_touches_who_takes_it_in() -> None:
+    """R64: and not the package at the root of the workspace, nor whom `paths` name."""
+    root = TOP / "work/space"
+    whole, core = (replace(package(each), directory=root / each) for each in ("", "core"))
+    owners = Owners(
+        [replace(whole, id=replace(whole.id, name="whole")), core],
+        TOP,
+        root,
+        packs=lambda _, path: path != "scripts/x",
+        ignore=(),
+        paths={"fake:whole": ("**",)},
+        elsewhere={
+            "../../README.md": [(core.id, "README.md")],
+            "../lib": [(core.id, "src/lib")],
+            "../x": [(core.id, "scripts/x")],
+        },
+    )
+    assert touched(owners, "README.md") == touched(owners, "work/lib/a/b.rs") == {"core"}
+    assert touched(owners, "work/x") == touched(owners, "lib/a") == set()
+    assert touched(owners, "work/space/core/a") == {"core", "whole"}
+
+
 def test_what_packages_take_in_touches_them_too() -> None:
     """R64: by what it is called in there."""
     cli, core = (replace(package(each), directory=TOP / "js" / each) for each in ("cli", "core"))

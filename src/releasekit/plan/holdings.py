@@ -125,7 +125,7 @@ def _is_empty(directory: Path) -> bool:
 
 
 class Holdings:
-    """Paths are relative to `root`. Of packages that are not `asked` for, only what lies below
+    """Paths are relative to `root`, also of what lies above it in the repository. Of packages that are not `asked` for, only what lies below
     their directories is known.
     """
 
@@ -144,6 +144,9 @@ class Holdings:
         self._by_id = {each.id: each for each in (*self._asked, *found)}
         self._counts: dict[PackageId, Callable[[str], bool]] = {}
         self._links = frozenset(tree.links)
+        top = repository_of(root)
+        # How far up the repository goes on.
+        self._above = len(root.relative_to(top).parts) if top else 0
 
     def list_own(self, package: Package) -> Sequence[str]:
         """What git has below its directory, relative to that."""
@@ -291,13 +294,20 @@ class Holdings:
             yield place
 
     def _resolve(self, path: str) -> tuple[str | None, list[str]]:
-        """Without links on the way, and these; None where it leaves the root, or leads in a
-        circle.
+        """Without links on the way, and these; None where it leaves the repository, is around the
+        root, or leads in a circle. Of what lies above the root, links are not known.
         """
         hops: list[str] = []
         for _ in range(_MOST_LINKS):
-            if path.startswith(("/", "../")) or path in {".", ".."}:
+            if path.startswith("../"):
+                path = os.path.relpath(self._root / path, self._root)
+            ups, parts = 0, path.split("/")
+            while parts[ups:] and parts[ups] == _OUTSIDE:
+                ups += 1
+            if path.startswith("/") or path == "." or ups == len(parts) or ups > self._above:
                 break
+            if ups:
+                return path, hops
             ends = [at for at, letter in enumerate(path) if letter == "/"]
             link = next((it for end in (*ends, len(path)) if (it := path[:end]) in self._links), "")
             if not link:

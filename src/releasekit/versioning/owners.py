@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import defaultdict
 from pathlib import PurePosixPath
@@ -60,7 +61,8 @@ class Places:
         while directory and directory not in self._directories:
             directory = directory.rpartition("/")[0]
         inside = path.removeprefix(f"{directory}/")
-        found = [(each, inside) for each in sorted(self._directories.get(directory, ()))]
+        owners = () if path.startswith("../") else self._directories.get(directory, ())
+        found = [(each, inside) for each in sorted(owners)]
         place = path if self._elsewhere else ""
         while place:
             rest = path.removeprefix(place)
@@ -93,6 +95,7 @@ class Owners:
         self._below = name_place(root, top)
         self._known: dict[str, frozenset[PackageId]] = {}
         self._places = Places(packages, root, elsewhere)
+        self._takes_from_above = any(each.startswith("../") for each in elsewhere or ())
         where = "releasekit.toml: [version] ignore"
         self._ignored = [
             Glob.parse(each.removeprefix("!"), where=where, negated=each.startswith("!"))
@@ -122,9 +125,10 @@ class Owners:
         return self._known[path]
 
     def _find_touched(self, path: str) -> frozenset[PackageId]:
-        if self._below and not path.startswith(f"{self._below}/"):
+        is_above = bool(self._below) and not path.startswith(f"{self._below}/")
+        if is_above and not self._takes_from_above:
             return frozenset()
-        path = path.removeprefix(f"{self._below}/")
+        path = posixpath.relpath(path, self._below) if self._below else path
         parts = PurePosixPath(path).parts
         said = [glob.negated for glob in self._ignored if glob.matches(parts)]
         owners = {
@@ -133,9 +137,8 @@ class Owners:
             # The last one counts.
             if (said[-1] if said else not _IGNORED.fullmatch(name) and self._packs(package, name))
         }
-        return frozenset(owners) | {
-            package for glob, package in self._further if glob.matches(parts)
-        }
+        further = () if is_above else self._further
+        return frozenset(owners) | {package for glob, package in further if glob.matches(parts)}
 
 
 def name_place(directory: Path, top: Path) -> str:

@@ -86,6 +86,25 @@ def test_a_package_holds_the_links_on_the_way(root: Path) -> None:
     }
 
 
+def test_a_package_holds_what_lies_above_its_workspace(root: Path) -> None:
+    """R64: in the same repository, and not what is around the workspace or outside of both."""
+    links = {
+        "ws/core/r.md": "../../README.md",
+        "ws/core/lib": "../../shared/lib",
+        "ws/core/back": "../../ws/hop",
+        "ws/core/around": "../..",
+        "ws/core/out": "../../../top/README.md",
+        "ws/core/far": "../../../other",
+    }
+    files = {"README.md": "1", "shared/lib/x.py": "1", "ws/hop/y.py": "1", "ws/core/z.py": "1"}
+    commit(root, files, links)
+    found = holdings(root / "ws", "core")
+    asked = ("../README.md", "../shared/lib/x.py", "hop/y.py", "../core/a.py", "../../other/z")
+    held = holding(found, *asked)
+    assert {path for path, holders in held.items() if holders} == set(asked[:3])
+    assert found.list_places(at(root / "ws", "core"))[0] == "core"
+
+
 def test_what_a_link_leads_to_counts_by_its_name_in_the_package(root: Path) -> None:
     """R64: by the name that its tool packs it under."""
     commit(root, {"shared/s.py": "1", "app/b.py": "1"}, {"core/notes/s.py": "../../shared/s.py"})
