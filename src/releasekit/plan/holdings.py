@@ -116,6 +116,27 @@ async def _list_entries(
     return found
 
 
+async def list_uncommitted_above(
+    holdings: Holdings, root: Path, processes: Processes
+) -> Sequence[str]:
+    """Of what packages take from above the root, the files of the commit that differ from it."""
+    top = repository_of(root)
+    if top is None or top == root:
+        return []
+    places = sorted(place for place in holdings.elsewhere if place.startswith("../"))
+    if not places:
+        return []
+    command = ("git", "--literal-pathspecs", "diff", "HEAD", "--no-ext-diff", "--name-only")
+    try:
+        listed = await processes.run(
+            [*command, "--no-renames", "-z", "--", *places], cwd=root, timeout_s=60.0
+        )
+    except CommandFailed:
+        return []
+    below = name_place(root, top)
+    return [posixpath.relpath(name, below) for name in listed.stdout.split("\0") if name]
+
+
 def _is_empty(directory: Path) -> bool:
     try:
         with os.scandir(directory) as entries:
@@ -125,8 +146,8 @@ def _is_empty(directory: Path) -> bool:
 
 
 class Holdings:
-    """Paths are relative to `root`, also of what lies above it in the repository. Of packages that are not `asked` for, only what lies below
-    their directories is known.
+    """Paths are relative to `root`, also of what lies above it in the repository. Of packages that
+    are not `asked` for, only what lies below their directories is known.
     """
 
     def __init__(

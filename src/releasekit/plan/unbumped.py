@@ -259,7 +259,8 @@ async def _find_edited(
     """
     tracked = {*sources.holdings.tree.files, *sources.holdings.tree.submodules} if edits else set()
     known = {
-        package: [path for path in listed if path in tracked] for package, listed in edits.items()
+        package: [path for path in listed if path in tracked or path.startswith("../")]
+        for package, listed in edits.items()
     }
     names = {each: listed for each in packages if (listed := sources.list_changed(each, known))}
     asked = [(each, sources.targets[each.id.ecosystem].version_at, "HEAD") for each in names]

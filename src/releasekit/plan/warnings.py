@@ -14,7 +14,7 @@ from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.model import SENT, Action, DependencyKind, PackageWarning, WarningName
 from releasekit.plan.absent import check_absent
-from releasekit.plan.holdings import NO_TREE, Holdings
+from releasekit.plan.holdings import NO_TREE, Holdings, list_uncommitted_above
 from releasekit.plan.unbumped import find_changes
 from releasekit.problems import Problem
 from releasekit.report.plans import place
@@ -64,8 +64,10 @@ async def with_warnings(
         root,
         processes,
     )
+    above = await list_uncommitted_above(holdings, root, processes) if plan.commit else ()
+    edits = [*uncommitted, *above]
     found = await find_changes(
-        plan, root, targets, holdings, history, processes, uncommitted=uncommitted, tags=tags
+        plan, root, targets, holdings, history, processes, uncommitted=edits, tags=tags
     )
     # Not where files from elsewhere are added to a version that is there.
     new = {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from integration.tools import require_tool
 from releasekit.errors import PathError
-from releasekit.plan.holdings import Holdings
+from releasekit.host.process import Processes
+from releasekit.plan.holdings import Holdings, list_uncommitted_above
 from unit.plan.checkouts import (
     FETCHING,
     add_submodule,
@@ -103,6 +106,15 @@ def test_a_package_holds_what_lies_above_its_workspace(root: Path) -> None:
     held = holding(found, *asked)
     assert {path for path, holders in held.items() if holders} == set(asked[:3])
     assert found.list_places(at(root / "ws", "core"))[0] == "core"
+    (root / "README.md").write_text("2")
+    (root / "shared/lib/x.py").write_text("2")
+    (root / "core/a.py").write_text("2")
+
+    async def ask() -> list[str]:
+        async with Processes(environment=dict(os.environ)) as processes:
+            return list(await list_uncommitted_above(found, root / "ws", processes))
+
+    assert asyncio.run(ask()) == ["../README.md", "../shared/lib/x.py"]
 
 
 def test_what_a_link_leads_to_counts_by_its_name_in_the_package(root: Path) -> None:
