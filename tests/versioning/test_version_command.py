@@ -178,6 +178,34 @@ def test_why_nothing_can_get_a_version_is_told(
     assert why.startswith("never published: go:example.com/acme: ")
 
 
+def test_a_root_beside_packages_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R66: as a plan does; a root is not without packages where an option would take some in."""
+    files = {"a/Cargo.toml": '[package]\nname = "a"\nversion = "0.1.0"\n'}
+    root = repository(tmp_path / "w", files, "v0.1.0")
+    assert main(["version", str(root), "--dry-run"]) == 2
+    told = capsys.readouterr().err
+    assert "no package to publish here: cargo packages in no workspace here: a" in told
+    assert '`[cargo] workspaces = ["a"]`' in told
+
+
+def test_snapshots_beside_the_root_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R66: a plan of what has no version yet is no error, and misses nothing in silence."""
+    pom = "<groupId>g</groupId><artifactId>{}</artifactId><version>1.0-SNAPSHOT</version>"
+    poms = {name: f"<project>{pom.format(name)}</project>" for name in ("top", "beside")}
+    files = {"pom.xml": poms["top"], "beside/pom.xml": poms["beside"]}
+    root = repository(tmp_path / "w", files, "v0.9")
+    assert main(["plan", str(root)]) == 0
+    *_, note = lines(capsys)
+    assert note == (
+        "maven packages in no workspace here: beside; to plan them too, write "
+        '`[maven] reactors = [".", "beside"]` in releasekit.toml'
+    )
+
+
 def test_a_change_file_that_names_nobody_goes_with_the_others(uv_workspace: Path) -> None:
     """`changeset add --empty` writes one for a change that needs no release."""
     commit(uv_workspace, "chore: tidy (#44)", {".changeset/quiet-cats-nap.md": "---\n---\n"})

@@ -107,11 +107,15 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         )
     config, survey, services = await open_workspace(group, config, session)
     targets = await open_targets(group, config, session, services)
-    commits = Commits(top, services.processes)
-    workspace = await make_workspace(config, targets, services, commits, survey.tree)
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
-    notes += map(mark_unread, survey.describe_unread(about))
+    files = survey.describe_unread(about)
+    # Where anything is found, what may get no version is said with the versions.
+    is_empty = not any(each.workspace.packages for each in targets.values())
+    beside = [*notes, *files] if is_empty else ()
+    commits = Commits(top, services.processes)
+    workspace = await make_workspace(config, targets, services, commits, survey.tree, beside)
+    notes += map(mark_unread, files)
     if not workspace.versioned:
         private = [each for each in workspace.packages.values() if each.unpublishable]
         notes += describe_private([each for each in private if about.has_package(each.id)])
@@ -131,9 +135,10 @@ async def make_workspace(
     services: Services,
     commits: Commits,
     tree: Tree,
+    unlisted: Sequence[str] = (),
 ) -> Workspace:
-    """Of what was discovered."""
-    packages = collect_packages(targets, config.root, config.package_filter)
+    """Of what was discovered; `unlisted` are sentences about what is in no workspace."""
+    packages = collect_packages(targets, config.root, config.package_filter, unlisted)
     # Refuses names that no package has.
     with_extra(packages, config.extra_edges, {*targets, *config.absent})
     public = [each for each in packages if targets[each.id.ecosystem].takes_version(each)]

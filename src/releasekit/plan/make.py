@@ -339,10 +339,14 @@ def collect_packages(
     targets: Mapping[str, Target], root: Path, about: PackageFilter, unlisted: Sequence[str] = ()
 ) -> list[Package]:
     """Every package found; raises ConfigError when there is none, when two have one name, and when
-    only `unlisted` ones could be published.
+    only `unlisted` ones could be published, with whatever version.
     """
     packages = [package for target in targets.values() for package in target.workspace.packages]
-    public = [p for p in packages if about.has_ecosystem(p.id.ecosystem) and not p.unpublishable]
+    public = [
+        p
+        for p in packages
+        if about.has_ecosystem(p.id.ecosystem) and targets[p.id.ecosystem].takes_version(p)
+    ]
     if unlisted and not public:
         own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]
         told = [sentence.partition("; ") for sentence in unlisted]

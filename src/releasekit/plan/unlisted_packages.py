@@ -222,13 +222,17 @@ def describe_included(
     """The lines that keep the included workspaces once releasekit.toml includes more of what is
     `left`; lines for the same ecosystem name them already.
     """
-    extended = {each.ecosystem for each in left if each.is_workspace}
+    extended = {
+        (each.ecosystem, manifests.workspaces if each.is_workspace else manifests.packages)
+        for each in left
+        if (manifests := ecosystems[each.ecosystem].manifests) is not None
+    }
     lines = [
         f"`[{name}] {key} = {write_list(there)}`"
         for name, ecosystem in ecosystems.items()
-        if name not in extended
-        and ecosystem.manifests is not None
+        if ecosystem.manifests is not None
         and (key := ecosystem.manifests.workspaces)
+        and (name, key) not in extended
         and (there := read_list(tables, name, key))
     ]
     sentence = (

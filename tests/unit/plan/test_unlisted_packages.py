@@ -451,6 +451,28 @@ def test_a_line_to_copy_costs_nothing_that_is_planned(tmp_path: Path) -> None:
     assert said() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "files", "lines"),
+    [
+        ("cargo", {"a/Cargo.toml": "[workspace]", "b/Cargo.toml": crate("b")}, 1),
+        ("maven", {"a/pom.xml": "<modules>", "b/pom.xml": POM.format("b", "")}, 1),
+        ("npm", {"a/package.json": js("a", workspaces=["x"]), "b/package.json": js("b")}, 2),
+        ("pypi", {"a/pyproject.toml": uv_root("x"), "b/pyproject.toml": uv("b")}, 2),
+    ],
+)
+def test_no_line_to_copy_names_a_key_that_another_one_has(
+    tmp_path: Path, name: str, files: Mapping[str, str], lines: int
+) -> None:
+    """R66: one key of cargo and of Maven takes in a workspace and a package that is in none."""
+    root = write(tmp_path, files)
+    below = [NestedPackages(name, "b", (root / "b",), is_workspace=False)]
+    key = "reactors" if name == "maven" else "workspaces"
+    survey = Survey(ECOSYSTEMS, below, "and so on")
+    about = fakes.config(root).package_filter
+    sentences = survey.describe_unlisted(root, {name: {key: ["a"]}}, about, {})
+    assert len(sentences) == lines
+
+
 def test_a_release_of_nothing_beside_packages_is_an_error(tmp_path: Path) -> None:
     survey = Survey(
         ECOSYSTEMS, [NestedPackages("npm", "js", (tmp_path / "js",), is_workspace=True)]

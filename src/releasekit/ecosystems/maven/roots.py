@@ -13,7 +13,7 @@ from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.discover import (
     MAX_PARENTS,
     PomProject,
-    explain_unpublishable,
+    explain_private,
     find_pom,
     is_named,
     load_projects,
@@ -68,12 +68,14 @@ def _read_loosely(path: Path) -> str:
 
 
 def publishable_at(directory: Path) -> bool:
-    """By its POM and the parents above it, within the repository."""
+    """By its POM and the parents above it, within the repository. A snapshot counts: `version` is
+    what makes a release of it.
+    """
     path = (directory / "pom.xml").resolve()
     outermost = _find_outermost(path.parent)
     where = path.parent.relative_to(outermost).as_posix()
     projects = load_projects(outermost, Options(reactors=(where,)))
-    return any(each.pom.path == path and not explain_unpublishable(each) for each in projects)
+    return any(each.pom.path == path and not explain_private(each) for each in projects)
 
 
 def _find_outermost(directory: Path) -> Path:
