@@ -86,6 +86,39 @@ def test_all_that_name_one_property_share_it(tmp_path: Path) -> None:
     assert places(tmp_path) == {"pom.xml: ${revision}": ["top", "a", "b"]}
 
 
+OF_OWN = "<properties><own.version>${project.version}</own.version></properties>"
+
+
+@pytest.mark.parametrize(
+    ("top", "core", "asked", "shared"),
+    [
+        ("", gav("core"), "${project.version}", True),
+        ("", gav("core", "${own}") + "<properties><own>1.0</own></properties>", "${version}", True),
+        (OF_OWN, gav("core"), "${own.version}", True),
+        ("<properties><its>1.0</its></properties>", gav("core"), "${its}", False),
+        ("", gav("core"), "1.0", False),
+        ("", gav("core", "1.3.0"), "${project.version}", False),
+    ],
+)
+def test_who_is_required_in_the_version_of_its_dependent_shares_it(
+    tmp_path: Path, top: str, core: str, asked: str, shared: bool
+) -> None:
+    """R67: one text cannot name two versions."""
+    write(tmp_path / "pom.xml", gav("top") + modules("core", "web") + top)
+    write(tmp_path / "core/pom.xml", core)
+    write(tmp_path / "web/pom.xml", child("web") + needs("core", asked))
+    assert places(tmp_path) == {
+        "pom.xml: version": ["top", "web", "core"] if shared else ["top", "web"]
+    }
+
+
+def test_places_that_lead_to_one_another_are_one(tmp_path: Path) -> None:
+    write(tmp_path / "pom.xml", gav("top") + modules("a", "b", "c"))
+    for name, need in (("a", "b"), ("b", "c"), ("c", "a")):
+        write(tmp_path / name / "pom.xml", gav(name) + needs(need, "${project.version}"))
+    assert places(tmp_path) == {"a/pom.xml: version": ["a", "b", "c"]}
+
+
 def test_a_revision_from_outside_is_shared_too(tmp_path: Path) -> None:
     write(tmp_path / "pom.xml", gav("top", "${revision}") + modules("a"))
     write(tmp_path / "a/pom.xml", child("a", "${revision}"))

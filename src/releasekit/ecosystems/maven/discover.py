@@ -513,15 +513,54 @@ def _admits(requirement: str, version: str) -> bool:
 
 
 def list_shared_versions(by_name: Mapping[str, PomProject], root: Path) -> Iterator[VersionGroup]:
-    """As `interface.Target.shared_versions`."""
+    """As `interface.Target.shared_versions`. A POM that requires a sibling in its own version, as
+    `${project.version}`, says that the two have one, wherever that of the sibling stands.
+    """
     members: dict[str, list[PackageId]] = {}
+    places: dict[str, str] = {}
     for project in by_name.values():
         if not explain_private(project):
-            place = _find_version_place(project, root)
+            place = places[project.name] = _find_version_place(project, root)
             members.setdefault(place, []).append(PackageId(ECOSYSTEM, project.name))
+    first = {place: place for place in members}  # the place that stands for each
+    for project in by_name.values():
+        for reference, target in _find_equals(project, by_name):
+            for place in _list_places(project, reference.version, root):
+                into, own = first.get(place), first.get(places.get(target.name, ""))
+                if into and own and into != own:
+                    members[into] += members.pop(own)
+                    first |= {each: into for each, it in first.items() if it == own}
     for place, ids in members.items():
         if len(ids) > 1:
             yield VersionGroup(name=place, packages=tuple(ids), place=place)
+
+
+def _find_equals(
+    project: PomProject, by_name: Mapping[str, PomProject]
+) -> Iterator[tuple[PomReference, PomProject]]:
+    """The siblings that it requires in the version they have, by an expression."""
+    for reference in project.pom.references:
+        if EXPRESSION.fullmatch(reference.version):
+            name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+            target = by_name.get(name)
+            if target is not None and project.resolve(reference.version) == target.version:
+                yield reference, target
+
+
+def _list_places(project: PomProject, text: str, root: Path) -> Iterator[str]:
+    """The POMs and elements that an expression leads to, one after another."""
+    while (name := EXPRESSION.fullmatch(text)) is not None:
+        if name[1] in project.overrides:
+            yield name[0]
+            return
+        holders = (each for each in project.ancestry() if name[1] in each.pom.properties)
+        holder = next(holders, None)
+        if holder is None:
+            if name[1] in {"project.version", "pom.version", "version"}:
+                yield _find_version_place(project, root)
+            return
+        yield f"{holder.pom.path.relative_to(root).as_posix()}: {name[0]}"
+        text = holder.pom.properties[name[1]]
 
 
 def _find_version_place(project: PomProject, root: Path) -> str:
