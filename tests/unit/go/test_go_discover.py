@@ -340,9 +340,15 @@ def test_a_replacement_of_what_is_not_required_goes_without_a_word(
             discover.find_local_replaces(module, by_path)
 
 
-def test_a_replacement_by_another_module_is_its_authors_business(tmp_path: Path) -> None:
-    module, by_path = replacing(tmp_path, "o.p/q => f.g/q v1.0.0")
+@pytest.mark.parametrize("line", ["o.p/q => f.g/q v1.0.0", "o.p/q v1.1.0 => o.p/q v1.0.0"])
+def test_a_replacement_by_another_module_is_its_authors_business(tmp_path: Path, line: str) -> None:
+    """R63: so the plan says it, and publishes."""
+    module, by_path = replacing(tmp_path, line)
     assert discover.find_local_replaces(module, by_path) == []
+    assert discover.describe_replaced([module, by_path["a.b/y"]]) == (
+        "go: users of a module do not get what it replaces, and `go install` refuses it: "
+        "a.b/x (o.p/q)"
+    )
 
 
 @pytest.mark.parametrize("table", [{}, {"version-file": "VERSION", "versions": {".": "1.0.0"}}])

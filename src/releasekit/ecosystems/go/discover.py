@@ -21,9 +21,10 @@ from releasekit.host import durable
 from releasekit.host.files import exists, inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from releasekit.ecosystems.go import Options
@@ -226,6 +227,25 @@ def find_local_replaces(module: Module, by_path: Mapping[str, Module]) -> list[R
                 problem=Problem.GO_REPLACED,
             )
     return local
+
+
+def describe_replaced(modules: Iterable[Module]) -> str:
+    """What they replace by modules from elsewhere; empty where nothing. It is allowed, as many
+    repositories build something that they require in another version.
+
+    https://go.dev/ref/mod#go-install
+    """
+    replaced = [
+        f"{module.path} ({', '.join(dict.fromkeys(names))})"
+        for module in modules
+        if (names := [e.path for e in module.mod.replaces if not gomod.is_directory(e.target)])
+    ]
+    if not replaced:
+        return ""
+    return (
+        "go: users of a module do not get what it replaces, and `go install` refuses it: "
+        f"{few(replaced)}"
+    )
 
 
 def check_module(mod: GoMod, planned: Mapping[str, str], by_path: Mapping[str, Module]) -> None:

@@ -104,8 +104,10 @@ class GoTarget(Target):
         )
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
-        is_building = any(each.action is Action.PUBLISH for each in planned)
-        return UNVERIFIED if is_building and not self._go.options.verify else ""
+        built = [each.package for each in planned if each.action is Action.PUBLISH]
+        replaced = discover.describe_replaced([self._modules[each.id.name] for each in built])
+        unverified = UNVERIFIED if built and not self._go.options.verify else ""
+        return ". ".join(filter(None, [unverified, replaced]))
 
     def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
         return discover.list_published_edges(self._modules, self._found.root)
