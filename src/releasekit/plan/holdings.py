@@ -208,7 +208,7 @@ class Holdings:
         """Whether it holds what is at a place, or what a link there leads to, by the first files of
         a directory.
         """
-        there = self._resolve(place) or place
+        there = self._resolve(place)[0] or place
         below = _below(there, self.tree.files)[:_MOST_COMPARED]
         names = [f"{name}{each.removeprefix(there)}" for each in below] or [name]
         return any(self.holds(package, each) for each in names)
