@@ -58,8 +58,10 @@ _CLOSING = re.compile(
 _LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!&=+,;%-]+")
 _NOT_FOR_MERMAID = re.compile(r"[^A-Za-z0-9 ._+/@:-]")
 _WORD = re.compile(r"[^\s<>\"']+")
-# Servers' answers point to a section of a page. No token is made of short lower-case words only.
-_ANCHOR = re.compile(r"#[a-z]{2,15}(?:-[a-z]{1,15}){1,7}[.,;:)]*")
+# Servers' answers point to sections of their help, whose names are short lower-case words.
+_SECTION = re.compile(
+    r"(?:docs\.[^/?#]+|[^?#]*/(?:docs|help))/[^?#]*#[a-z]{2,15}(?:-[a-z]{1,15}){1,7}[.,;:)]*"
+)
 _BACKTICKS = re.compile(r"`{3,}")
 # What acts on a terminal or on the text around it, or is not to be seen; written with code points,
 # as it would not be seen here either. Left alone are newline and tab, spaces of any width, joiners
@@ -98,8 +100,8 @@ def visible_lines(text: str) -> str:
 
 
 def redact_urls(text: str) -> str:
-    """`text` with its URLs cut to what is public of them: no user, no query, and of fragments
-    those that are a heading's name, such as `#file-name-reuse`.
+    """`text` with its URLs cut to what is public of them: no user, no query, and no fragment
+    but the name of a section of a server's help.
     """
     # Anybody with a presigned URL has access.
     return _WORD.sub(_bare, text) if "://" in text else text
@@ -114,7 +116,7 @@ def _bare(match: re.Match[str]) -> str:
         host, slash, path = public.partition("/")
         user, at, name = host.rpartition("@")
         shown.append(f"{'***' if user else ''}{at}{name}{slash}{path}")
-        if public != rest and not _ANCHOR.fullmatch(rest.removeprefix(public)):
+        if public != rest and not _SECTION.fullmatch(rest):
             return f"{'://'.join(shown)}?…"
         shown[-1] += rest.removeprefix(public)
     return "://".join(shown)
