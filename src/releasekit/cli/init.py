@@ -110,6 +110,7 @@ async def run(config: Config, session: Session) -> int:
         place = ForgePlace.of_remote(url)
     for line in survey.describe_unread(config.package_filter):
         say(mark_unread(line), session)
+    say(survey.describe_foreign(config.root, config.package_filter), session)
     unlisted = find_unlisted(survey.nested, targets)
     chosen, doubted = _choose(config, targets, unlisted)
     names = {package.id.ecosystem for package in chosen} or {each.ecosystem for each in unlisted}

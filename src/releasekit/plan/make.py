@@ -42,6 +42,7 @@ from releasekit.plan.registries import find_unnamed, look_up_all, refresh_staged
 from releasekit.plan.unlisted_packages import (
     ASIDE,
     TESTS,
+    describe_foreign,
     describe_included,
     describe_unlisted,
     describe_unread,
@@ -89,6 +90,11 @@ class Survey:
         own = [each for each in left if about.has_ecosystem(each.ecosystem)]
         unlisted = describe_unlisted(own, root, tables, self.ecosystems)
         return [*unlisted, *included]
+
+    def describe_foreign(self, root: Path, about: PackageFilter) -> str:
+        """What other tools publish from here, unless ecosystems were chosen."""
+        has_all = bool(self.ecosystems) and all(map(about.has_ecosystem, self.ecosystems))
+        return describe_foreign(root) if has_all else ""
 
     def describe_unread(self, about: PackageFilter) -> list[str]:
         """One for all that could be packages."""
@@ -215,7 +221,7 @@ async def make_plan(
         foreign=tuple(public[package] for package in foreign),
         behind=waiting_elsewhere(ordered, public) if config.wait else {},
         notes=(
-            *filter(None, [survey.note]),
+            *filter(None, [survey.note, survey.describe_foreign(config.root, about)]),
             *describe_insecure(urls.values(), config.insecure_hosts),
             *unlisted,
             *map(mark_unread, unread),
@@ -351,16 +357,18 @@ def collect_packages(
         own = [p for p in packages if about.has_ecosystem(p.id.ecosystem)]
         told = [sentence.partition("; ") for sentence in unlisted]
         here = "start in the directory that is meant (`working-directory`)"
+        foreign = filter(None, [describe_foreign(root)])
         ways = [*(cure for _, _, cure in told if cure), here]
         raise ConfigError(
             f"{root}: there is no package to publish here: "
-            + "; ".join([*describe_private(own), *(said for said, _, _ in told)]),
+            + "; ".join([*describe_private(own), *(said for said, _, _ in told), *foreign]),
             hint=f"Run {spell('init')}, which writes releasekit.toml; or {'; or '.join(ways)}.",
             problem=Problem.NO_PACKAGES,
         )
     if not packages:
+        here = f"there is no package here ({', '.join(sorted(about.ecosystems))})"
         raise ConfigError(
-            f"{root}: there is no package here ({', '.join(sorted(about.ecosystems))})",
+            "; ".join(filter(None, [f"{root}: {here}", describe_foreign(root)])),
             hint="Name the repository's root: by `working-directory`, or as ROOT where the command "
             "has that.",
             problem=Problem.NO_PACKAGES,
