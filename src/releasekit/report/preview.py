@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.report.summary.markdown import first_fitting, table
 from releasekit.report.text import columns, few, packages
-from releasekit.text.escape import code, link, log_line, markdown
+from releasekit.text.escape import code, link, log_line, markdown, prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,8 +101,8 @@ def _write_markdown(preview: Preview, most: int) -> str:
         *(table(_HEADING, cells) if cells else []),
         *([f"… and {packages(left)} more."] if left > 0 else []),
         "",
-        *(f"{markdown(each)}.\n" for each in _tell_limits(preview)),
-        *(f"{markdown(note)}\n" for note in preview.after.notes),
+        *(f"{prose(each)}.\n" for each in _tell_limits(preview)),
+        *(f"{prose(note)}\n" for note in preview.after.notes),
     ]
     if preview.silent:
         names = few([code(preview.after.name(each.id)) for each in preview.silent], _MOST_NAMES)

@@ -15,6 +15,7 @@ from releasekit.text.escape import (
     log_line,
     markdown,
     notify_nobody,
+    prose,
     subject,
     visible,
 )
@@ -62,7 +63,7 @@ def release_pr_line(kept: Kept) -> str:
 
 def release_pr_summary(kept: Kept) -> str:
     named = link(f"Pull request #{kept.pull.number}", kept.pull.url) if kept.pull else "None"
-    return f"## Release pull request\n\n{named}, {kept.operation}: {markdown(kept.words)}\n"
+    return f"## Release pull request\n\n{named}, {kept.operation}: {prose(kept.words)}\n"
 
 
 def release_pr_outputs(kept: Kept) -> dict[str, str]:

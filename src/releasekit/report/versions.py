@@ -14,7 +14,7 @@ from releasekit.model import DependencyKind
 from releasekit.report.remarks import warning_table
 from releasekit.report.summary.markdown import LIMIT_BYTES, first_fitting, table, warning_section
 from releasekit.report.text import columns, few, packages
-from releasekit.text.escape import clip, code, log_line, markdown, visible
+from releasekit.text.escape import clip, code, log_line, markdown, prose, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,7 +190,7 @@ def _summary(view: VersionsView, most_rows: int, most_reasons: int) -> str:
             *(table(("package", "now", "next", "because"), rows) if rows else []),
             *([f"… and {packages(left)} more."] if left > 0 else []),
             "",
-            *(f"{markdown(note)}\n" for note in view.notes),
+            *(f"{prose(note)}\n" for note in view.notes),
             *warning_section(view.warned, most_rows),
         ]
     )

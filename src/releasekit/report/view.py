@@ -63,7 +63,7 @@ GENERAL: Final[Mapping[Outcome, str]] = {
 }
 READ_ITS_LOG: Final = f"Fix what the end of its log says, {_AGAIN}"
 OUTPUT: Final = "The whole output is in "
-_LOG: Final = re.compile(r".*?\.log(?=\s|\Z)", re.DOTALL)
+_LOG: Final = re.compile(r".*?\.log(?=\.?(?:\s|\Z))", re.DOTALL)
 _IN_STATE: Final = re.compile(r"logs/[^/]+/[^/]+\Z")
 
 
@@ -389,11 +389,11 @@ def whole_output(result: Result, report: Report) -> str:
     kept = _IN_STATE.search(path)
     if report.run_url and kept:
         return f"{OUTPUT}{kept[0]} of the state directory, if the workflow keeps it as an artifact."
-    return f"{OUTPUT}{path}" if path else ""
+    return f"{OUTPUT}{path}." if path else ""
 
 
 def _split(hint: str) -> tuple[str, str]:
     """What to do, and the path of the log that the hint names."""
     before, _, after = hint.partition(OUTPUT)
     end = log.end() if (log := _LOG.match(after)) else len(after)
-    return f"{before.strip()} {after[end:].strip()}".strip(), after[:end]
+    return f"{before.strip()} {after[end:].removeprefix('.').strip()}".strip(), after[:end]

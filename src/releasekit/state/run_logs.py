@@ -41,7 +41,7 @@ class Log:
 
     @property
     def hint(self) -> str:
-        return f"{READ_ITS_LOG} {OUTPUT}{self.path}"
+        return f"{READ_ITS_LOG} {OUTPUT}{self.path}."
 
     def piped(self) -> AbstractAsyncContextManager[Path]:
         """The path of a pipe, for a child that writes its output to a path."""

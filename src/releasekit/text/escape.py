@@ -62,6 +62,7 @@ _WORD = re.compile(r"[^\s<>\"']+")
 _SECTION = re.compile(
     r"(?:docs\.[^/?#]+|[^?#]*/(?:docs|help))/[^?#]*#[a-z]{2,15}(?:-[a-z]{1,15}){1,7}[.,;:)]*"
 )
+_SPAN = re.compile(r"`([^`\n]+)`")
 _BACKTICKS = re.compile(r"`{3,}")
 # What acts on a terminal or on the text around it, or is not to be seen; written with code points,
 # as it would not be seen here either. Left alone are newline and tab, spaces of any width, joiners
@@ -186,6 +187,23 @@ def _read_spelled(spelled: str) -> str:
 def code(text: str) -> str:
     """`text` in a monospaced font; a backtick span could not hold a pipe or a backtick."""
     return f"<code>{markdown(text)}</code>"
+
+
+def prose(text: str) -> str:
+    """As `markdown`, with what stands between backticks as code: our messages put names there."""
+    return "".join(code(part) if is_code else markdown(part) for part, is_code in _split_code(text))
+
+
+def html_prose(text: str) -> str:
+    """As `prose`, for our own page."""
+    return "".join(
+        f"<code>{html(part)}</code>" if is_code else html(part)
+        for part, is_code in _split_code(text)
+    )
+
+
+def _split_code(text: str) -> list[tuple[str, bool]]:
+    return [(part, at % 2 == 1) for at, part in enumerate(_SPAN.split(text))]
 
 
 def code_link(text: str, url: str) -> str:

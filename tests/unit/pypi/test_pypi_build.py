@@ -237,7 +237,7 @@ def test_a_failed_build_shows_its_last_lines_and_the_log(root: Path) -> None:
         assert len(error.log) == 40
         assert error.log[-1] == "ValueError: no ***"  # R34
         place = workspace.state / "logs" / "run" / "build-pypi-bad.log"
-        assert error.hint == f"{READ_ITS_LOG} The whole output is in {place}"
+        assert error.hint == f"{READ_ITS_LOG} The whole output is in {place}."
         assert workspace.log("bad").endswith("ValueError: no ***\n")  # R50
         error = await workspace.failed("odd")
         assert "its wheel could not be built" in str(error)

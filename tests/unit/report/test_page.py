@@ -19,9 +19,10 @@ from make_pictures.releases import SIZES, release
 from releasekit.host.output_path import describe_obstacle
 from releasekit.model import Outcome, PackageWarning, Span, WarningName
 from releasekit.problems import Problem
-from releasekit.report import headline, summary
+from releasekit.report import summary
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.page import BEGINNING, assets, report_page
+from releasekit.report.view import View
 from releasekit.spent import RunSpent, Spent, Step
 from sample_runs import (
     HOSTILE,
@@ -98,7 +99,7 @@ def test_every_package_has_a_row_that_needs_no_script() -> None:
     for size in SIZES[:2]:
         told = release(size)
         page = Page(report_page(told))
-        assert page.texts["h1"] == [headline(told)]
+        assert page.texts["h1"] == [View(told).registry_headline]
         rows = [value for tag, name, value in page.attributes if (tag, name) == ("tr", "id")]
         assert rows == [f"p{number}" for number in range(size)]
         assert len(page.drawing["packages"]) == size
@@ -108,7 +109,7 @@ def test_what_is_blocked_looks_the_same_and_stands_in_the_same_place_everywhere(
     """R47: after what failed, in the order of a headline; in the summary's orange."""
     told = partial_report()
     page = Page(report_page(told))
-    assert re.findall(r"\d (\w+)", headline(told))[-2:] == ["failed", "blocked"]
+    assert re.findall(r"\d (\w+)", View(told).headline)[-2:] == ["failed", "blocked"]
     assert re.findall(r"🟥|🟧", summary(told))[:2] == ["🟥", "🟧"]
     assert [value for tag, name, value in page.attributes if (tag, name) == ("rect", "class")] == [
         "published",
@@ -185,7 +186,7 @@ def test_where_the_run_is_from_comes_last() -> None:
 
 
 def test_a_failure_tells_why_then_what_to_do_then_where_the_log_is() -> None:
-    where = "The whole output is in .releasekit/logs/build-core.log"
+    where = "The whole output is in .releasekit/logs/build-core.log."
     core = result("core", Outcome.FAILED, reason="it broke", hint=where, log=("error: the end",))
     text = report_page(report(replace(core, problem=Problem.BUILD_FAILED)))
     first = text.partition('id="filters"')[0]
@@ -374,7 +375,7 @@ def test_hostile_text_stays_text(text: str) -> None:
     """R35: elements and attributes are those of a harmless report, but for links to web pages."""
     page = Page(report_page(hostile_report(text)))
     harmless = Page(report_page(hostile_report("x" * len(text))))
-    own = {"a", "wbr"}  # links; where names may break
+    own = {"a", "wbr", "code"}  # links; where names may break; what stands in backticks
     assert [tag for tag in page.tags if tag not in own] == [
         tag for tag in harmless.tags if tag not in own
     ]
@@ -450,3 +451,19 @@ def test_what_others_wrote_is_as_they_published_it(row: dict[str, str]) -> None:
 def test_nothing_else_is_vendored() -> None:
     known = {name for row in RECORD for name in (row["file"], row["license_file"])}
     assert {each.name for each in VENDOR.iterdir()} == known | {"vendor.json"}
+
+
+def test_what_is_in_backticks_is_code_on_the_page_and_in_the_summary() -> None:
+    """R47: readers saw the backticks themselves."""
+    hint, shown = "Run `npm login <b>` or `uv`", "Run <code>npm login &lt;b&gt;</code> or"
+    told = report(result("core", Outcome.FAILED, reason="`a` broke", hint=hint))
+    assert shown in first_of(told)
+    assert "<code>a</code> broke" in first_of(told)
+    assert "Run <code>npm login &#60;b&#62;</code> or <code>uv</code>" in summary(told)
+    assert "<code>a</code> broke" in summary(told)
+
+
+def test_the_page_counts_what_is_there_as_the_summary_does() -> None:
+    """R47: a second run that fails again said `0 of 2`, with one package on its registry."""
+    told = report(result("a", Outcome.ALREADY_PUBLISHED), result("b", Outcome.FAILED))
+    assert "<h1>1 of 2 packages is on its registry</h1>" in report_page(told)

@@ -35,8 +35,13 @@ def shape(text: str) -> list[tuple[str, ...]]:
     """What a renderer makes of a summary, without the words."""
     found: list[tuple[str, ...]] = []
     for token in MARKDOWN.parse(text):
-        tags = re.findall(r"<[^>]*>", token.content) if token.type != "fence" else []
-        children = [child.type for child in token.children or [] if child.type != "text"]
+        tags = re.findall(r"<(?!/?code>)[^>]*>", token.content) if token.type != "fence" else []
+        # What stands in backticks becomes code, whoever wrote it.
+        children = [
+            child.type
+            for child in token.children or []
+            if child.type != "text" and child.content not in {"<code>", "</code>"}
+        ]
         found.append((token.type, token.tag, token.info, *tags, *children))
     return found
 
@@ -187,12 +192,12 @@ def test_a_failed_build_without_a_hint_of_its_own_leads_to_its_log() -> None:
     general = "Fix what the end of its log says, then run the same command again"
     log = ("error: no such file",)
     path = "logs/20261122T120000Z-1f2e3d4c/build-pypi-core.log"
-    hint = f"Fix it. The whole output is in /home/runner/work/{path} Or turn it off."
+    hint = f"Fix it. The whole output is in /home/runner/work/{path}. Or turn it off."
     (bare,) = trouble(report(result(outcome=Outcome.FAILED, log=log)))
     assert general in bare
     kept = report(result(outcome=Outcome.FAILED, log=log, hint=hint))
     assert trouble(kept)[0].endswith("**What to do**: Fix it. Or turn it off.")
-    assert f"The whole output is in /home/runner/work/{path}\n" in summary(kept)
+    assert f"The whole output is in /home/runner/work/{path}.\n" in summary(kept)
     # The runner is gone when somebody reads it.
     gone = summary(replace(kept, run_url="https://github.com/acme/widgets/actions/runs/17"))
     assert "/home/runner" not in gone

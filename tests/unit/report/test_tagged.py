@@ -184,7 +184,7 @@ def test_the_summary_says_what_to_do_before_what_went_well() -> None:
         "<br>the tag is foreign<br>**What to do**: Look after the tag that is foreign. "
         f"[RK-130]({Problem.TAG_REFUSED.url})"
     )
-    assert "Give the job `contents: write`." in owed
+    assert "Give the job <code>contents: write</code>." in owed
 
 
 def test_a_release_of_somebody_else_is_told_and_no_failure() -> None:

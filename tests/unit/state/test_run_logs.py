@@ -125,7 +125,7 @@ def test_a_failure_shows_the_end_of_the_log_and_where_it_is(tmp_path: Path) -> N
     log.path.write_text("the last line\n")
     error = log.failure("it failed", BuildFailed("failed with exit code 1"))
     assert (str(error), error.log) == ("it failed", ("the last line",))
-    assert error.hint == f"{READ_ITS_LOG} The whole output is in {log.path}"
+    assert error.hint == f"{READ_ITS_LOG} The whole output is in {log.path}."
     error = log.failure("it failed", BuildFailed("ended", log=("its own",), hint="do this"))
     assert (error.log, error.hint) == (("its own",), "do this")
 

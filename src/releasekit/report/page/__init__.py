@@ -79,7 +79,7 @@ def report_page(report: Report) -> str:
         f'{head(view)}\n<main id="main" tabindex="-1">\n{shown}\n</main>\n'
         f"<footer><p>{_FOOT}</p></footer>\n{json_element(_graph_data(report))}"
     )
-    title = html(clip(f"{view.headline} · {report.project or 'Release'}", 300))
+    title = html(clip(f"{view.registry_headline} · {report.project or 'Release'}", 300))
     scripts = "\n".join(f"<script>{each}</script>" for each in assets.scripts())
     return (
         f"{BEGINNING}<head>\n"

@@ -30,7 +30,7 @@ from releasekit.report.text import (
     web_page,
 )
 from releasekit.report.view import waiting_clause
-from releasekit.text.escape import clip, html, html_link
+from releasekit.text.escape import clip, html, html_link, html_prose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def head(view: View) -> str:
     return (
         f'<header class="top {view.verdict}">\n<div class="title"><p class="project">'
         f"{linked}</p>{theme}</div>\n"
-        f"<h1>{html(view.headline)}</h1>\n{_bar(view)}\n</header>"
+        f"<h1>{html(view.registry_headline)}</h1>\n{_bar(view)}\n</header>"
     )
 
 
@@ -77,7 +77,7 @@ def about_section(view: View) -> str:
         ("Run", html_link("workflow run", trusted_page(report.run_url)) if report.run_url else ""),
         ("Began", f"<time>{html(_began(report.started_at))}</time>"),
         ("Took", seconds(report.duration_s)),
-        ("Builds", html(clip(report.builds, 200))),
+        ("Builds", html_prose(clip(report.builds, 1_000))),
         ("Provenance", signed_fact(report)),
         ("Tags and releases", html(", ".join(view.tag_words))),
         ("Registries", registries),
@@ -138,7 +138,7 @@ def _card(about: Sequence[Result], view: View) -> str:
     rest = f"<li>and {more} more for the same reason</li>" if more > 0 else ""
     tail = log(first.log[-12:], f"The last lines of the log of {clip(str(first.package), 200)}")
     parts = (
-        ("", html(clip(first.reason, _MOST_CHARS))),
+        ("", html_prose(clip(first.reason, _MOST_CHARS))),
         (' class="advice"', advice(first)),
         (' class="note"', output(first, view.report)),
     )
@@ -148,9 +148,9 @@ def _card(about: Sequence[Result], view: View) -> str:
 
 def _lack_card(lack: Lack) -> str:
     page = html_link(str(lack.problem), lack.problem.url) if lack.problem else ""
-    said = html(clip(lack.advice, _MOST_CHARS))
+    said = html_prose(clip(lack.advice, _MOST_CHARS))
     parts = (
-        ("", html(clip(lack.note, _MOST_CHARS))),
+        ("", html_prose(clip(lack.note, _MOST_CHARS))),
         (' class="advice"', f'<strong class="said">{said}</strong> {page}'.strip()),
     )
     told = "".join(f"<p{kind}>{text}</p>" for kind, text in parts if text)
@@ -189,7 +189,7 @@ def warning_section(report: Report) -> str:
     rows = [
         f"<li><b>{html(warning.name)}</b> "
         f"{html(clip(few([str(package.id) for package in about]), 500))}: "
-        f"{html(clip(warning.message, _MOST_CHARS))}</li>"
+        f"{html_prose(clip(warning.message, _MOST_CHARS))}</li>"
         for warning, about in groups.items()
     ]
     return section("Warnings", "warnings", [f"<ul>{''.join(rows)}</ul>"]) if rows else ""
@@ -197,7 +197,7 @@ def warning_section(report: Report) -> str:
 
 def private_section(report: Report) -> str:
     rows = [
-        f"<li>{html(clip(reason, 500)) or 'private'}: "
+        f"<li>{html_prose(clip(reason, 500)) or 'private'}: "
         f"{html(clip(few([str(package.id) for package in about], 50), 5_000))}</li>"
         for reason, about in by_reason(report.private).items()
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.report.marks import OUTCOMES
 from releasekit.report.view import what_to_do, whole_output
-from releasekit.text.escape import clip, html, html_link
+from releasekit.text.escape import clip, html, html_link, html_prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,7 @@ def advice(result: Result) -> str:
     """What to do, and the page that says more."""
     problem = result.problem
     page = html_link(str(problem), problem.url) if problem else ""
-    said = html(clip(what_to_do(result), _MOST_CHARS))
+    said = html_prose(clip(what_to_do(result), _MOST_CHARS))
     return " ".join(filter(None, (f'<strong class="said">{said}</strong>' if said else "", page)))
 
 

@@ -11,7 +11,7 @@ from releasekit.report.page.markup import advice, definition_list, log, name, ou
 from releasekit.report.remarks import entry_link, page_of, short_name
 from releasekit.report.spent import LEAST_S, package_words
 from releasekit.report.text import packages, seconds, size, web_page
-from releasekit.text.escape import clip, html, html_link
+from releasekit.text.escape import clip, html, html_link, html_prose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +76,7 @@ class _Neighbours:
 def _row(number: int, result: Result, report: Report, neighbours: _Neighbours) -> str:
     package = result.package
     took = seconds(result.duration_s) if result.duration_s >= LEAST_S else ""
-    summed_up = html(clip(result.reason or str(result.outcome), _SHORT))
+    summed_up = html_prose(clip(result.reason or str(result.outcome), _SHORT))
     details = (
         f'<details><summary>{summed_up}</summary><div class="details">'
         f"{definition_list(_facts(result, report, neighbours))}"
@@ -98,6 +98,7 @@ def _row(number: int, result: Result, report: Report, neighbours: _Neighbours) -
 def _facts(result: Result, report: Report, neighbours: _Neighbours) -> list[tuple[str, str]]:
     """Terms and HTML; a term without text is left out."""
     whole = result.reason if len(result.reason) > _SHORT else ""
+    said = html_prose(clip(whole, _MOST_CHARS))
     approval = ""
     if staged := result.staged:
         approval = html_link(clip(staged.url or "yes", 500), web_page(staged.url))
@@ -108,7 +109,10 @@ def _facts(result: Result, report: Report, neighbours: _Neighbours) -> list[tupl
         for span in result.spans[:_MOST_LINKS]
     )
     return [
-        ("Reason", f'<span class="said">{html(clip(whole, _MOST_CHARS))}</span>' if whole else ""),
+        (
+            "Reason",
+            f'<span class="said">{said}</span>' if said else "",
+        ),
         ("What to do", advice(result)),
         ("Its log", output(result, report)),
         ("Where it is", html_link(clip(result.url, 500), web_page(result.url))),
@@ -129,7 +133,7 @@ def _tag_text(each: Tag | Announcement | None) -> str:
     if each is None:
         return ""
     parts = [f"{html_link(short_name(each), page_of(each))}: {each.status}"]
-    parts += [html(clip(text, _MOST_CHARS)) for text in (each.note, each.hint) if text]
+    parts += [html_prose(clip(text, _MOST_CHARS)) for text in (each.note, each.hint) if text]
     if each.problem:
         parts.append(html_link(str(each.problem), each.problem.url))
     if isinstance(each, Tag) and each.commit:
@@ -140,7 +144,7 @@ def _tag_text(each: Tag | Announcement | None) -> str:
 def _warnings(result: Result) -> str:
     told = [
         f"<li>{'error' if each.error else 'warning'} {html(each.name)}: "
-        f"{html(clip(each.message, _MOST_CHARS))}</li>"
+        f"{html_prose(clip(each.message, _MOST_CHARS))}</li>"
         for each in result.warnings
     ]
     return f"<ul>{''.join(told)}</ul>" if told else ""

@@ -10,7 +10,7 @@ from releasekit.report.marks import bar, legend
 from releasekit.report.mermaid import draw_graph, is_grouped
 from releasekit.report.remarks import group_warnings
 from releasekit.report.text import by_reason, commit_page, few, packages, trusted_page
-from releasekit.text.escape import clip, code, code_link, fence, link, markdown
+from releasekit.text.escape import clip, code, code_link, fence, link, markdown, prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -155,8 +155,8 @@ def lack_section(lacking: Sequence[Lack], *, rows: int, chars: int) -> list[str]
         tags = few([code(clip(name, _NAME)) for name in lack.names], _FEW_NAMES)
         about = few([code(clip(name, _NAME)) for name in lack.packages], _FEW_NAMES)
         what = f"{'🟥' if lack.is_wrong else '⬜'}&nbsp;**{lack.words}**: {tags} of {about}"
-        advice = f"{markdown(clip(lack.advice, chars))} {page}".strip()
-        items.append(to_do_item(what, markdown(clip(lack.note, chars)), advice))
+        advice = f"{prose(clip(lack.advice, chars))} {page}".strip()
+        items.append(to_do_item(what, prose(clip(lack.note, chars)), advice))
     wrong = any(lack.is_wrong for lack in lacking)
     return [
         "### What is not tagged or announced" if wrong else "### Releases of somebody else",
@@ -175,7 +175,7 @@ def warning_section(warned: Warned, rows: int) -> list[str]:
         (
             f"[{code(warning.name)}]({warning.name.problem.url}) {warning.name.problem}",
             markdown(clip(few([str(package.id) for package in packages]), 500)),
-            markdown(clip(warning.message, 500)),
+            prose(clip(warning.message, 500)),
         )
         for warning, packages in list(groups.items())[:rows]
     ]
@@ -187,7 +187,7 @@ def private_section(private: Sequence[Package], rows: int) -> list[str]:
     if not private or not rows:
         return []
     cells = [
-        (markdown(clip(reason, 300)), names(group, rows, open_=5))
+        (prose(clip(reason, 300)), names(group, rows, open_=5))
         for reason, group in by_reason(private[:rows]).items()
     ]
     lines = table(("Why", "Packages"), cells)

@@ -27,7 +27,7 @@ from releasekit.report.summary.markdown import (
     warning_section,
 )
 from releasekit.report.text import packages, web_page
-from releasekit.text.escape import clip, markdown
+from releasekit.text.escape import clip, markdown, prose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,14 +54,14 @@ def _summary(plan: Plan, origin: Origin, rows: int) -> str:
     sign, alert, words, sentences = _outlook(plan)
     counts = Counter(planned.action for planned in plan.packages)
     places = [f"to {', '.join(map(markdown, places))}"] if (places := destinations(plan)) else []
-    provenance = markdown(clip(plan.provenance, _MOST_CHARS))
+    provenance = prose(clip(plan.provenance, _MOST_CHARS))
     tagging = ", ".join(headline_words(plan.packages))
-    announcing = markdown(clip(plan.announcing, _MOST_CHARS))
+    announcing = prose(clip(plan.announcing, _MOST_CHARS))
     following = ". ".join(filter(None, (tagging, announcing)))
     shared = shared_reasons(plan)
     lines = [
         *title(sign, origin.project, words),
-        *alert_box(alert, [*sentences, *(markdown(note) for note in plan.notes)]),
+        *alert_box(alert, [*sentences, *(prose(note) for note in plan.notes)]),
         *bar_lines([(mark, counts[action]) for action, mark in ACTIONS.items()]),
         *facts(plan.commit, origin.pages, origin.run_url, places),
         *([f"provenance: {provenance}", ""] if provenance else []),
@@ -71,7 +71,7 @@ def _summary(plan: Plan, origin: Origin, rows: int) -> str:
         *(
             line
             for (action, reason), count in shared.items()
-            for line in (f"{count} {ACTIONS[action].word}: {markdown(clip(reason, _CHARS))}", "")
+            for line in (f"{count} {ACTIONS[action].word}: {prose(clip(reason, _CHARS))}", "")
         ),
         *_sections(own_reasons(plan, shared), rows),
         *graph_section(
@@ -138,7 +138,7 @@ def _table(rows: Sequence[tuple[PlannedPackage, str]]) -> list[str]:
                 *package_cells(planned.package, web_page(place.url) if place else ""),
                 f"{mark.square} {mark.word}",
                 markdown(short_name(planned.tag)),
-                markdown(clip(own_reason, _CHARS)),
+                prose(clip(own_reason, _CHARS)),
             )
         )
     return sparse_table(("Package", "Version", "Action", "Tag", "Why"), cells, always=3)

@@ -35,7 +35,7 @@ from releasekit.report.summary.markdown import (
 )
 from releasekit.report.text import count_of, few, package_url, packages, seconds, size, trusted_page
 from releasekit.report.view import View, waiting_clause, what_to_do, whole_output
-from releasekit.text.escape import clip, code, fence, link, markdown
+from releasekit.text.escape import clip, code, fence, link, markdown, prose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +113,7 @@ def _summary(view: View, causes: Sequence[Cause], pictures: Sequence[str], detai
     if signed := signed_summary(report):
         lines += [*signed, ""]
     if report.builds:
-        lines += [f"builds: {markdown(clip(report.builds, 300))}"]
+        lines += [f"builds: {prose(clip(report.builds, 1_000))}"]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -176,7 +176,7 @@ def _approval_section(report: Report, detail: Detail) -> list[str]:
             *package_cells(result.package),
             code(clip(staged.tag, 100)) if staged and staged.tag else "",
             link("review", page) if page else "",
-            markdown(clip(result.reason, detail.chars)),
+            prose(clip(result.reason, detail.chars)),
         )
         rows.append(row[:width])
     return [
@@ -186,7 +186,7 @@ def _approval_section(report: Report, detail: Detail) -> list[str]:
         "",
         fence([f"releasekit approve {f'--run {run}' if run else 'results.json'}"]),
         "",
-        *([markdown(clip(shared.pop(), detail.chars)), ""] if width == 4 else []),
+        *([prose(clip(shared.pop(), detail.chars)), ""] if width == 4 else []),
         *table(("Package", "Version", "Tag", "Alone", "Why")[:width], rows),
         "",
         *more_lines(len(waiting) - detail.rows),
@@ -238,8 +238,8 @@ def _cause_item(cause: Cause, detail: Detail) -> str:
         return to_do_item(f"{what} {verb} for {roots} {page}".strip(), "", "", more=more)
     if cause.behind and not more:
         what += f", **{waiting_clause(cause.behind)}**"
-    advice = f"{markdown(clip(what_to_do(first), detail.chars))} {page}".strip()
-    return to_do_item(what, markdown(clip(first.reason, detail.chars)), advice, more=more)
+    advice = f"{prose(clip(what_to_do(first), detail.chars))} {page}".strip()
+    return to_do_item(what, prose(clip(first.reason, detail.chars)), advice, more=more)
 
 
 def _done_section(report: Report, detail: Detail) -> list[str]:
@@ -276,7 +276,7 @@ def _done_table(results: Sequence[Result], detail: Detail) -> list[str]:
                 seconds(result.duration_s) if result.spans or result.duration_s else "",
                 link(short_name(result.tag), page_of(result.tag)),
                 link(short_name(result.announcement), page_of(result.announcement)),
-                markdown(clip(result.reason, detail.chars)) if with_reason else "",
+                prose(clip(result.reason, detail.chars)) if with_reason else "",
             )
         )
     heading = ("Package", "Version", "Outcome", "Time", "Tag", "Release", "Why")
@@ -317,8 +317,8 @@ def early_summary(
     with what to do about it. `published` says whether something may be on a registry by now.
     """
     ended = "The run ended with an error." if published else "Nothing was published."
-    hints = dict.fromkeys(markdown(clip(hint, _MAX_EARLY)) for _, hint in errors if hint)
-    messages = (markdown(clip(message, _MAX_EARLY)) for message, _ in errors)
+    hints = dict.fromkeys(prose(clip(hint, _MAX_EARLY)) for _, hint in errors if hint)
+    messages = (prose(clip(message, _MAX_EARLY)) for message, _ in errors)
     lines = [
         *title("❌", origin.project, "the run ended early"),
         *alert_box("CAUTION", [f"**{ended}**", *messages]),
