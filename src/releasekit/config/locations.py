@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from releasekit.config.declaration import declared_by
 from releasekit.config.values import Directory, Dist, Name, Url
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MAX_NAME_BYTES: Final = 255
 MAX_PATH_BYTES: Final = 3_000
 FILENAME: Final = "releasekit.toml"
+_GITHUB_PACKAGES: Final = ".pkg.github.com"
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
@@ -215,6 +217,7 @@ class Locations:
                         problem=Problem.REGISTRY_SETTINGS,
                     )
                 case Url(url):
+                    self._refuse_foreign(url, ecosystem, attribute)
                     only_in = self._label(attribute) if self._rank(attribute) < 2 else ""
                     found[name] = Url(self._safe(url, attribute), only_in)
                 case Name():
@@ -374,6 +377,30 @@ class Locations:
 
         require_safe(url, name=self._label(attribute), insecure=self.insecure_hosts())
         return url
+
+    def _refuse_foreign(self, url: str, ecosystem: EcosystemDeclaration, attribute: str) -> None:
+        """Raises ConfigError for what is known to be a registry of another ecosystem: its server
+        would get the token of this one.
+        """
+        host = urlsplit(url).hostname or ""
+        owners = [
+            each.name
+            for each in self.ecosystems.values()
+            if host == urlsplit(each.default_registry).hostname
+        ]
+        # https://docs.github.com/en/packages/learn-github-packages/introduction-to-github-packages
+        if host.endswith(_GITHUB_PACKAGES):
+            owners = [host.removesuffix(_GITHUB_PACKAGES)]
+        if owners and ecosystem.name not in owners:
+            raise ConfigError(
+                f"{self._label(attribute)}: {host} takes packages of {owners[0]}, not of "
+                f"{ecosystem.name}",
+                hint=f"Write it as {owners[0]}-registry, or the address of a registry of "
+                f"{ecosystem.name} here."
+                if owners[0] in self.ecosystems
+                else f"Write the address of a registry of {ecosystem.name}.",
+                problem=Problem.REGISTRY_SETTINGS,
+            )
 
     def _label(self, attribute: str) -> str:
         return self.inputs.given.get(attribute, attribute.replace("_", "-"))

@@ -404,3 +404,23 @@ def test_hosts_without_encryption_are_named_by_whoever_runs_it(root: Path) -> No
 def test_a_sandbox_that_cannot_be_is_refused(root: Path, flag: str, says: str) -> None:
     """R50"""
     assert says in str(refusal(root, flag))
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("--pypi-registry=https://npm.pkg.github.com/acme", "npm.pkg.github.com takes .* of npm"),
+        ("--pypi-registry=https://registry.npmjs.org/", "registry.npmjs.org takes .* of npm"),
+        ("--npm-registry=https://maven.pkg.github.com/acme/a", "takes packages of maven, not of"),
+        ("--npm-registry=https://upload.pypi.org/legacy/", "takes packages of pypi, not of npm"),
+        ("--cargo-registry=https://nuget.pkg.github.com/acme", "takes packages of nuget, not of"),
+    ],
+)
+def test_a_registry_of_another_ecosystem_is_refused(root: Path, given: str, why: str) -> None:
+    """R68: its server would get the token."""
+    with pytest.raises(ConfigError, match=why):
+        config(root, given)
+
+
+def test_a_registry_of_its_own_ecosystem_is_taken(root: Path) -> None:
+    config(root, "--npm-registry=https://npm.pkg.github.com", "--pypi-registry=https://a.example/")
