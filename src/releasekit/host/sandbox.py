@@ -68,9 +68,8 @@ HINT: Final = (
 )
 
 _APART: Final = (
-    "Keep the home directory, the runner's files and ReleaseKit apart from the workspace, TMPDIR "
-    "and caches: no `uses: ./`, no `uvx`, and `uv tool install --link-mode copy`. "
-    "`build-sandbox: auto` goes on all the same."
+    "Keep the home directory, the runner's files and ReleaseKit apart from the workspace, /tmp, "
+    "TMPDIR and caches: no `uses: ./`, no `uvx`, and `uv tool install --link-mode copy`."
 )
 
 
@@ -222,7 +221,9 @@ def chosen(
     exposed = _find_exposed(root, places, environment)
     if exposed and wanted == "required":
         raise ConfigError(
-            f"build-sandbox = required, but {exposed}", hint=_APART, problem=Problem.NO_SANDBOX
+            f"build-sandbox = required, but {exposed}",
+            hint=f"{_APART} `build-sandbox: auto` goes on all the same.",
+            problem=Problem.NO_SANDBOX,
         )
     # What lies in an open place is left to the tools: a build may have put a link on the way.
     if state_directory.is_dir():
@@ -235,8 +236,12 @@ def chosen(
                 (led if is_directory else led.parent).mkdir(parents=True, exist_ok=True)
                 if not is_directory and not led.exists():
                     led.touch()
+    words = f"sandboxed (Landlock {abi})"
+    if exposed:
+        words += f", but {exposed}: a build can change that, and so act with the secrets of this "
+        words += f"run. {_APART}"
     return Sandbox(
-        words=f"sandboxed (Landlock {abi})" + (f", but {exposed}" if exposed else ""),
+        words=words,
         abi=abi,
         places=tuple(map(str, places)),
     )
@@ -255,6 +260,15 @@ def landlock() -> tuple[int, str]:
         return 0, f"{kernel} offers no Landlock ({error.strerror})"
     if abi < LEAST_ABI:
         return 0, f"Landlock of {kernel} has ABI {abi}, and {LEAST_ABI} is needed (Linux 6.2)"
+    # A filter of system calls may let the question pass alone.
+    try:
+        rules = launcher.ruleset(abi)
+        try:
+            launcher.permit(abi, rules, os.devnull)
+        finally:
+            os.close(rules)
+    except OSError as error:
+        return 0, f"Landlock of {kernel} says ABI {abi} and refuses rules ({error.strerror})"
     return abi, ""
 
 

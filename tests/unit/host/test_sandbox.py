@@ -390,6 +390,24 @@ def test_an_old_kernel_has_too_little(
         choice(tmp_path, "required")
 
 
+def test_a_landlock_that_answers_and_then_refuses_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R68: a filter of system calls that lets the question pass."""
+
+    def called(what: str, number: int, *rest: object) -> int:
+        del what
+        if number == launcher.CREATE_RULESET and not rest[0]:
+            return 7
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(launcher, "called", called)
+    found = choice(tmp_path)
+    assert (found.abi, found.words) == (0, f"not sandboxed: {found.lacking}")
+    assert found.lacking.endswith("says ABI 7 and refuses rules (Operation not permitted)")
+
+
 def test_it_can_be_left_out(tmp_path: Path) -> None:
     assert choice(tmp_path, "off") == Sandbox(words="not sandboxed: build-sandbox is off")
 
@@ -438,6 +456,7 @@ def test_a_workspace_that_holds_too_much_is_told_of(
     given = {name: text.format(root=tmp_path) for name, text in environment.items()}
     said = choice(tmp_path, environment=given).words
     assert said.startswith(f"sandboxed (Landlock {abi}){words}")
+    assert ("with the secrets of this run. Keep the home" in said) is bool(words)
     assert bool(words) == ("but" in said)
 
 
@@ -445,7 +464,7 @@ def test_a_workspace_with_this_program_in_it_is_told_of() -> None:
     """R50: as an action from the checkout itself, `uses: ./`."""
     require_landlock()
     root = Path(sandbox.__file__).parents[3]
-    assert choice(root).words.endswith(", but the workspace holds ReleaseKit itself")
+    assert ", but the workspace holds ReleaseKit itself: a build" in choice(root).words
 
 
 @pytest.mark.parametrize("path", [sys.base_prefix, str(Path(sys.executable).resolve().parent)])
@@ -460,7 +479,7 @@ def test_an_open_place_with_the_interpreter_in_it_is_told_of(tmp_path: Path, pat
         caches=(),
         environment={},
     )
-    assert found.words.endswith(f", but {Path(path).resolve()} holds ReleaseKit itself")
+    assert f", but {Path(path).resolve()} holds ReleaseKit itself: a build" in found.words
 
 
 def test_an_open_link_to_the_interpreter_is_told_of(
@@ -473,13 +492,13 @@ def test_an_open_link_to_the_interpreter_is_told_of(
     there = tmp_path / "w" / ".venv" / "bin" / "python"
     monkeypatch.setattr(sandbox, "_OURS", (there,))
     found = choice(tmp_path / "w")
-    assert found.words.endswith(", but the workspace holds ReleaseKit itself")
+    assert ", but the workspace holds ReleaseKit itself: a build" in found.words
     assert found.command(["true"], {}, 3)[0] == os.path.realpath(sys.executable)
 
 
 def test_a_workspace_that_is_everything_is_told_of() -> None:
     require_landlock()
-    assert choice(Path("/")).words.endswith(", but the workspace is the whole file system")
+    assert ", but the workspace is the whole file system: a build" in choice(Path("/")).words
 
 
 def test_a_cache_is_where_its_variables_and_those_of_the_system_say(tmp_path: Path) -> None:
@@ -876,7 +895,7 @@ def test_a_cache_that_holds_too_much_is_told_of_and_not_enough(
         "home": f"{cache} holds the home directory",
         "linked": "the files of ReleaseKit are linked to a cache or another place",
     }[which]
-    assert found("auto").words.partition(", but ")[2] == told
+    assert found("auto").words.partition(", but ")[2].partition(": a build")[0] == told
     with pytest.raises(ConfigError, match=f"^build-sandbox = required, but {told}$") as caught:
         found("required")
     assert "`uv tool install --link-mode copy`" in caught.value.hint
