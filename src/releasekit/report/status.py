@@ -137,6 +137,13 @@ def _conclude(status: Status, needing: int) -> Iterator[str]:
     *most, last = told
     listed = f"{', '.join(most)}, and {last}" if most else last
     yield f"{counts['there']} of {total} {'is' if counts['there'] == 1 else 'are'} there; {listed}"
+    if status.is_smoked and not status.unresolved:
+        asked = count_of(counts["there"], "package that is", "packages that are")
+        yield (
+            f"clients resolve the {asked} there"
+            if counts["there"]
+            else "no client was asked to resolve anything: nothing is there"
+        )
     if counts["yanked"]:
         yield "a yanked version cannot be published again: un-yank it, or publish a higher one"
     if lacking:

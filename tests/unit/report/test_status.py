@@ -145,6 +145,15 @@ def test_what_a_client_does_not_resolve_is_no_success() -> None:
     assert not replace(made, unresolved={package_id("a"): "npm: no b"}).is_installable
 
 
+def test_what_clients_were_asked_is_said_beside_what_is_missing() -> None:
+    """R68: silence could be taken for yes."""
+    some = last(status({"a": THERE, "b": None}, is_smoked=True))
+    assert "clients resolve the 1 package that is there" in some
+    none = last(status({"b": None}, is_smoked=True))
+    assert "no client was asked to resolve anything: nothing is there" in none
+    assert not any("client" in line for line in last(status({"a": THERE, "b": None})))
+
+
 def test_the_registries_that_packages_go_to_are_named() -> None:
     made = status({"a": None}, places=["https://registry.npmjs.org/", "https://me@i.example/x"])
     assert last(made)[0] == "goes to: registry.npmjs.org, https://i.example/x"
