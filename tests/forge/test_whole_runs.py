@@ -274,6 +274,9 @@ def test_the_text_alone(place: Place) -> None:
     missing = place.program.run("notes", "acme-cor", "1.0.0", f"--working-directory={place.root}")
     assert missing.code == 2
     assert "did you mean 'acme-core'" in missing.err
+    unknown = place.program.run("notes", "acme-core", "9.9.9", f"--working-directory={place.root}")
+    assert unknown.code == 2
+    assert "pypi:acme-core has no version 9.9.9: its manifest has 1.0.0" in unknown.err
     alone = place.program.run("notes", "acme-core", f"--working-directory={place.root}")
     assert alone.code == 2
     assert "notes takes a package and a version" in alone.err

@@ -875,3 +875,17 @@ def test_settings_of_another_tool_are_settled_or_said(
     write(root, {"releasekit.toml": f'[version]\nchanges = "both"\n{settings}'})
     assert main(["version", str(root), "--dry-run"]) == 0
     assert "decided without" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["version", "preview", "plan"])
+def test_a_repository_without_commits_is_told_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """R68: not by a git command that failed."""
+    write(tmp_path, {"package.json": '{"name": "a", "version": "1.0.0"}'})
+    git(tmp_path, "init", "--quiet")
+    code = main([command, str(tmp_path)])
+    told = "".join(capsys.readouterr())
+    assert "rev-list" not in told
+    assert code == (0 if command == "plan" else 2)
+    assert ("has no commit yet" in told) is (command != "plan")

@@ -93,12 +93,17 @@ async def write_notes(
             [package.directory], since=previous, until=commit, without=inner
         )
     if not commits:
-        return f"{markdown(package.id.name)} {markdown(package.version)}"
+        return name_alone(package)
     lines = [_commit_line(each, pages) for each in commits[:_MOST_COMMITS]]
     if len(commits) > _MOST_COMMITS:
         lines.append(f"- and {len(commits) - _MOST_COMMITS} more")
     rest = _rest_link(pages.comparison(previous, commit))
     return shorten("\n".join(lines), rest)
+
+
+def name_alone(package: Package) -> str:
+    """All there is to say where neither a change log nor commits say more."""
+    return f"{markdown(package.id.name)} {markdown(package.version)}"
 
 
 def _commit_line(commit: Commit, pages: Pages) -> str:

@@ -204,7 +204,8 @@ async def _examine_packages(
         own = [package for package in chosen if package.id.ecosystem == name]
         if name in targets and not own:
             for package in targets[name].workspace.packages[:1]:
-                why = package.unpublishable or "`packages` leaves it out"
+                leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
+                why = package.unpublishable or f"`{leaving}` leaves it out"
                 rows.append(Row(said=f"{name}: nothing to publish", hint=f"{package.id}: {why}"))
             continue
         with _collecting(rows):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Group, gather_all
 from releasekit.announce.tag_names import tag_name
-from releasekit.cli.notes import find_package
+from releasekit.cli.notes import find_package, require_head
 from releasekit.cli.session import open_targets, open_workspace
 from releasekit.config.package_filter import matches, with_extra
 from releasekit.decided import Intent, Level, Reason, Rules, Source, VersionGroup
@@ -106,6 +106,8 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
             hint="Run it in a clone of the repository.",
         )
     config, survey, services = await open_workspace(group, config, session)
+    commits = Commits(top, services.processes)
+    await require_head(commits)
     targets = await open_targets(group, config, session, services)
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
@@ -113,7 +115,6 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     # Where anything is found, what may get no version is said with the versions.
     is_empty = not any(each.workspace.packages for each in targets.values())
     beside = [*notes, *files] if is_empty else ()
-    commits = Commits(top, services.processes)
     workspace = await make_workspace(config, targets, services, commits, survey.tree, beside)
     notes += map(mark_unread, files)
     if not workspace.versioned:

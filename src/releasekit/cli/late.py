@@ -45,7 +45,8 @@ async def add_late_changes(
         if each.action is Action.PUBLISH and each.published is None
     }
     top = repository_of(config.root)
-    if not new or top is None:
+    # Without a commit, nothing came after anything.
+    if not new or top is None or not plan.commit:
         return plan
     commits = Commits(top, services.processes)
     try:

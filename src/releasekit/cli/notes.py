@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Group
-from releasekit.announce.notes import existing_commit, write_notes
+from releasekit.announce.notes import existing_commit, name_alone, write_notes
 from releasekit.announce.tag_names import is_shared, previous_tag, tag_name
 from releasekit.cli.interruption import Interruption
 from releasekit.cli.session import list_packages, refuse_elsewhere
@@ -17,7 +17,7 @@ from releasekit.git.commits import Commits
 from releasekit.host.files import repository_of
 from releasekit.problems import Problem
 from releasekit.text.commands import spell
-from releasekit.text.escape import visible
+from releasekit.text.escape import plain, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ async def run(config: Config, session: Session) -> int:
     with Interruption("cancelled"):
         async with Group() as group:
             packages, processes = await list_packages(group, config, session)
-            package = replace(find_package(name, packages), version=version)
+            found = find_package(name, packages)
             top = repository_of(config.root)
             if top is None:
                 raise ConfigError(
@@ -59,39 +59,56 @@ async def run(config: Config, session: Session) -> int:
                 commits = Commits(top, processes)
                 pages = session.ci.origin(config.root).pages
                 text = await _write_text(
-                    package, packages, commits, config.tagging.name, config.root, pages
+                    found, version, packages, commits, config.tagging.name, config.root, pages
                 )
             except CommandFailed as error:
                 raise ConfigError(f"the history cannot be read: {error}") from error
-    print(session.actions.log_text(text), file=session.out)
+    shown = plain(text) if session.out.isatty() else text
+    print(session.actions.log_text(shown), file=session.out)
     return 0
 
 
 async def _write_text(
-    package: Package,
+    found: Package,
+    version: str,
     packages: Sequence[Package],
     commits: Commits,
     template: str,
     root: Path,
     pages: Pages,
 ) -> str:
+    package = replace(found, version=version)
     tags = await commits.list_tags()
     own = tag_name(template, package, root)
     previous = previous_tag(template, package, root, tags)
-    commit = tags.get(own) or await commits.read_head()
-    if not commit:
-        raise ConfigError(f"{commits.top} has no commit yet", hint="Commit something first.")
+    commit = tags.get(own) or await require_head(commits)
     if await commits.is_shallow():
         print(_SHALLOW, file=sys.stderr)  # noqa: T201 (beside the text)
-    return await write_notes(
+    is_known = own in tags or version.removeprefix("v") == found.version.removeprefix("v")
+    text = await write_notes(
         package,
         commits,
         commit=commit,
-        previous=await existing_commit(tags.get(previous, ""), commits),
+        # Of a version that nothing else names, only a section of the change log tells.
+        previous=await existing_commit(tags.get(previous, ""), commits) if is_known else "",
         others=packages,
         beside=[root] if is_shared(template) else [],
         pages=pages,
     )
+    if not is_known and text == name_alone(package):
+        raise ConfigError(
+            f"{found.id} has no version {visible(version)}: its manifest has {found.version}, "
+            f"there is no tag {visible(own)}, and no section of its change log names it",
+            hint=f"Write `releasekit notes {found.id} {found.version}`, or the version of a tag.",
+        )
+    return text
+
+
+async def require_head(commits: Commits) -> str:
+    """The commit that it is about; raises ConfigError where nothing is committed."""
+    if commit := await commits.read_head():
+        return commit
+    raise ConfigError(f"{commits.top} has no commit yet", hint="Commit something first.")
 
 
 def find_package(name: str, packages: Sequence[Package]) -> Package:

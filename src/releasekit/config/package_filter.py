@@ -52,8 +52,11 @@ class PackageFilter:
         return (
             self.has_ecosystem(package.ecosystem)
             and (not self.packages or matches(package, self.packages))
-            and not matches(package, self.exclude_packages)
+            and not self.is_excluded(package)
         )
+
+    def is_excluded(self, package: PackageId) -> bool:
+        return matches(package, self.exclude_packages)
 
     def find_consulted(self, extra: Iterable[Edge]) -> tuple[str, ...]:
         """Ecosystems that `ecosystem` leaves out, with packages that a chosen one has to follow,

@@ -233,6 +233,11 @@ def html_link(text: str, url: str) -> str:
     return f'<a href="{html(url)}" rel="noreferrer">{shown}</a>'
 
 
+def plain(text: str) -> str:
+    """Markdown for a terminal: what `markdown` and `subject` spell out reads as it is meant."""
+    return visible_lines(unescape(text).replace("\u200b", ""))
+
+
 def fence(lines: Iterable[str], language: str = "") -> str:
     """A fenced code block; its fence is longer than any run of backticks in `lines`.
 

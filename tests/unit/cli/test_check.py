@@ -283,3 +283,13 @@ def test_a_reader_may_write_what_it_says_into_the_job_summary_whatever_it_found(
     assert main(["check", str(root)]) == 2
     assert "to do  no sandbox" in summary.read_text()
     assert "written during the release" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["packages", "exclude-packages"])
+def test_what_leaves_packages_out_is_named(
+    root: Path, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    """R68"""
+    names = {"packages": "npm:*", "exclude-packages": "pypi:*"}
+    main(["check", str(root), "--ecosystem=npm,pypi", f"--{flag}={names[flag]}"])
+    assert f"pypi:acme: `{flag}` leaves it out\n" in capsys.readouterr().out

@@ -18,6 +18,7 @@ from releasekit.text.escape import (
     markdown,
     mermaid,
     notify_nobody,
+    plain,
     subject,
     visible,
 )
@@ -245,3 +246,9 @@ def test_nobody_is_mentioned_however_it_is_spelled(text: str) -> None:
 )
 def test_what_notifies_nobody_stays_as_it_is(text: str) -> None:
     assert notify_nobody(text) == text
+
+
+def test_markdown_reads_plainly_at_a_terminal() -> None:
+    """R35: a spelled-out escape moves no cursor."""
+    assert plain(markdown("a_b @me `x` <y>")) == "a_b @me `x` <y>"
+    assert plain("&#27;[2J") == "[2J"
