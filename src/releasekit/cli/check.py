@@ -27,9 +27,9 @@ from releasekit.cli.session import (
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.prebuilt import with_prebuilt
-from releasekit.errors import CommandFailed, ReleasekitError, StateError, told_of
+from releasekit.errors import CommandFailed, PlanError, ReleasekitError, StateError, told_of
 from releasekit.git.commits import Commits
-from releasekit.git.remote import Remote
+from releasekit.git.remote import HINT, NO_REMOTE_HINT, Remote
 from releasekit.host.files import find_closed, repository_of
 from releasekit.http.identity import open_tokens
 from releasekit.plan.make import collect_packages
@@ -217,6 +217,10 @@ async def _examine_packages(
         with _collecting(rows):
             login = registry.check_credentials()
             rows.append(Row(said=f"{name}: goes to {registry.url}; login: {login}"))
+            in_directory = isinstance(config.registries.get(name), Directory)
+            if name in targets and targets[name].builds_from_commit and not in_directory:
+                remote = str(config.ecosystem_tables.get(name, {}).get("remote", "origin"))
+                rows.append(await _examine_push(name, remote, services))
 
 
 async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> None:
@@ -261,7 +265,7 @@ async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> Non
 async def _examine_forge(config: Config, services: Services, rows: list[Row]) -> None:
     """What tags and releases take, as far as it shows without asking the forge."""
     if config.tag or config.announce:
-        rows.append(Row(said="tag: pushed with git's own login, which `publish` tries first"))
+        rows.append(await _examine_push("tag", config.tagging.remote, services))
     if config.announce:
         with _collecting(rows):
             remote = Remote(config.tagging.remote, services.git)
@@ -269,6 +273,21 @@ async def _examine_forge(config: Config, services: Services, rows: list[Row]) ->
             require_token(services.credentials, services.ci, place, asked="announce")
             known = place.name if place else "GitHub"
             rows.append(Row(said=f"announce: there is a token for {known}"))
+
+
+async def _examine_push(what: str, remote: str, services: Services) -> Row:
+    """Whether it is permitted, only the server knows."""
+    if not await Remote(remote, services.git).find_url():
+        return Row(
+            said=f"{what}: there is no git remote {remote}, and tags are pushed to it",
+            hint=NO_REMOTE_HINT,
+            problem=Problem.TAG_REFUSED,
+            code=PlanError.exit_code,
+        )
+    return Row(
+        said=f"{what}: whether git's own login may push tags to {remote} is not asked here",
+        hint=f"`publish` tries it before it sends anything. {HINT}",
+    )
 
 
 def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:

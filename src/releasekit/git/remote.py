@@ -69,7 +69,7 @@ _PROTECTED: Final = re.compile(
 )
 _NO_REMOTE: Final = re.compile(r"does not appear to be a git repository|No such remote")
 _TAKEN: Final = re.compile(r"\[rejected\].*already exists|would clobber existing tag")
-_NO_REMOTE_HINT: Final = (
+NO_REMOTE_HINT: Final = (
     "`git remote` lists those there are. Add it with `git remote add NAME URL`, or name another "
     "one as `remote` in releasekit.toml."
 )
@@ -276,7 +276,7 @@ def explain(
     if _NO_REMOTE.search(text):
         return Rejected(
             f"{what}: git does not reach it: {words}",
-            hint=_NO_REMOTE_HINT,
+            hint=NO_REMOTE_HINT,
             problem=Problem.TAG_REFUSED,
         )
     if _TAKEN.search(text):

@@ -180,7 +180,7 @@ IDENTITY = {
             IDENTITY,
             0,
             [
-                "ok     tag: pushed with git's own login, which `publish` tries first",
+                "note   tag: whether git's own login may push tags to origin is not asked here",
                 "ok     announce: there is a token for GitHub",
                 "ok     job: it may ask for an ID token, so files can be attested",
                 f"ok     npm: goes to {NPMJS}; login: trusted publishing, as this job",
@@ -214,6 +214,7 @@ def test_in_a_job_it_says_what_the_job_may_do(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    git(root, "remote", "add", "origin", "https://github.com/acme/kit")
     here = {"GITHUB_ACTIONS": "true", "RELEASEKIT_MODE": "check", "RELEASEKIT_ANNOUNCE": "true"}
     for name, value in (here | given).items():
         monkeypatch.setenv(name, value)
@@ -293,3 +294,21 @@ def test_what_leaves_packages_out_is_named(
     names = {"packages": "npm:*", "exclude-packages": "pypi:*"}
     main(["check", str(root), "--ecosystem=npm,pypi", f"--{flag}={names[flag]}"])
     assert f"pypi:acme: `{flag}` leaves it out\n" in capsys.readouterr().out
+
+
+def test_a_go_release_needs_go_a_remote_and_the_right_to_push(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: none of these was among what is missing."""
+    (root / "go.mod").write_text("module example.com/acme/kit\n\ngo 1.21\n")
+    (root / "releasekit.toml").write_text('[go]\nversion = "v1.0.0"\n')
+    assert main(["check", str(root), "--ecosystem=go"]) != 0
+    said = capsys.readouterr().out
+    assert "to do  go is not on PATH, and modules are built before" in said
+    assert "to do  go: there is no git remote origin, and tags are pushed to it [RK-" in said
+    assert "nothing missing" not in said
+    git(root, "remote", "add", "origin", "https://github.com/acme/kit")
+    main(["check", str(root), "--ecosystem=go"])
+    said = capsys.readouterr().out
+    assert "note   go: whether git's own login may push tags to origin is not asked" in said
+    assert "`permissions: contents: write`" in said
