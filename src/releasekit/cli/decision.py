@@ -107,7 +107,8 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         )
     config, survey, services = await open_workspace(group, config, session)
     commits = Commits(top, services.processes)
-    await require_head(commits)
+    if config.mode != "change":  # which takes no history
+        await require_head(commits)
     targets = await open_targets(group, config, session, services)
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
