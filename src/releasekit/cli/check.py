@@ -198,7 +198,8 @@ async def _examine_packages(
                 rows.append(Row(said=said, hint=cure))
             found = collect_packages(targets, config.root, about, [*unlisted, *unread])
             if foreign := survey.describe_foreign(config.root, about):
-                rows.append(Row(said=foreign))
+                said, _, where = foreign.partition("; ")
+                rows.append(Row(said=said, hint=where))
             chosen = about.select({p.id: p for p in found if not p.unpublishable})
     for name, registry in registries.items():
         own = [package for package in chosen if package.id.ecosystem == name]

@@ -97,9 +97,9 @@ async def _write_text(
     )
     if not is_known and text == name_alone(package):
         raise ConfigError(
-            f"{found.id} has no version {visible(version)}: its manifest has {found.version}, "
+            f"{found.id} has no version {visible(version)}: its manifest has {found.version or 'none'}, "
             f"there is no tag {visible(own)}, and no section of its change log names it",
-            hint=f"Write `releasekit notes {found.id} {found.version}`, or the version of a tag.",
+            hint="Write the version of its manifest, of a tag, or of a section of its change log.",
         )
     return text
 

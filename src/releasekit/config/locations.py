@@ -217,9 +217,9 @@ class Locations:
                         problem=Problem.REGISTRY_SETTINGS,
                     )
                 case Url(url):
-                    self._refuse_foreign(url, ecosystem, attribute)
                     only_in = self._label(attribute) if self._rank(attribute) < 2 else ""
                     found[name] = Url(self._safe(url, attribute), only_in)
+                    self._refuse_foreign(url, ecosystem, attribute)
                 case Name():
                     found[name] = location
         return found
