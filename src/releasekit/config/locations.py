@@ -382,7 +382,10 @@ class Locations:
         """Raises ConfigError for what is known to be a registry of another ecosystem: its server
         would get the token of this one.
         """
-        host = urlsplit(url).hostname or ""
+        try:
+            host = urlsplit(url).hostname or ""
+        except ValueError:
+            return  # no address: who asks says so
         owners = [
             each.name
             for each in self.ecosystems.values()
