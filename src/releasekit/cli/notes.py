@@ -98,7 +98,8 @@ async def _write_text(
     if not is_known and text == name_alone(package):
         raise ConfigError(
             f"{found.id} has no version {visible(version)}: its manifest has "
-            f"{found.version or 'none'}, there is no tag {visible(own)}, and no section of its change log names it",
+            f"{found.version or 'none'}, there is no tag {visible(own)}, and no section of its "
+            "change log names it",
             hint="Write the version of its manifest, of a tag, or of a section of its change log.",
         )
     return text
