@@ -40,6 +40,8 @@ _OTHERS: Final = re.compile(r"!\((.+)\)")
 # Two stars pass a slash where a part of a name begins with them.
 _PASSING: Final = re.compile(r"(?<![^/])\*\*+(?=[^/])")
 _MAX_SHOWN: Final = 200
+# Globs of a file, times packages: a million of them takes three seconds.
+_MAX_TRIED: Final = 500_000
 # What is to be copied is whole up to here.
 _MAX_LINE: Final = 4_000
 _ALWAYS: Final = 'propagate = "always"'
@@ -100,11 +102,20 @@ class Deciding:
     def list_names(self, ecosystem: str) -> list[str]:
         return [each.id.name for each in self.packages if each.id.ecosystem == ecosystem]
 
-    def select(self, globs: Sequence[str], names: Sequence[str]) -> list[str]:
+    def select(
+        self, globs: Sequence[str], names: Mapping[str, None], *, are_many: bool = False
+    ) -> list[str]:
         """Globs of ours that fit the packages that these globs of micromatch do: the same ones, or
-        else names. Raises ValueError for one that is not read.
+        else names. Raises ValueError for one that is not read, and for patterns where there
+        `are_many` in the file.
         """
-        fitting: list[str] = []
+        if are_many and _has_patterns(globs):
+            count = len(self.packages)
+            most = _MAX_TRIED // count
+            raise ValueError(
+                f"ReleaseKit tries at most {most} globs of a file with {count} packages"
+            )
+        fitting: dict[str, None] = {}
         for glob in globs:
             others = _OTHERS.fullmatch(glob)
             meant = others[1] if others else glob.removeprefix("!")
@@ -112,22 +123,21 @@ class Deciding:
                 raise ValueError(
                     f"{visible(clip(glob, _MAX_SHOWN))!r} is not a glob that ReleaseKit can read"
                 )
-            try:
-                parsed = Glob.parse(_PASSING.sub("**/*", meant), where="a glob")
-            except ConfigError as error:
-                raise ValueError(str(error)) from error
-            found = [name for name in names if parsed.matches(name.split("/"))]
+            found = _find_fitting(meant, names)
             if others:
                 # Without a slash in it, it fits no name that has one.
                 apart = [name for name in names if "/" in meant or "/" not in name]
-                found = [name for name in apart if name not in found]
+                found = dict.fromkeys(name for name in apart if name not in found)
             if glob.startswith("!") and not others:
-                fitting = [name for name in fitting if name not in found]
+                for name in found:
+                    fitting.pop(name, None)
             else:
-                fitting += [name for name in found if name not in fitting]
+                fitting |= found
+        if not _has_patterns(globs):
+            return list(fitting)
         plain = [glob for glob in globs if any(matches(each.id, [glob]) for each in self.packages)]
         ours = {each.id.name for each in self.packages if matches(each.id, plain)}
-        return plain if ours == set(fitting) else fitting
+        return plain if ours == fitting.keys() else list(fitting)
 
     def write_branch(self, label: str) -> str:
         """The line that makes its versions prereleases; empty where no label is like that."""
@@ -136,6 +146,21 @@ class Deciding:
         if self.branch:
             return _write_texts("branches", {self.branch: label})
         return _write_texts("prerelease", {"*": label})
+
+
+def _find_fitting(glob: str, names: Mapping[str, None]) -> dict[str, None]:
+    try:
+        parsed = Glob.parse(_PASSING.sub("**/*", glob), where="a glob")
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    if "*" not in glob:
+        return {glob: None} if glob in names else {}
+    return {name: None for name in names if parsed.matches(name.split("/"))}
+
+
+def _has_patterns(globs: Iterable[str]) -> bool:
+    """Whether any of them has to be tried with every name."""
+    return any("*" in glob or _OTHERS.fullmatch(glob) for glob in globs)
 
 
 _Reader = Callable[[Document, Deciding], Iterable[Unread]]
@@ -202,13 +227,20 @@ def _where_below_one(line: str) -> _Reader:
 _ALL_DEPENDENTS: Final = _when(lambda *_: True, "all dependents", line=_ALWAYS)
 
 
+def _are_many(document: Document, about: Deciding) -> bool:
+    """Whether to try all globs of the file with all names would take seconds."""
+    every = [document.get("ignore"), *_list(document.get("fixed")), *_list(document.get("linked"))]
+    globs = sum(len(each) for each in map(_strings, every) if _has_patterns(each))
+    return globs * len(about.packages) > _MAX_TRIED
+
+
 def _read_fixed_and_linked(document: Document, about: Deciding) -> Iterator[Unread]:
-    names = about.list_names("npm")
+    names, are_many = dict.fromkeys(about.list_names("npm")), _are_many(document, about)
     groups: list[tuple[str, Sequence[str], str]] = []
     for kind in ("fixed", "linked"):
         for number, globs in enumerate(_list(document.get(kind)), 1):
             try:
-                chosen = about.select(_strings(globs), names)
+                chosen = about.select(_strings(globs), names, are_many=are_many)
             except ValueError as error:
                 advice = f"write its packages into [version.groups]: {error}"
                 yield Unread(kind, key="groups", advice=advice, refused=True)
@@ -221,8 +253,9 @@ def _read_fixed_and_linked(document: Document, about: Deciding) -> Iterator[Unre
 
 
 def _read_ignore(document: Document, about: Deciding) -> Iterator[Unread]:
+    globs, names = _strings(document.get("ignore")), dict.fromkeys(about.list_names("npm"))
     try:
-        ignored = about.select(_strings(document.get("ignore")), about.list_names("npm"))
+        ignored = about.select(globs, names, are_many=_are_many(document, about))
     except ValueError as error:
         if not about.excluded:
             advice = f"name its packages in `exclude-packages`: {error}"

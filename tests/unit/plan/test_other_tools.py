@@ -398,6 +398,82 @@ def test_no_glob_takes_long(tmp_path: Path) -> None:
     )
 
 
+class Counted(str):
+    """A name that counts what it is compared with, and parted for."""
+
+    __slots__ = ()
+    steps = 0
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Counted.steps += 1
+        return str.__eq__(self, other)
+
+    def split(self, *args: Any, **options: Any) -> list[str]:
+        Counted.steps += 1
+        return super().split(*args, **options)
+
+
+MANY = tuple(
+    replace(each, id=PackageId("npm", Counted(f"@acme/p{number}")))
+    for number, each in enumerate(make("npm", "1.0.0", *["x"] * 2_000))
+)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"ignore": [f"@x{n}/*" for n in range(300)]},
+        {"fixed": [[f"*a*b{n}"] for n in range(300)]},
+        {"linked": [["**", *(f"!@acme/p{n}" for n in range(300))]]},
+        {"fixed": [["**"]] * 200, "ignore": ["@b/*"] * 100},
+        {"fixed": [[f"!(a{n})" for n in range(300)]]},
+    ],
+)
+def test_too_many_globs_for_many_packages_are_refused_by_name(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    """R51, R66: none of them is tried, however few each list has."""
+    Counted.steps = 0
+    found = find(tmp_path, {".changeset/config.json": config}, packages=MANY)
+    assert Counted.steps == 0
+    refused = [each for each in found if each.refused]
+    assert {each.setting for each in refused} == config.keys()
+    assert "ReleaseKit tries at most 250 globs of a file with 2000 packages" in refused[0].advice
+    settled = frozenset({"groups"})
+    assert not [
+        each
+        for each in find(
+            tmp_path,
+            {".changeset/config.json": config},
+            packages=MANY,
+            excluded=("b",),
+            written=settled,
+        )
+        if each.refused
+    ]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"ignore": [f"@acme/p{n}" for n in range(2_000)]},
+        {"linked": [[f"@acme/p{n}" for n in range(500)]] * 20},
+        {"ignore": ["**", "!**", "**/p*"]},
+        {"ignore": ["!(c)", "!(@acme/*)", "**"]},
+    ],
+)
+def test_what_names_select_takes_no_step_for_each_pair(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    """R51: each glob is tried once with each name, and a name with none."""
+    Counted.steps = 0
+    found = find(tmp_path, {".changeset/config.json": config}, packages=MANY)
+    assert [each.setting for each in found if each.refused] == [*config]
+    assert Counted.steps <= 10 * len(MANY)
+
+
 def test_no_message_is_as_long_as_a_file(tmp_path: Path) -> None:
     """R51"""
     packages = tuple(make("npm", "1.0.0", *(f"@acme/pkg-{n}" for n in range(300))))
@@ -424,7 +500,7 @@ def test_no_message_is_as_long_as_a_file(tmp_path: Path) -> None:
 def test_one_star_ends_at_a_slash(glob: str, fits: list[str]) -> None:
     """R66: as micromatch has it."""
     names = [each.id.name for each in NPM]
-    chosen = Deciding(packages=NPM).select([glob], names)
+    chosen = Deciding(packages=NPM).select([glob], dict.fromkeys(names))
     assert [name for name in names if any(fnmatchcase(name, each) for each in chosen)] == fits
 
 
