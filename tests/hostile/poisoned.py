@@ -1,4 +1,4 @@
-"""A hostile first run: a build that changes all that it can write, for whoever runs here next with
+"""A hostile build: it changes all that it can write, for the run that goes on or comes next with
 secrets. Whatever of it is started says what it sees, in the workspace and to a server.
 """
 
