@@ -96,6 +96,30 @@ def test_where_nobody_is_released_a_requirement_changes_only_if_it_excludes(tmp_
     assert "^1.2.0" in (root / "web/package.json").read_text()
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("^0.9.0 || workspace:^1.0.0", "workspace:^0.9.0 || ^2.0.0"),
+        ("workspace:^1.0.0 || ^0.9.0", "workspace:^2.0.0 || ^0.9.0"),
+        ("workspace:>= || ^0.9.0", "workspace:>= || ^0.9.0"),
+    ],
+)
+def test_an_alternative_that_leads_to_the_workspace_is_raised(
+    tmp_path: Path, spec: str, expected: str
+) -> None:
+    """R63: whatever alternative `workspace:` stands before."""
+    web = {"name": "web", "version": "3.0.0", "peerDependencies": {"core": spec}}
+    files = {
+        **PNPM,
+        "core/package.json": {"name": "core", "version": "1.2.0"},
+        "web/package.json": web,
+    }
+    root = write(tmp_path, files)
+    write_versions(root, target(root), {"core": "2.0.0", "web": "4.0.0"})
+    after = json.loads((root / "web/package.json").read_text())
+    assert after["peerDependencies"] == {"core": expected}
+
+
 @pytest.mark.parametrize("ranges", ["raise", "keep"])
 def test_a_stable_version_keeps_no_requirement_of_a_prerelease(
     tmp_path: Path, ranges: Ranges

@@ -78,6 +78,26 @@ def test_pins(tmp_path: Path, field: str, spec: str, auto: str, exact: str, none
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
+        ("workspace:>= || ^3.9.0", ">=1.2.0 || ^3.9.0"),
+        ("workspace:^ || ^0.9", "^1.2.0 || ^0.9"),
+        ("workspace:* || ^3", "1.2.0 || ^3"),
+        ("^0.9.0||workspace:~", "^0.9.0||~1.2.0"),
+        ("workspace:^1.0.0 || workspace:^2", "^1.0.0 || ^2"),
+        ("workspace:^1.0.0 || *", "^1.0.0 || *"),
+        ("workspace:>=1 || ^2", ">=1 || ^2"),
+    ],
+)
+def test_each_alternative_of_a_peer_may_lead_to_the_workspace(
+    tmp_path: Path, spec: str, expected: str
+) -> None:
+    """As pnpm packs them; never a bare operator, which admits every version. R63."""
+    changed = json.loads(pinned(tmp_path, web("peerDependencies", "core", spec)))
+    assert changed["peerDependencies"] == {"core": expected}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
         ("workspace:core@^", "npm:core@^1.2.0"),
         ("npm:core@^1.0.0", "npm:core@^1.0.0"),
         ("npm:core", "npm:core@1.2.0"),
@@ -146,7 +166,14 @@ def test_what_cannot_be_published_is_refused(
     [
         *("file:../out", "link:../out", "portal:../out", "../out", "/", "link:./inside"),
         *("patch:x@npm%3A4.17.21#./p.patch", "exec:./g.js", "runtime:^22", "jsr:1", "ftp://x.y/z"),
-        *("npm:x@workspace:*", "git+file:///srv/x", "svn+ssh://x.y/z", "C:/x", "./vendor/x.tgz"),
+        *(
+            "workspace:foo || ^1",
+            "npm:x@workspace:*",
+            "git+file:///srv/x",
+            "svn+ssh://x.y/z",
+            "C:/x",
+            "./vendor/x.tgz",
+        ),
         "catalog:patched",
     ],
 )

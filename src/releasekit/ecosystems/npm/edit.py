@@ -162,7 +162,9 @@ def _respell(place: Place, asked: Asked, *, exact: bool) -> None:
     is_open = Range.parse(wanted).is_open and not (exact and wanted and reference.kind == "range")
     if keys == _VERSION or is_open or old not in Range.parse(wanted):
         return
-    before, _, after = asked.spec.rpartition(wanted)
+    before, is_whole, after = asked.spec.rpartition(wanted)
+    if not is_whole:  # `workspace:` also stands before another alternative than the first
+        before, after = "workspace:", ""
     try:
         new = asked.new if exact else respell(wanted, old, asked.new, raises=asked.raises)
         asked.edited = before + new + after

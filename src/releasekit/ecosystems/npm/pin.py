@@ -24,7 +24,7 @@ from releasekit.ecosystems.npm.discover import (
     is_ours,
 )
 from releasekit.ecosystems.npm.manifest import FIELDS, DeclaredDependency
-from releasekit.ecosystems.npm.reference import Range, Reference, find_carried
+from releasekit.ecosystems.npm.reference import Range, Reference, fill_in, find_carried
 from releasekit.ecosystems.shared.packages import conflict
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ManifestError, PlanError
@@ -205,7 +205,9 @@ class Pins:
                     self.mode == "auto" and ours and Range.parse(reference.wanted).is_open
                 ):
                     return version
-                return reference.wanted if reference.kind == "workspace" else None
+                if reference.kind != "workspace":
+                    return None
+                return fill_in(reference.wanted, version) if version else reference.wanted
 
 
 def _holds(asked: Range, version: str) -> bool:

@@ -131,6 +131,10 @@ def _respell_partial(
 
 Kind = Literal["workspace", "catalog", "range", "path", "jsr", "elsewhere", "unknown"]
 _ALIAS: Final = re.compile(r"(?P<name>@?[^@/]+(?:/[^@/]+)?)@(?P<rest>.*)", re.DOTALL)
+# Where an alternative of several leads to the workspace.
+_MARKED: Final = re.compile(r"(?:(?<=\|\|)|^)(\s*)workspace:\s*(\*(?=\s*(?:\|\||$)))?")
+# An operator alone, which asks for the version of the workspace in that form.
+_BARE: Final = re.compile(r"(?:(?<=\|\|)|^)(\s*)(?:=|([~^]|[<>]=?))(?=\s*(?:\|\||$))")
 _PATH: Final = re.compile(r"(?P<how>file|link|portal):(?P<path>.*)", re.DOTALL | re.IGNORECASE)
 _RELATIVE: Final = re.compile(r"\.{1,2}(?:/.*)?", re.DOTALL)
 _JSR: Final = re.compile(r"@(?P<scope>[^@/]+)/(?P<name>[^@/]+)(?:@(?P<wanted>.*))?", re.DOTALL)
@@ -169,6 +173,11 @@ class Reference:
         spec = spec.strip()
         if spec.startswith("catalog:"):
             return cls("catalog", key, spec.removeprefix("catalog:").strip() or "default")
+        if "||" in spec and _MARKED.search(spec):
+            # `*` that leads to the workspace means its version, any other one all versions.
+            # https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/exportable-manifest/src/index.ts
+            joined = _MARKED.sub(lambda found: f"{found[1]}{'=' if found[2] else ''}", spec)
+            return cls("workspace", key, joined) if is_range(joined) else cls("unknown", "", spec)
         if spec.startswith("workspace:"):
             wanted = spec.removeprefix("workspace:").strip()
             if _RELATIVE.fullmatch(wanted):
@@ -214,6 +223,11 @@ def find_carried(spec: str) -> str:
     path = posixpath.normpath(found["path"] if found else spec.strip())
     is_inside = path.split("/", 1)[0] not in {"", ".", "..", "~"}
     return path if is_inside and not _ARCHIVE.search(path) else ""
+
+
+def fill_in(wanted: str, version: str) -> str:
+    """A range of the workspace with `version` at each bare operator, as pnpm packs a peer."""
+    return _BARE.sub(lambda found: f"{found[1]}{found[2] or ''}{version}", wanted)
 
 
 def is_range(text: str) -> bool:
