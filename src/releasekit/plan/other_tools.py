@@ -545,31 +545,55 @@ class _Tool(NamedTuple):
     ecosystem: str = ""
 
 
-_TOOLS: Final[Mapping[str, _Tool]] = {
-    ".changeset/pre.json": _Tool(parse_json, (_read_prerelease,), ecosystem="npm"),
-    ".changeset/config.json": _Tool(parse_json, _CHANGESETS, ecosystem="npm"),
-    "pnpm-workspace.yaml": _Tool(parse_yaml, (_read_pnpm,), ("versioning",), "npm"),
-    "release-please-config.json": _Tool(parse_json, _RELEASE_PLEASE),
-    ".github/release-please-config.json": _Tool(parse_json, _RELEASE_PLEASE),
-    "lerna.json": _Tool(parse_json, _LERNA, ecosystem="npm"),
-    "nx.json": _Tool(parse_json, _NX, ("release",)),
-    "release-plz.toml": _Tool(parse_toml, _RELEASE_PLZ),
-    ".release-plz.toml": _Tool(parse_toml, _RELEASE_PLZ),
-    "release.toml": _Tool(parse_toml, _CARGO_RELEASE),
-    "Cargo.toml": _Tool(parse_toml, _CARGO_RELEASE, ("workspace", "metadata", "release")),
-    ".releaserc": _Tool(parse_yaml, _SEMANTIC_RELEASE),
-    ".releaserc.json": _Tool(parse_json, _SEMANTIC_RELEASE),
-    ".releaserc.yaml": _Tool(parse_yaml, _SEMANTIC_RELEASE),
-    ".releaserc.yml": _Tool(parse_yaml, _SEMANTIC_RELEASE),
-    "package.json": _Tool(parse_json, _SEMANTIC_RELEASE, ("release",)),
-    "pyproject.toml": _Tool(parse_toml, _PYTHON_SEMANTIC_RELEASE, ("tool", "semantic_release")),
-    "knope.toml": _Tool(parse_toml, _KNOPE),
-}
-# Programs: what they say shows only where they run.
-_PROGRAMS: Final = tuple(
-    f"{stem}.{end}"
-    for stem in ("release.config", ".releaserc")
-    for end in ("js", "cjs", "mjs", "ts")
+# Tools that decide versions by files that are not read here: programs show what they say only where
+# they run. goreleaser and JReleaser are not among them: they take the version of a tag or manifest.
+_OTHER_FILES: Final = (
+    *(f"{stem}.{end}" for stem in ("release.config", ".releaserc", "beachball.config",
+        ".release-it") for end in ("js", "cjs", "mjs", "ts")),
+    # https://github.com/release-it/release-it/blob/main/docs/configuration.md
+    *(f".release-it.{end}" for end in ("json", "yaml", "yml", "toml")),
+    "common/config/rush/version-policies.json",  # https://rushjs.io/pages/maintainer/publishing/
+    ".autorc", ".autorc.json",  # https://intuit.github.io/auto/docs/configuration/autorc
+    "cog.toml",  # https://docs.cocogitto.io/reference/config.html
+    # https://callowayproject.github.io/bump-my-version/reference/configuration/
+    ".bumpversion.cfg", ".bumpversion.toml",
+    # https://commitizen-tools.github.io/commitizen/config/configuration_file/
+    *(f"{stem}.{end}" for stem in (".cz", "cz") for end in ("toml", "json", "yaml")),
+)  # fmt: skip
+_INTO_VERSION: Final = "write its version settings below [version] in releasekit.toml"
+
+
+def _where_there(table: str) -> _Reader:
+    return _when(lambda *_: True, f"[{table}]", key=_ANY, advice=_INTO_VERSION)
+
+
+_TOOLS: Final[Sequence[tuple[str, _Tool]]] = (
+    (".changeset/pre.json", _Tool(parse_json, (_read_prerelease,), ecosystem="npm")),
+    (".changeset/config.json", _Tool(parse_json, _CHANGESETS, ecosystem="npm")),
+    ("pnpm-workspace.yaml", _Tool(parse_yaml, (_read_pnpm,), ("versioning",), "npm")),
+    ("release-please-config.json", _Tool(parse_json, _RELEASE_PLEASE)),
+    (".github/release-please-config.json", _Tool(parse_json, _RELEASE_PLEASE)),
+    ("lerna.json", _Tool(parse_json, _LERNA, ecosystem="npm")),
+    ("nx.json", _Tool(parse_json, _NX, ("release",))),
+    ("release-plz.toml", _Tool(parse_toml, _RELEASE_PLZ)),
+    (".release-plz.toml", _Tool(parse_toml, _RELEASE_PLZ)),
+    ("release.toml", _Tool(parse_toml, _CARGO_RELEASE)),
+    ("Cargo.toml", _Tool(parse_toml, _CARGO_RELEASE, ("workspace", "metadata", "release"))),
+    (".releaserc", _Tool(parse_yaml, _SEMANTIC_RELEASE)),
+    (".releaserc.json", _Tool(parse_json, _SEMANTIC_RELEASE)),
+    (".releaserc.yaml", _Tool(parse_yaml, _SEMANTIC_RELEASE)),
+    (".releaserc.yml", _Tool(parse_yaml, _SEMANTIC_RELEASE)),
+    ("package.json", _Tool(parse_json, _SEMANTIC_RELEASE, ("release",))),
+    ("pyproject.toml", _Tool(parse_toml, _PYTHON_SEMANTIC_RELEASE, ("tool", "semantic_release"))),
+    (
+        "pyproject.toml",
+        _Tool(parse_toml, (_where_there("tool.commitizen"),), ("tool", "commitizen")),
+    ),
+    (
+        "pyproject.toml",
+        _Tool(parse_toml, (_where_there("tool.bumpversion"),), ("tool", "bumpversion")),
+    ),
+    ("knope.toml", _Tool(parse_toml, _KNOPE)),
 )
 # Those of everybody are read by their ecosystems, which say what is wrong with them.
 _OF_EVERYBODY: Final = frozenset(
@@ -587,15 +611,14 @@ def find_unread(
     if written & _PRERELEASES:
         settled |= _PRERELEASES
     for place in dict.fromkeys(places):
-        for name, tool in _TOOLS.items():
+        for name, tool in _TOOLS:
             if is_file(place / name):
                 for each in _read(place / name, tool, about):
                     if each.settled_by not in settled:
                         yield replace(each, file=name)
-        for name in _PROGRAMS:
+        for name in _OTHER_FILES:
             if _ANY not in settled and is_file(place / name):
-                advice = "write its version settings below [version] in releasekit.toml"
-                yield Unread("a program", advice=advice, file=name)
+                yield Unread("all of it", advice=_INTO_VERSION, file=name)
 
 
 def compare_manifest(
@@ -677,7 +700,8 @@ def refuse_unread(unread: Sequence[Unread]) -> list[PlanError]:
     return [
         PlanError(
             f"{each.file}: ReleaseKit does not read {each.setting}, which decides versions",
-            hint=f"{_describe(each)}. Or {_delete(each.file)}, if no other tool decides versions.",
+            hint=f"{_describe(each)}. Or {_delete(each.file, [each.setting])}, if no other tool "
+            "decides versions.",
             problem=Problem.OTHER_TOOL,
         )
         for each in map(_clip, unread)
@@ -715,12 +739,13 @@ def describe_unread(unread: Sequence[Unread]) -> list[str]:
         ]
         sentences.append(
             f"ReleaseKit decides versions without {file}: {'; '.join(told)}; or "
-            f"{_delete(file)}, if no other tool decides versions"
+            f"{_delete(file, [each.setting for each in found])}, if no other tool decides versions"
         )
     return sentences
 
 
-def _delete(file: str) -> str:
-    """Of a file that is for more than versions, the table."""
-    tool = _TOOLS.get(file)
-    return f"delete `{'.'.join(tool.path)}`" if tool and tool.path else "delete the file"
+def _delete(file: str, settings: Sequence[str]) -> str:
+    """Of a file that is for more than versions, the tables that settings name, or the first."""
+    tables = [".".join(tool.path) for name, tool in _TOOLS if name == file and tool.path]
+    named = [table for table in tables if any(table in each for each in settings)] or tables[:1]
+    return f"delete {' and '.join(f'`{each}`' for each in named)}" if named else "delete the file"

@@ -304,6 +304,23 @@ def test_other_tools_are_named_once_with_the_lines(
             "next = rc",
         ),
         ("release.config.mjs", "export default {}", "below [version]"),
+        *(
+            (name, "", "below [version]")
+            for name in (
+                ".release-it.json",
+                ".release-it.ts",
+                "beachball.config.js",
+                "common/config/rush/version-policies.json",
+                ".autorc",
+                "cog.toml",
+                ".bumpversion.cfg",
+                ".bumpversion.toml",
+                ".cz.toml",
+                "cz.yaml",
+            )
+        ),
+        ("pyproject.toml", "[tool.commitizen]\nversion = '1.0'\n", "[tool.commitizen]"),
+        ("pyproject.toml", "[tool.bumpversion]\nallow_dirty = true\n", "[tool.bumpversion]"),
         (".releaserc.yml", "- a\n", "not a table"),
         ("lerna.json", "{", "correct it"),
         (
@@ -320,7 +337,7 @@ def test_other_tools_are_named_once_with_the_lines(
 def test_what_no_line_says_comes_with_advice(
     tmp_path: Path, file: str, content: Any, says: str
 ) -> None:
-    """R66."""
+    """R66, R67: silence would let two tools decide."""
     [told] = describe_unread(find(tmp_path, {file: content}))
     assert f"without {file}: " in told
     assert says in told
