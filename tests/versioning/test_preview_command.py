@@ -205,6 +205,26 @@ def test_a_branch_is_compared_with_what_it_is_merged_into(
     assert ["acme-cli", "0.4.1", "0.4.2", "0.4.2"] in cells
 
 
+@pytest.mark.parametrize("since", ["main", "origin/main", ""])
+def test_a_prerelease_branch_shows_what_merging_it_releases(
+    root: Path, capsys: pytest.CaptureFixture[str], since: str
+) -> None:
+    """R68"""
+    config = {"releasekit.toml": '[version]\nbranches = { topic = "rc" }\n'}
+    commit(root, "feat: stream", CORE | config)
+    assert main(["version", str(root)]) == 0
+    commit(root, "chore: release candidates", {})
+    git(root, "tag", "acme-core-v1.3.0-rc.1")
+    git(root, "update-ref", "refs/remotes/origin/main", "main")
+    git(root, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+    capsys.readouterr()
+    assert main(["preview", str(root), *(("--since", since) if since else ())]) == 0
+    shown = capsys.readouterr().out
+    assert [line.split()[:4] for line in shown.splitlines() if line.startswith("acme-core")] == [
+        ["acme-core", "1.2.0", "1.2.1", "1.3.0"]
+    ]
+
+
 def test_without_a_branch_to_compare_with_it_asks_for_one(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
 
 _TITLE_CHARS: Final = 100
+_BRANCH: Final = re.compile(r"refs/(?:heads|remotes/[^/]+)/(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ async def make_workspace(
     versioned = [each for each in public if config.package_filter.has_package(each.id)]
     branch, unknown = config.branch, ""
     if not branch:
-        branch, unknown = await _find_branch(commits, services.ci, config.versioning)
+        branch, unknown = await _find_branch(commits, services.ci, config)
     return Workspace(
         config,
         targets,
@@ -162,10 +164,15 @@ async def make_workspace(
     )
 
 
-async def _find_branch(commits: Commits, ci: CI, options: VersionOptions) -> tuple[str, str]:
-    """The branch that is released from, of the job or checked out, or why it is unknown."""
+async def _find_branch(commits: Commits, ci: CI, config: Config) -> tuple[str, str]:
+    """The branch that is released from, or why it is unknown: the one that changes are going to be
+    merged into, or else that of the job or checked out.
+    """
+    options = config.versioning
     if (request := ci.read_pull_request()) and request.target:
         return request.target, ""
+    if config.mode == "preview" and (base := await _find_base(commits, config.since)):
+        return base, ""
     ref, here = ci.ref, ""
     if options.branches or not ref:
         with suppress(CommandFailed):  # a detached HEAD
@@ -178,6 +185,18 @@ async def _find_branch(commits: Commits, ci: CI, options: VersionOptions) -> tup
     if other and _find_label(options, branch) != _find_label(options, other):
         return "", f"this is a job of {visible(branch)}, but {visible(other)} is checked out"
     return branch, ""
+
+
+async def _find_base(commits: Commits, since: str) -> str:
+    """The branch that a preview is compared with; empty where `since` names none."""
+    name = since or "origin/HEAD"
+    full = ""
+    with suppress(CommandFailed):  # the preview says so
+        full = await commits.run_git(
+            "rev-parse", "--symbolic-full-name", "--verify", "--end-of-options", name
+        )
+    found = _BRANCH.fullmatch(full.strip())
+    return found[1] if found else ""
 
 
 def _require_branch(workspace: Workspace) -> None:

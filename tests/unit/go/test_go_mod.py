@@ -87,16 +87,21 @@ def test_a_comment_says_that_a_requirement_is_indirect(
         ("module a.b/c\nreplace a.b/d =>\n", "write `replace OLD => NEW`"),
         ("module a.b/c\nrequire (\n\ta.b/d v1.0.0\n", "no closing parenthesis"),
         ('module "a.b/c\n', "is not understood"),
+        ("module a.b/c /* c */\n", r"go.mod:1: Go takes no `/\* \*/` in it"),
+        ("module a.b/c\n/* c */\ngo 1.22\n", r"go.mod:2: Go takes no `/\* \*/` in it"),
+        ("module a.b/c/*c*/\n", r"go.mod:1: Go takes no `/\* \*/` in it"),
+        ("module `a.b/c`\n", "go.mod:1: '`a.b/c`' is not understood"),
     ],
 )
 def test_what_is_no_go_mod_is_one_clear_message(text: str, message: str) -> None:
+    """R66: go refuses each of them."""
     with pytest.raises(ConfigError, match=message) as caught:
         mod(text)
     assert "web/go.mod" in str(caught.value)
 
 
 def test_a_go_work_lists_directories() -> None:
-    text = "go 1.22\n\nuse ./a\nuse (\n\t./b // later\n\t`./c d`\n)\nreplace x.y/z => ./z\n"
+    text = 'go 1.22\n\nuse ./a\nuse (\n\t./b // later\n\t"./c d"\n)\nreplace x.y/z => ./z\n'
     assert gomod.used_directories(text, "go.work") == ("./a", "./b", "./c d")
 
 

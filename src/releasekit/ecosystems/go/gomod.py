@@ -39,12 +39,12 @@ _PHYSICAL: Final = re.compile(r"[^\n]*\n|[^\n]+")
 # https://github.com/golang/mod/blob/master/modfile/rule.go, isIndirect
 _INDIRECT: Final = re.compile(r"[ \t]*//[ \t]*indirect(?:[ \t]*$|;(?:[ \t]|$))")
 _ZERO: Final = re.compile(r"v[0-9]+\.0\.0-00010101000000-000000000000")
+# Go takes no string in backquotes, although its reference says so (modfile/rule.go, parseString).
 _TOKEN: Final = re.compile(
     r"""
       (?P<space>[ \t\r]+)
     | //.*
     | "(?P<quoted>(?:[^"\\]|\\.)*)"
-    | `(?P<raw>[^`]*)`
     | (?P<arrow>=>)
     | (?P<mark>[()\[\]{},])
     | (?P<word>(?:(?!//)[^\s()\[\]{},"`])+)
@@ -259,12 +259,14 @@ def _split_line(physical: str, start: int, where: str) -> list[Token]:
         raise Unreadable(f"{where}: has a line of more than {MAX_LINE_CHARS} characters")
     while position < len(line):
         match = _TOKEN.match(line, position)
+        # https://github.com/golang/mod/blob/master/modfile/read.go, isComment
+        if match and match["word"] and "/*" in match["word"]:
+            raise Unreadable(f"{where}: Go takes no `/* */` in it: write the comment as `// …`")
         if match is None:
             raise Unreadable(f"{where}: {line[position:].strip()!r} is not understood")
         position = match.end()
         if match["space"] is None and not match[0].startswith("//"):
-            text = match["quoted"] if match["quoted"] is not None else match["raw"]
-            shown = match[0] if text is None else text
+            shown = match[0] if match["quoted"] is None else match["quoted"]
             if len(tokens) == MAX_WORDS:
                 raise Unreadable(f"{where}: has more than {MAX_WORDS} words in one line")
             tokens.append(Token(shown, start + match.start(), start + match.end()))
