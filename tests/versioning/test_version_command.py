@@ -178,13 +178,18 @@ def test_why_nothing_can_get_a_version_is_told(
     assert why.startswith("never published: go:example.com/acme: ")
 
 
+@pytest.mark.parametrize("command", [("version", "--dry-run"), ("status",)])
 def test_a_root_beside_packages_names_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
 ) -> None:
     """R66: as a plan does; a root is not without packages where an option would take some in."""
     files = {"a/Cargo.toml": '[package]\nname = "a"\nversion = "0.1.0"\n'}
     root = repository(tmp_path / "w", files, "v0.1.0")
-    assert main(["version", str(root), "--dry-run"]) == 2
+    monkeypatch.chdir(root)
+    assert main([*command]) == 2
     told = capsys.readouterr().err
     assert "no package to publish here: cargo packages in no workspace here: a" in told
     assert '`[cargo] workspaces = ["a"]`' in told

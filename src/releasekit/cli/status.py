@@ -61,9 +61,12 @@ async def run(config: Config, session: Session) -> int:
     tell = request_logger(session, verbose=config.verbose, mode=config.mode)
     async with open_command(config, session) as group:
         with collect(tell):
-            config, _, services = await open_workspace(group, config, session)
+            config, survey, services = await open_workspace(group, config, session)
             targets = await open_targets(group, config, session, services)
-            found = collect_packages(targets, config.root, config.package_filter)
+            about = config.package_filter
+            beside = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
+            beside += survey.describe_unread(about)
+            found = collect_packages(targets, config.root, about, beside)
             versions = await asyncio.to_thread(_list_versions, config.release, found, targets)
             known = {each.id: each for each in found if each.id in versions}
             if not known:

@@ -63,6 +63,8 @@ async def check_absent(
     committed = {each.id for each in built if targets[each.id.ecosystem].builds_from_commit}
     asked = {each.id for each in built} - committed
     tree = holdings.tree
+    found = [each for target in targets.values() for each in target.workspace.packages]
+    private = {each.id for each in found if each.unpublishable}
     refused: list[PlanError] = []
     unseen: list[str] = []
     fates = await _read_fates(root, tree.missing, processes) if tree.missing else {}
@@ -74,7 +76,8 @@ async def check_absent(
             if fate is None:
                 what, cure = f"{what}, and .gitmodules has no entry for it", _UNLISTED
             refused.append(_make_error(holders, what, cure))
-        elif not holdings.locate(place) and fate != "none":
+        # A private root, as of an npm workspace, holds it too, and never goes out.
+        elif fate != "none" and private.issuperset(it for it, _ in holdings.locate(place)):
             unseen.append(place)
     refused += [
         _make_error(packages, f"the sparse checkout leaves out {few(names, _MOST_SHOWN)}", _SPARSE)

@@ -134,3 +134,10 @@ def test_no_number_of_entities_takes_long() -> None:
     """R51: each is weighed without another look at the whole."""
     entities = "".join(f"<!ENTITY e{number} ''>" for number in range(200_000))
     assert document.parse_document(f"<!DOCTYPE a [{entities}]><a>b</a>".encode()).text == "b"
+
+
+@pytest.mark.parametrize("encoding", ["", ' encoding="ISO-8859-15"'])
+def test_only_xml_1_0_is_read(encoding: str) -> None:
+    """R66: mvn refuses any other, whatever it holds."""
+    with pytest.raises(ValueError, match=r"Maven reads XML 1\.0 alone"):
+        document.parse_document(f'<?xml version="1.1"{encoding}?><a/>'.encode())

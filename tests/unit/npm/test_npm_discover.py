@@ -572,7 +572,7 @@ def test_a_peer_of_one_version_only_says_so(
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("pnpm-workspace.yaml", ("LICENSE", "licence.txt")),
+        ("pnpm-workspace.yaml", ("LICENSE",)),
         ("lerna.json", ("LICENSE", "licence.txt")),
         ("nx.json", ()),
     ],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fakes import FakeRegistry, FakeTarget, FakeWorkspace
 from integration.tools import require_tool
 from releasekit.ecosystems.go import module_zip
 from releasekit.errors import PlanError
@@ -21,7 +23,7 @@ from workspaces import git
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fakes import FakeTarget
+    from releasekit.model import Package
 
 
 @pytest.fixture
@@ -30,12 +32,12 @@ def root(tmp_path: Path) -> Path:
     return make_repository(tmp_path.resolve() / "top", {"core/a.py": "1"})
 
 
-def check(root: Path, target: FakeTarget) -> str:
+def check(root: Path, target: FakeTarget, *chosen: Package) -> str:
     async def main() -> str:
         async with Processes(environment=dict(os.environ)) as processes:
             tree = await read_tree(root, processes)
-            built = target.workspace.packages
-            found = Holdings({"fake": target}, root, tree, built)
+            built = chosen or target.workspace.packages
+            found = Holdings({"fake": target}, root, tree, target.workspace.packages)
             return await check_absent(built, {"fake": target}, found, root, processes)
 
     return asyncio.run(main())
@@ -79,6 +81,18 @@ def test_a_submodule_that_is_not_checked_out_is_refused(root: Path) -> None:
     note = check(there, leaving_out)
     assert "are not checked out: app/lone, shared/vendor (" in note
     assert "`update = none`" in note
+
+
+def test_a_submodule_in_a_private_root_may_hold_packages(root: Path) -> None:
+    """R64: a member of the workspace that is not checked out is never passed by in silence."""
+    inner = make_repository(root.parent / "inner", {"package.json": "{}"})
+    add_submodule(root, inner, "packages/b")
+    there = clone(root)
+    members = make_target(there, "core", ".")
+    core, top = members.workspace.packages
+    private = replace(top, unpublishable="private")
+    target = FakeTarget(FakeWorkspace([core, private]), FakeRegistry())
+    assert "are not checked out: packages/b (" in check(there, target, core)
 
 
 def test_a_workspace_below_the_top_reads_its_submodules(root: Path) -> None:

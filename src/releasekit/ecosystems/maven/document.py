@@ -38,6 +38,8 @@ _BY_START: Final = {
     b"\0<": "utf-16-be",
 }
 _DECLARED: Final = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
+# Maven's parser takes no other: https://github.com/codehaus-plexus/plexus-utils (MXParser)
+_NOT_1_0: Final = re.compile(rb"""<\?xml\s+version\s*=\s*["'](?!1\.0["'])""")
 # What edits write has to be the same in each encoding that a declaration may name.
 _ASCII: Final = "<${a-1}>"
 _ENCODING: Final = "ReleaseKit cannot read the encoding {!r}: save it as UTF-8"
@@ -83,6 +85,8 @@ def parse_document(data: bytes) -> Element:
         raise ValueError(f"more than {MAX_BYTES} bytes")
     if any(found[0].count(b"=") > MAX_ATTRIBUTES for found in _LONG.finditer(data)):
         raise ValueError(f"a tag with more than {MAX_ATTRIBUTES} attributes")
+    if _NOT_1_0.match(data.removeprefix(BOM_UTF8)):
+        raise ValueError('Maven reads XML 1.0 alone: write <?xml version="1.0"?> in the first line')
     return _XmlReader(data).read()
 
 

@@ -42,6 +42,8 @@ const tooOld = parseInt(npm.require('npm-packlist/package.json').version, 10) < 
 const BEFORE = ['prepublishOnly', 'prepack', 'prepare']
 
 const LICENSE = /^licen[cs]e(?:\..+)?$/i
+// Anywhere in a path: https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/commands/src/publish/pack.ts
+const LICENSE_OF_PNPM = /licen[cs]e/i
 
 // What is tarred in one go: beside more than this, other packages get their turn.
 const MAX_AT_ONCE = 1024 * 1024
@@ -180,8 +182,11 @@ async function packAsNpm (request, place) {
 
 // Those of the workspace, for a package that has none. What is outside of `cwd` gets into a tarball
 // by way of an archive: https://github.com/isaacs/node-tar#tarcreateoptions-filelist-callback-alias-tarc
-async function givenLicenses ({ root, licenses, into }, files) {
-  if (!licenses.length || files.some((file) => LICENSE.test(path.basename(file)))) return []
+async function givenLicenses ({ root, licenses, into, tool }, files) {
+  const isLicense = tool === 'pnpm'
+    ? (file) => LICENSE_OF_PNPM.test(file)
+    : (file) => LICENSE.test(path.basename(file))
+  if (!licenses.length || files.some(isLicense)) return []
   const archive = `${into}.licenses`
   await tar.create({ cwd: root, file: archive, portable: true }, licenses)
   return [archive]

@@ -37,7 +37,7 @@ PNPM: Final = "pnpm-workspace.yaml"
 YARN: Final = ".yarnrc.yml"
 _NPMRC: Final = ".npmrc"
 _LERNA: Final = "lerna.json"
-_LICENSE: Final = re.compile(r"licen[cs]e(?:\..+)?", re.IGNORECASE)
+_LICENSE: Final = re.compile(r"LICEN[CS]E(?:\..+)?")
 # Any of them makes a directory the root of packages.
 FILES: Final = (MANIFEST, PNPM)
 _MAX_EXPANDED_CHARS: Final = 1_000_000
@@ -109,7 +109,7 @@ def read_workspace_files(root: Path) -> WorkspaceFiles:
             "pnpm",
             tuple(ordered),
             catalogs,
-            list_licenses(root),
+            list_licenses(root, any_case=False),
             _read_npmrc_registries(root / _NPMRC),
         )
     top = root / MANIFEST
@@ -162,8 +162,8 @@ def refuse_other_manifest(directory: Path) -> None:
         )
 
 
-def list_licenses(directory: Path) -> tuple[str, ...]:
-    """Files only: links might lead anywhere.
+def list_licenses(directory: Path, *, any_case: bool = True) -> tuple[str, ...]:
+    """Files only: links might lead anywhere. pnpm takes those of its root in capitals alone.
     https://github.com/pnpm/pnpm/blob/main/pnpm11/releasing/commands/src/publish/pack.ts,
     https://github.com/lerna/lerna/blob/main/libs/commands/publish/src/lib/create-temp-licenses.ts
     """
@@ -172,7 +172,8 @@ def list_licenses(directory: Path) -> tuple[str, ...]:
             sorted(
                 entry.name
                 for entry in entries
-                if _LICENSE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+                if _LICENSE.fullmatch(entry.name.upper() if any_case else entry.name)
+                and entry.is_file(follow_symlinks=False)
             )
         )
 

@@ -446,6 +446,7 @@ class NpmWorkspace:
             "root": str(home.root),
             "workspaces": [*map(str, members)],
             "licenses": self._find_licenses(package),
+            "tool": home.tool,
             "ignoreScripts": self.npm.options.ignore_scripts,
         }
 
