@@ -238,11 +238,13 @@ def test_prereleases_of_a_version_are_numbered(
     ecosystem: str, stable: str, label: str, first: str
 ) -> None:
     numbering = numbering_of(ecosystem)
-    spelled = [numbering.prerelease(stable, label, number) for number in (1, 2, 9, 10)]
-    assert spelled[0] == first
+    spelled = [numbering.prerelease(stable, label, number) for number in (0, 1, 2, 9, 10)]
+    assert spelled[1] == first
     assert sorted([stable, *spelled], key=numbering.order) == [*spelled, stable]
-    assert [numbering.find_number(each, label, stable) for each in spelled] == [1, 2, 9, 10]
-    assert numbering.find_number(stable, label, stable) == 0
+    found = [numbering.find_number(each, label, stable) for each in spelled]
+    # What development begins with holds the place of a version.
+    assert found == [-1 if label == "dev" else 0, 1, 2, 9, 10]
+    assert numbering.find_number(stable, label, stable) == -1
     for each in spelled:
         assert numbering.read(each).is_prerelease
         assert numbering.bump(each, Level.NONE, "shift") == stable

@@ -309,6 +309,55 @@ def test_merged_into_a_stable_branch_it_is_as_if_there_had_been_none(ui: Place, 
     assert ui.decide()["core"] == "1.3.1-rc.1"
 
 
+@pytest.mark.parametrize(
+    ("ecosystem", "manifest", "text", "zeroth", "first"),
+    [
+        (
+            "npm",
+            "package.json",
+            '{"name": "acme", "version": "1.2.0"}\n',
+            "1.3.0-rc.0",
+            "1.3.0-rc.1",
+        ),
+        (
+            "pypi",
+            "pyproject.toml",
+            WHEEL.replace("-measure", "").replace("0.5.0", "1.2.0"),
+            "1.3.0rc0",
+            "1.3.0rc1",
+        ),
+    ],
+)
+def test_a_prerelease_that_another_tool_numbered_0_counts(
+    ecosystem: str,
+    manifest: str,
+    text: str,
+    zeroth: str,
+    first: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """changesets, lerna and nx begin at 0: what such a version has is not decided again (R64)."""
+    files = {manifest: text, "releasekit.toml": '[version]\nbranches = { next = "rc" }\n'}
+    place = Place(repository(tmp_path / "w", files, "acme-v1.2.0"), capsys)
+    place.switch("next", "--create")
+    place.commit(
+        "chore: prerelease",
+        {
+            ".changeset/a.md": f'---\n"{ecosystem}:acme": minor\n---\nA.\n',
+            manifest: text.replace("1.2.0", zeroth),
+        },
+    )
+    assert place.decide() == {"acme": zeroth}
+    git(place.root, "tag", f"acme-v{zeroth}")
+    assert place.decide() == {}
+    place.commit("fix: two", {"acme/two.py": "2\n"})
+    assert place.decide() == {"acme": first}
+    place.switch("main")
+    git(place.root, "merge", "--quiet", "--no-edit", "next")
+    assert place.decide() == {"acme": "1.3.0"}
+
+
 def test_change_files_stay_until_a_stable_version_has_them(ui: Place) -> None:
     file = ".changeset/a.md"
     ui.commit("chore: change", {file: '---\n"far": minor\n---\nFurther.\n'})

@@ -233,12 +233,12 @@ def _spell_prerelease(
     numbers = numbering.read(target).numbers
     last, _ = max(_find_prerelease(each, label, numbers) for each in members)
     own, there = _find_prerelease(standing, label, numbers)
-    further = numbering.prerelease(target, label, last + 1)
+    further = numbering.prerelease(target, label, max(last, 0) + 1)
     # What was never released, or only holds a place, may go lower.
     stays = standing.last and not numbering.read(standing.written).is_placeholder
     if stays and numbering.order(further) < numbering.order(standing.written):
         raise ValueError(f"{further} is lower than {standing.written}, which is written")
-    return there if own == last > 0 else "", further
+    return there if own == last >= 0 else "", further
 
 
 def _find_prerelease(standing: Standing, label: str, target: Sequence[int]) -> tuple[int, str]:

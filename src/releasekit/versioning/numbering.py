@@ -100,17 +100,20 @@ class Numbering:
         return f"{self._spell_label(parts, label)}{number}{parts.tail}"
 
     def find_number(self, version: str, label: str, target: str) -> int:
-        """Which prerelease of a stable version it is, from 1; 0 for any other version."""
+        """Which prerelease of a stable version it is: from 1, or from 0 where another tool decided
+        it; -1 for any other version.
+        """
         parts = self.read(target)
         before, after = map(re.escape, (self._spell_label(parts, label), parts.tail))
         found = re.fullmatch(f"{before}([0-9]{{1,9}}){after}", self.check(version))
-        number = int(found[1]) if found else 0
+        number = int(found[1]) if found else -1
         if not found and self.labels and (last := re.search(r"[0-9]{1,9}$", version)):
             # What Maven has as -M1 or -RC1 has its number as well.
             # https://maven.apache.org/pom.html#version-order-specification
             same = self.order(version) == self.order(self.prerelease(target, label, int(last[0])))
-            number = int(last[0]) if same else 0
-        return number
+            number = int(last[0]) if same else -1
+        # 1.3.0.dev0 holds the place of a version.
+        return number or (-1 if self.read(version).is_placeholder else 0)
 
     def _spell_label(self, parts: Parts, label: str) -> str:
         if self.labels and label not in self.labels:

@@ -291,7 +291,7 @@ async def _add_prereleases(
         tag = last.get(package.id)
         numbering = numbering_of(package.id.ecosystem)
         stable = numbering.stable(written) if written else ""
-        if stable and numbering.find_number(written, labels[package.id], stable):
+        if stable and numbering.find_number(written, labels[package.id], stable) >= 0:
             order = numbering.order(written)
             if tag is None or tag.order < order:
                 pending[package] = _Tag(order, True, written, "", "", False)
