@@ -22,6 +22,7 @@ from releasekit.host import durable, files
 from releasekit.model import WarningName
 from releasekit.problems import DOCS, mark
 from releasekit.report.text import few, packages
+from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ MAX_MANIFESTS: Final = 10_000
 _NEAR: Final = 2
 # So many packages beside one another are named by a glob.
 _MANY: Final = 3
-_SHOWN: Final = 5
+# What is to be copied is whole up to here.
+_MAX_LINE: Final = 4_000
 # So many files that cannot be read are named, each with so much of the reason.
 _FEW: Final = 3
 _MAX_WHY: Final = 300
@@ -227,9 +229,7 @@ def describe_unlisted(
         own = list(each)
         manifests = ecosystems[name].manifests
         if manifests is not None:
-            lines = " and ".join(
-                f"`{line}`" for line in _option_lines(own, manifests, root, tables)
-            )
+            lines = " and ".join(_option_lines(own, manifests, root, tables))
             places = [
                 f"{one.where} ({packages(len(one.packages))})" if one.is_workspace else one.where
                 for one in own
@@ -314,11 +314,14 @@ def describe_included(
 def _option_lines(
     found: Sequence[NestedPackages], manifests: Manifests, root: Path, tables: Tables
 ) -> Iterator[str]:
-    """Lines of releasekit.toml: the table, the key, and its values, those there already too."""
+    """What to write in releasekit.toml: the table, the key, and its values, those there already
+    too; `init` writes what is too long for a line.
+    """
     name = found[0].ecosystem
     for key, (there, values) in list_options(found, manifests, root, tables).items():
-        more = ["…"] if len(values) > _SHOWN else []
-        yield f"[{name}] {key} = {write_list([*there, *values[:_SHOWN], *more])}"
+        line = f"`[{name}] {key} = {write_list([*there, *values])}`"
+        is_short = len(line) <= _MAX_LINE
+        yield line if is_short else f"`[{name}] {key}` as {spell('init')} does"
 
 
 def list_options(

@@ -486,16 +486,23 @@ def test_a_release_of_nothing_beside_packages_is_an_error(tmp_path: Path) -> Non
     assert planned(tmp_path, Survey(ECOSYSTEMS), unpublishable="it says so").packages == ()
 
 
-def test_of_many_packages_a_few_are_named(tmp_path: Path) -> None:
-    """A line with an ellipsis is the beginning of one; `init` writes all of it."""
+@pytest.mark.parametrize("count", [20, 1000])
+def test_what_is_to_be_written_is_whole(tmp_path: Path, count: int) -> None:
+    """A line with an ellipsis cannot be pasted; one that is too long for a message is what `init`
+    writes (R65).
+    """
     below = [
         NestedPackages("npm", f"p{number}", (tmp_path / f"p{number}",), is_workspace=False)
-        for number in range(20)
+        for number in range(count)
     ]
     with pytest.raises(ConfigError) as caught:
         planned(tmp_path, Survey(ECOSYSTEMS, below), unpublishable="it says so")
-    assert str(caught.value).endswith("npm packages in no workspace here: p0, p1, p2 and 17 more")
-    assert '`[npm] packages = ["p0", "p1", "p2", "p3", "p4", "…"]`' in caught.value.hint
+    assert str(caught.value).endswith(f"p0, p1, p2 and {count - 3} more")
+    names = json.dumps([f"p{number}" for number in range(count)])
+    line = f"`[npm] packages = {names}`"
+    assert (line in caught.value.hint) == (count == 20)
+    assert ("`[npm] packages` as `releasekit init` (" in caught.value.hint) == (count == 1000)
+    assert "…" not in caught.value.hint
 
 
 def test_what_was_discovered_is_not_missed(tmp_path: Path) -> None:
