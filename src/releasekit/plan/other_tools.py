@@ -14,7 +14,7 @@ from releasekit.config.package_filter import matches
 from releasekit.ecosystems.shared.documents import table_in
 from releasekit.errors import ConfigError, PlanError
 from releasekit.host.files import is_file, read_parsed
-from releasekit.model import MAX_MANIFEST_BYTES
+from releasekit.model import MAX_MANIFEST_BYTES, DependencyKind
 from releasekit.plan.unlisted_packages import write_list
 from releasekit.problems import Problem
 from releasekit.report.text import few
@@ -98,6 +98,12 @@ class Deciding:
     @property
     def is_below_one(self) -> bool:
         return any(each.version.removeprefix("v").startswith("0.") for each in self.packages)
+
+    @property
+    def has_peers(self) -> bool:
+        return any(
+            it.kind is DependencyKind.PEER for each in self.packages for it in each.dependencies
+        )
 
     def list_names(self, ecosystem: str) -> list[str]:
         return [each.id.name for each in self.packages if each.id.ecosystem == ecosystem]
@@ -279,6 +285,13 @@ _CHANGESETS: Final = (
         "updateInternalDependents",
         line=_ALWAYS,
         refused=True,
+    ),
+    # https://github.com/changesets/changesets/issues/524
+    _when(
+        lambda _, about: about.has_peers,
+        "peer dependencies",
+        advice=f"{_NOTHING}changesets 2 makes a major version of what has a peer that gets a minor "
+        "or major one; write such a version into a change file",
     ),
     _when(lambda *_: True, "change files alone", line='changes = "files"'),
     _where_below_one(_LITERAL),

@@ -13,7 +13,7 @@ import pytest
 from fakes import package
 from releasekit.config.version_options import VersionOptions
 from releasekit.decided import Standing
-from releasekit.model import PackageId
+from releasekit.model import Dependency, DependencyKind, PackageId
 from releasekit.plan.other_tools import (
     Deciding,
     Unread,
@@ -55,6 +55,16 @@ def find(
         path.write_text(content if isinstance(content, str) else json.dumps(content))
     deciding = Deciding(packages=packages, branch=branch, excluded=excluded)
     return list(find_unread((root, root), deciding, written))
+
+
+def test_what_changesets_makes_of_peers_is_said(tmp_path: Path) -> None:
+    """R68: no option of ours does the same."""
+    a, b, c = NPM
+    peer = Dependency(on=a.id, kind=DependencyKind.PEER, requirement="^1.2.0")
+    config: dict[str, Any] = {".changeset/config.json": {}}
+    told = describe_unread(find(tmp_path, config, packages=(a, replace(b, dependencies=(peer,)))))
+    assert "for peer dependencies no option corresponds: changesets 2 makes a major" in told[0]
+    assert "peer" not in describe_unread(find(tmp_path, config, packages=(a, b, c)))[0]
 
 
 @pytest.mark.parametrize(
