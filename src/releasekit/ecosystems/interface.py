@@ -360,6 +360,9 @@ class Target:
     takes_hidden: Callable[[str], bool] | None = None
     # Whether they take another version, which the requirement admits, in place of a hidden one.
     takes_instead: Callable[[str, str, str], bool] | None = None
+    # What the version that is there requires, by the names of packages, where `Published.asks` has
+    # nothing; empty where nothing tells. None where that is all that the registry tells.
+    read_asked: Callable[[Package], Awaitable[Mapping[str, str]]] | None = None
     # The registry has to show dependencies that another job publishes before a dependent is built.
     builds_on_published: bool = False
     # A batch that waits for no registry is built after those that hold what it needs.

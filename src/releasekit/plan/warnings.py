@@ -87,12 +87,14 @@ async def with_warnings(
     async def warned(planned: PlannedPackage) -> PlannedPackage:
         ecosystem = planned.package.id.ecosystem
         target = targets[ecosystem]
+        is_unchanged = planned.package in unchanged
+        asked = await _read_asked(planned, new, target, is_unchanged=is_unchanged)
         warnings = [
             *planned.warnings,
             *_of_names(planned, target, below[planned.package.directory], is_said=is_said),
             *_of_sandbox(planned, processes.sandbox.lacking),
             *await asyncio.to_thread(
-                _of_siblings, planned, new, target, is_unchanged=planned.package in unchanged
+                _of_siblings, planned, new, target, asked, is_unchanged=is_unchanged
             ),
             *_of_excluded(planned, plan.versions.get(ecosystem, {}), new, target, levels),
             *_of_changes(planned, found, plan.commit, from_commit=target.builds_from_commit),
@@ -179,8 +181,29 @@ def _of_sandbox(planned: PlannedPackage, lacking: str) -> Iterator[PackageWarnin
         )
 
 
-def _of_siblings(
+async def _read_asked(
     planned: PlannedPackage, new: Mapping[PackageId, str], target: Target, *, is_unchanged: bool
+) -> Mapping[str, str]:
+    """What the published version requires, as the registry tells it; asked for where nothing else
+    does.
+    """
+    published = planned.published
+    if planned.action is not Action.KEEP or published is None:
+        return {}
+    needs = [each for each in planned.package.dependencies if each.exact and each.on in new]
+    known = published.asks or is_unchanged or planned.artifacts
+    if known or not needs or target.read_asked is None:
+        return published.asks
+    return await target.read_asked(planned.package)
+
+
+def _of_siblings(
+    planned: PlannedPackage,
+    new: Mapping[PackageId, str],
+    target: Target,
+    asked: Mapping[str, str],
+    *,
+    is_unchanged: bool,
 ) -> Sequence[PackageWarning]:
     """A version is there for good, with what it asked for when it was built: of what this release
     has in a `new` version, that was another one, unless a release was begun from its other end. Its
@@ -196,7 +219,6 @@ def _of_siblings(
         versions = {need.on.name: new[need.on] for need in needs}
         older = target.pinned_apart(planned.artifacts, versions)
     if older is None:
-        asked = planned.published.asks if planned.published else {}
         exact = [need for need in needs if need.exact]
         unclear = [] if is_unchanged else [it.on.name for it in exact if it.on.name not in asked]
         older = [

@@ -238,6 +238,29 @@ def test_a_kept_package_pinned_to_an_older_sibling_is_said(
 
 
 @pytest.mark.parametrize(
+    ("told", "expected"),
+    [({"core": "==1.0"}, []), ({"core": "==0.9"}, ["older-sibling"]), ({}, ["older-sibling"])],
+)
+def test_a_registry_is_asked_what_a_kept_package_requires(
+    tmp_path: Path, told: dict[str, str], expected: list[str]
+) -> None:
+    """R65: once, and where neither files of an earlier run nor a tag tell."""
+    asked: list[Package] = []
+
+    async def read_asked(package: Package) -> Mapping[str, str]:
+        asked.append(package)
+        return told
+
+    app = replace(APP, dependencies=tuple(replace(d, exact=True) for d in APP.dependencies))
+    made = replace(plan(CORE, app, actions={"app": Action.KEEP}), commit="")
+    there = Published(files={"app.pkg": "sha256:00"})
+    made = replace(made, packages=(made.packages[0], replace(made.packages[1], published=there)))
+    target = FakeTarget(FakeWorkspace(), FakeRegistry(), read_asked=read_asked)
+    assert names(warned(tmp_path, made, target))["app"] == expected
+    assert asked == [app]
+
+
+@pytest.mark.parametrize(
     ("asks", "requirement", "tagged", "expected"),
     [
         ({"core": "=1.0"}, "=1.0", False, []),

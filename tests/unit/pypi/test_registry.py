@@ -179,6 +179,43 @@ def test_doubt_is_never_an_absence(
         using(server, PRIVATE, look_up)
 
 
+WHEEL = "acme_core-1.0.0-py3-none-any.whl"
+METADATA = b"""Metadata-Version: 2.4
+Name: acme-core
+Version: 1.0.0
+Requires-Dist: Acme_Base==1.2.0
+Requires-Dist: acme-tool==3.0 ; extra == "tool"
+"""
+
+
+@pytest.mark.parametrize(
+    ("url", "answer", "asked"),
+    [
+        (f"../../files/{WHEEL}", httpx.Response(200, content=METADATA), {"acme-base": "==1.2.0"}),
+        (f"/team/files/{WHEEL}", httpx.Response(404), {}),
+        (f"/team/files/{WHEEL}", httpx.Response(200, content=b"\xff"), {}),
+        (f"http://other.example/team/files/{WHEEL}", httpx.Response(200, content=METADATA), {}),
+        ("", httpx.Response(200, content=METADATA), {}),
+    ],
+)
+def test_an_index_may_tell_what_a_published_version_requires(
+    url: str, answer: httpx.Response, asked: dict[str, str]
+) -> None:
+    """R65: from the metadata beside its wheel, which a page names by its file."""
+    files = [{"filename": WHEEL, "url": url, "hashes": {"sha256": "cd" * 32}}]
+    kind = {"Content-Type": "application/vnd.pypi.simple.v1+json"}
+    listed = httpx.Response(200, json={"files": files}, headers=kind)
+    where = f"/team/files/{WHEEL}.metadata"
+    server = Server({"/team/simple/acme-core/": listed, where: answer})
+
+    async def read(registry: Registry) -> Mapping[str, str]:
+        assert isinstance(registry, PackageIndex)
+        return await registry.read_asked(PACKAGE)
+
+    assert using(server, PRIVATE, read) == asked
+    assert not [each for each in server.requests if each.url.host == "other.example"]
+
+
 def test_a_devpi_index_is_asked_where_it_is() -> None:
     server = Server({"/root/dev/+simple/acme-core/": page()})
     devpi = httpx.Response(404, headers={"X-DEVPI-API-VERSION": "2"})

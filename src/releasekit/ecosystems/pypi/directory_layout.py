@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -19,7 +20,7 @@ from packaging.version import Version
 
 from releasekit.ecosystems.directory import page_there
 from releasekit.ecosystems.pypi import simple_index
-from releasekit.ecosystems.pypi.distribution import read_metadata
+from releasekit.ecosystems.pypi.distribution import list_required, read_metadata
 from releasekit.ecosystems.shared.artifacts import digests
 from releasekit.errors import PackageError
 from releasekit.host import durable
@@ -114,7 +115,15 @@ class SimpleDirectory:
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
         listed = simple_index.parse_page(page_there(page), "text/html")
-        return simple_index.find_published(listed, package, url=page.parent.as_uri() + "/")
+        found = simple_index.find_published(listed, package, url=page.parent.as_uri() + "/")
+        if found is None or not any(need.exact for need in package.dependencies):
+            return found
+        name = next(iter(found.files))
+        try:
+            with durable.reading(root / _files_of(package) / name) as file:
+                return replace(found, asks=list_required(read_metadata(file, name)))
+        except (OSError, PackageError):
+            return found
 
 
 def _files_of(package: Package) -> PurePosixPath:

@@ -333,6 +333,17 @@ def find_pinned_apart(artifacts: Sequence[Artifact], versions: Mapping[str, str]
     return [*found]
 
 
+def list_required(metadata: bytes) -> dict[str, str]:
+    """Which versions all users of a file need, by the canonical names of the projects."""
+    raw, _ = parse_email(metadata)
+    wanted = map(Requirement, filter(is_requirement, raw.get("requires_dist", [])))
+    return {
+        canonicalize_name(each.name): str(each.specifier)
+        for each in wanted
+        if "extra" not in str(each.marker)
+    }
+
+
 def _open_metadata(artifact: Artifact) -> bytes:
     with open_artifact(artifact) as opened, opened.raw() as file:
         return read_metadata(file, artifact.filename)

@@ -24,7 +24,13 @@ from releasekit.aio import gather_all, uncancellable
 from releasekit.attested import Obstacle
 from releasekit.ecosystems.interface import RightsFound, TrustState
 from releasekit.ecosystems.pypi import Inputs, login, macaroon, simple_index
-from releasekit.ecosystems.pypi.distribution import make_form, read_metadata
+from releasekit.ecosystems.pypi.distribution import (
+    MAX_METADATA_BYTES,
+    explain_unparsable,
+    list_required,
+    make_form,
+    read_metadata,
+)
 from releasekit.ecosystems.pypi.simple_index import PUBLIC_HOSTS
 from releasekit.ecosystems.shared.answers import (
     ResponseRules,
@@ -43,7 +49,7 @@ from releasekit.ecosystems.shared.server import (
 from releasekit.errors import Denied, PackageError, PlanError, Rejected
 from releasekit.host.artifact_reader import open_artifact
 from releasekit.http.client import message_of
-from releasekit.http.origins import require_safe, same_origin
+from releasekit.http.origins import is_safe, require_safe, same_origin
 from releasekit.model import SENT, Action, PackageWarning, WarningName
 from releasekit.problems import Problem
 from releasekit.report.text import few
@@ -403,6 +409,23 @@ class PackageIndex:
 
         what = f"{package}: {response.request.url}"
         return await self._index.parse(response, what, read, form="a page of a simple index")
+
+    async def read_asked(self, package: Package) -> Mapping[str, str]:
+        """As `Target.read_asked`, where the index has the metadata of a wheel beside it."""
+        try:
+            page = await self._get_page(package)
+            kind = page.headers.get("Content-Type", "")
+            listed = simple_index.parse_page(page.content, kind)
+            url = page.url.join(simple_index.find_metadata(listed, package))
+            if url == page.url or not (is_safe(url) or same_origin(url, page.url)):
+                return {}
+            token = self._login.for_reading() if same_origin(url, self._upload_url) else None
+            headers = {"Authorization": self._make_basic(token)} if token is not None else {}
+            answer = await self._index.read(url, headers, max_bytes=MAX_METADATA_BYTES)
+            text = answer.content if answer.is_success else b""
+            return {} if explain_unparsable(text) else list_required(text)
+        except (PackageError, ValueError, httpx.InvalidURL):
+            return {}
 
     def keep_metadata(self, artifact: Artifact, metadata: RawMetadata) -> None:
         """For the upload of a file that was read after its build; of a few, as it may be long."""

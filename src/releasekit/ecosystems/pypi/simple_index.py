@@ -9,7 +9,7 @@ import codecs
 import contextlib
 import html
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -64,13 +64,15 @@ _ATTRIBUTE: Final = re.compile(
 class ListedFile:
     """A file of an index page; `digest` is "algorithm:hex". `digest` and `uploaded` are empty where
     the page has none. https://peps.python.org/pep-0700/ `yanked` is why clients pass over it,
-    which may be empty, and None where they do not. https://peps.python.org/pep-0592/
+    which may be empty, and None where they do not. https://peps.python.org/pep-0592/ `url` may be
+    relative to that of the page.
     """
 
     filename: str
     digest: str
     uploaded: str = ""
     yanked: str | None = None
+    url: str = field(default="", compare=False)
 
 
 def parse_page(body: bytes, content_type: str) -> Iterator[ListedFile]:
@@ -136,6 +138,15 @@ def find_published(listed: Iterable[ListedFile], package: Package, *, url: str) 
     )
 
 
+def find_metadata(listed: Iterable[ListedFile], package: Package) -> str:
+    """The address of the metadata of this version, as the page has it; empty where there is none.
+    https://packaging.python.org/en/latest/specifications/simple-repository-api/#serve-distribution-metadata
+    """
+    wanted = package.id.name, Version(package.version), "bdist_wheel"
+    urls = (it.url for it in listed if it.url and parse_filename(it.filename) == wanted)
+    return next((f"{url}.metadata" for url in urls), "")
+
+
 def _spell_unyank(package: Package, url: str) -> str:
     """https://docs.pypi.org/project-management/yanking/"""
     host = urlsplit(url).hostname
@@ -178,7 +189,7 @@ def _parse_json(body: bytes) -> Iterator[ListedFile]:
             # Any value that is true: https://peps.python.org/pep-0691/#project-detail
             why = (yanked if isinstance(yanked, str) else "") if yanked else None
             digest = _find_digest(table_in(file, "hashes"))
-            yield ListedFile(file["filename"], digest, uploaded, why)
+            yield ListedFile(file["filename"], digest, uploaded, why, text_in(file, "url"))
     if not listed:
         raise ValueError("JSON without a list of files")
 
@@ -194,7 +205,7 @@ def _parse_html(body: bytes) -> Iterator[ListedFile]:
         algorithm, separator, value = parts.fragment.partition("=")
         filename = unquote(parts.path).rpartition("/")[2]
         digest = _find_digest({algorithm: value}) if separator else ""
-        yield ListedFile(filename, digest, yanked=yanked)
+        yield ListedFile(filename, digest, yanked=yanked, url=target.partition("#")[0])
 
 
 def _find_links(text: str) -> Iterator[tuple[str, str | None]]:

@@ -122,6 +122,7 @@ class PyPITarget(Target):
         self.prebuilt = PythonFiles(workspace)
         if index:
             self.is_new, self.rights = index.is_new, index
+            self.read_asked = index.read_asked
             self.find_excess, self.token_ends = index.find_excess, index.token_limits.expires
             self.trust = index if index.is_pypi else None
         if index is None:
