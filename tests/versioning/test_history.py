@@ -199,15 +199,15 @@ def clone(two: Repository, tmp_path: Path, *, depth: int) -> Repository:
 
 
 def test_names_of_files_do_not_move_what_is_read_of_others(two: Repository) -> None:
-    """R51: the first file is used, and a name with a line of its own stands before it."""
+    """R51: a name with a line of its own stands before the others."""
     text = '---\n"acme-core": minor\n---\nText.\n'
     two.commit("chore: add", {".changeset/b.md": text, ".changeset/a\nx.md": text})
     two.commit("Bump", two.write("packages/core", "acme-core", "1.3.0"))
     two.git("tag", "acme-core-v1.3.0")
     two.commit("chore: more", {".changeset/c.md": text})
-    paths = {each.source.path for each in two.collect().intents}
-    assert ".changeset/b.md" not in paths
-    assert ".changeset/c.md" in paths
+    added = {each.source.path: each.source.commit for each in two.collect().intents}
+    assert added[".changeset/b.md"] == two.git("rev-parse", "HEAD~2").strip()
+    assert added[".changeset/c.md"] == two.git("rev-parse", "HEAD").strip()
 
 
 def test_a_directory_that_was_moved_counts_through_paths(two: Repository) -> None:

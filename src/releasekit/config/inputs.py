@@ -453,9 +453,9 @@ class Inputs:
     allow_events: Annotated[
         tuple[str, ...],
         Declaration(
-            "Events on which `publish`, `approve`, `reject`, `release-pr` and `trust --write` may "
-            "run although their jobs have the secrets of the repository and may run a stranger's "
-            "code, one per line: `workflow_run`, `issue_comment`, `pull_request_target`. Make sure "
+            "Events on which `publish`, `approve`, `reject` and `release-pr` may run, and `trust` "
+            "may write, although their jobs have the secrets of the repository and may run a "
+            "stranger's code, one per line: `workflow_run`, `issue_comment`, `pull_request_target`. Make sure "
             "that the job checks out no commit of a pull request, and downloads nothing that one "
             "made.",
             "lines",

@@ -129,7 +129,7 @@ def test_what_is_no_tarball_is_named(tmp_path: Path) -> None:
         ({"dependencies": {"x": "file:../package/lib"}}, "dependencies.x is 'file:.."),
         ({"dependencies": {"x": "^1"}, "bundleDependencies": ["x"]}, "names x, but the tarball"),
         ({"dependencies": {"x": "^1"}, "bundledDependencies": True}, "names x, but the tarball"),
-        ({"peerDependencies": {"x": "^1"}, "bundleDependencies": ["x"]}, "names x, and the"),
+        ({"peerDependencies": {"x": "^1"}, "bundleDependencies": ["x"]}, "names x, but the"),
         ({"dependencies": {"in": "link:../in"}, "bundleDependencies": ["in"]}, ""),
         ({"dependencies": {"@a/in": "^2"}, "bundleDependencies": True}, ""),
         ({"dependencies": {"x": "^1"}, "bundleDependencies": False}, ""),
