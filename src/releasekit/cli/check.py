@@ -280,14 +280,14 @@ async def _examine_push(what: str, remote: str, services: Services) -> Row:
     """Whether it is permitted, only the server knows."""
     if not await Remote(remote, services.git).find_url():
         return Row(
-            said=f"{what}: there is no git remote {remote}, and tags are pushed to it",
+            said=f"{what}: there is no git remote {remote} to push tags to",
             hint=NO_REMOTE_HINT,
             problem=Problem.TAG_REFUSED,
             code=PlanError.exit_code,
         )
     return Row(
-        said=f"{what}: whether git's own login may push tags to {remote} is not asked here",
-        hint=f"`publish` tries it before it sends anything. {HINT}",
+        said=f"{what}: `check` does not test whether git may push tags to {remote}",
+        hint=f"`publish` tests it before the first upload. {HINT}",
     )
 
 

@@ -236,8 +236,8 @@ def _spelled_out(argv: Sequence[str], declared: Declared) -> Iterator[str]:
             namesake := next((f for f in flags if f.endswith(flag[1:]) and f != flag), None)
         ):
             raise ConfigError(
-                f"{flag} is a switch and takes no value; write {namesake} {following}, or, for the "
-                f"directory, ./{following}",
+                f"{flag} is a switch and takes no value; write {namesake} {following}, or "
+                f"./{following} if it is a directory",
                 problem=Problem.COMMAND_LINE,
             )
         else:

@@ -147,7 +147,7 @@ def refuse_foreign(config: Config, session: Session) -> None:
             f"`{event}` started this job, so it has the secrets of the repository and may run a "
             "stranger's code with them",
             hint=f"Run `{config.mode}` on a push, a tag, a release, or `workflow_dispatch`. If the "
-            "job checks out no commit of a pull request, and downloads nothing that one made, set "
+            "job checks out no commit of a pull request and downloads no artifact of one, set "
             f"`allow-events: {event}`.",
             problem=Problem.FOREIGN_EVENT,
         )

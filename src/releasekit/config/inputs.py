@@ -455,8 +455,8 @@ class Inputs:
         Declaration(
             "Events on which `publish`, `approve`, `reject` and `release-pr` may run, and `trust` "
             "may write, although their jobs have the secrets of the repository and may run a "
-            "stranger's code, one per line: `workflow_run`, `issue_comment`, `pull_request_target`. "
-            "Make sure that the job checks out no commit of a pull request and downloads no "
+            "stranger's code, one per line: `workflow_run`, `issue_comment`, "
+            "`pull_request_target`. Make sure that the job checks out no commit of a pull request and downloads no "
             "artifact of one.",
             "lines",
             commands=PUBLISH | DECIDE | RELEASE_PR | TRUST,

@@ -398,7 +398,7 @@ class Locations:
             raise ConfigError(
                 f"{self._label(attribute)}: {host} takes packages of {owners[0]}, not of "
                 f"{ecosystem.name}",
-                hint=f"Write it as {owners[0]}-registry, or the address of a registry of "
+                hint=f"Set {owners[0]}-registry to it, and write the address of a registry of "
                 f"{ecosystem.name} here."
                 if owners[0] in self.ecosystems
                 else f"Write the address of a registry of {ecosystem.name}.",

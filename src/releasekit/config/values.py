@@ -167,9 +167,9 @@ def branch(value: str) -> str:
     name = value.removeprefix("refs/heads/")
     told = re.sub(r"\A(?:refs/remotes/)?origin/", "", name)
     if told != name:
-        raise InvalidValue(f"names a remote as well; write {told}")
+        raise InvalidValue(f"names a remote, too; write {told}")
     if name.startswith("refs/"):
-        raise InvalidValue("is no branch; write its name, such as main")
+        raise InvalidValue("is not a branch; write the name of one, such as main")
     return name
 
 

@@ -222,7 +222,7 @@ def chosen(
     if exposed and wanted == "required":
         raise ConfigError(
             f"build-sandbox = required, but {exposed}",
-            hint=f"{_APART} `build-sandbox: auto` goes on all the same.",
+            hint=f"{_APART} `build-sandbox: auto` continues anyway.",
             problem=Problem.NO_SANDBOX,
         )
     # What lies in an open place is left to the tools: a build may have put a link on the way.
@@ -238,7 +238,7 @@ def chosen(
                     led.touch()
     words = f"sandboxed (Landlock {abi})"
     if exposed:
-        words += f", but {exposed}: a build can change that, and so act with the secrets of this "
+        words += f", but {exposed}: a build could change it, and so use the secrets of this "
         words += f"run. {_APART}"
     return Sandbox(
         words=words,
@@ -268,7 +268,7 @@ def landlock() -> tuple[int, str]:
         finally:
             os.close(rules)
     except OSError as error:
-        return 0, f"Landlock of {kernel} says ABI {abi} and refuses rules ({error.strerror})"
+        return 0, f"Landlock of {kernel} reports ABI {abi} but refuses rules ({error.strerror})"
     return abi, ""
 
 

@@ -87,9 +87,9 @@ async def check_absent(
         raise join_errors(refused)
     left_out = _group(_list_not_committed(holdings, committed))
     notes = [
-        f"{few(sorted(map(str, packages)), _MOST_SHOWN)} would go out without "
-        f"{few(names, _MOST_SHOWN)}: a module holds no symbolic links and nothing of submodules; "
-        "commit the files themselves"
+        f"{few(sorted(map(str, packages)), _MOST_SHOWN)} would be published without "
+        f"{few(names, _MOST_SHOWN)}: a Go module contains no symbolic links and no files of "
+        "submodules; commit the files themselves"
         for names, packages in left_out.items()
     ]
     if unseen:

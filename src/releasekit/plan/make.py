@@ -293,8 +293,8 @@ def describe_optional(
         lost = [*dict.fromkeys(filter(None, map(find_loss, needs)))]
         if lost and each.action in SENT:
             notes.append(
-                f"{package.id} goes out without optional dependencies: {few(lost)}; users can "
-                "install it, but not with what these are for"
+                f"{package.id} is published without optional dependencies: {few(lost)}; users can "
+                "install it, but not the parts that need these"
             )
     return notes
 

@@ -118,9 +118,7 @@ class Deciding:
         if are_many and _has_patterns(globs):
             count = len(self.packages)
             most = _MAX_TRIED // count
-            raise ValueError(
-                f"ReleaseKit tries at most {most} globs of a file with {count} packages"
-            )
+            raise ValueError(f"ReleaseKit tries at most {most} globs per file for {count} packages")
         fitting: dict[str, None] = {}
         for glob in globs:
             others = _OTHERS.fullmatch(glob)
@@ -650,7 +648,7 @@ def compare_manifest(
         try:
             told = _load(path, parse_json)
         except ConfigError as error:
-            yield Unread("all of it", file=_MANIFEST, advice=f"correct it: {error}")
+            yield Unread("its content", file=_MANIFEST, advice=f"correct it: {error}")
             continue
         found: dict[bool, list[str]] = {False: [], True: []}
         for directory, each in by_place:
@@ -658,13 +656,13 @@ def compare_manifest(
             said = told.get(directory.relative_to(place).as_posix()) if inside else None
             if not isinstance(said, str) or _compare(said, each.last, each) == 0:
                 continue
-            here = f"here at {each.last}" if each.last else "here never released"
+            here = f"{each.last} here" if each.last else "not released here"
             known = [it for it in (each.last, each.written) if it]
             is_above = all(_compare(said, it, each) == 1 for it in known)
             found[is_above].append(f"{each.package} at {clip(visible(said), 100)} ({here})")
         for is_above, named in found.items():
             if named:
-                advice = "tag the commits of these versions, or correct them there"
+                advice = "tag the commits of these versions, or correct the file"
                 yield Unread(few(named), file=_MANIFEST, advice=advice, refused=is_above)
 
 
@@ -695,7 +693,7 @@ def _read(path: Path, tool: _Tool, about: Deciding) -> Iterator[Unread]:
             # What stands in those of changesets would mostly be refused.
             refused = path.parent.name == ".changeset" and bool(about.list_names(tool.ecosystem))
             advice = f"correct it: {error}"
-            yield Unread("all of it", key=_ANY, advice=advice, refused=refused)
+            yield Unread("its content", key=_ANY, advice=advice, refused=refused)
         return
     for key in tool.path:
         found = found.get(key) if isinstance(found, dict) else None

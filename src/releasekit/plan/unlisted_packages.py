@@ -262,8 +262,7 @@ def describe_foreign(root: Path) -> str:
                 found[tool] = f"{visible(name)} ({tool})"
     if not found:
         return ""
-    verb = "is" if len(found) == 1 else "are"
-    return f"{few(list(found.values()))} {verb} not read by ReleaseKit; see {_FOREIGN_HELP}"
+    return f"ReleaseKit does not read {few(list(found.values()))}; see {_FOREIGN_HELP}"
 
 
 def describe_unread(own: Sequence[UnreadManifest]) -> list[str]:

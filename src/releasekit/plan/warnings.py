@@ -336,9 +336,9 @@ async def _describe_tagged(
     if not others:
         return ""
     return (
-        f"built from commit {head[:12]}, and other commits have the tags of these versions: "
-        f"{few(sorted(others), 3)}; who gets them from the repository gets other files: bump the "
-        "versions, or check out the tags"
+        f"built from commit {head[:12]}, but the tags of these versions are on other commits: "
+        f"{few(sorted(others), 3)}; users who download from the repository get other files: bump "
+        "the versions, or check out the tags"
     )
 
 

@@ -101,7 +101,7 @@ def _judge(edge: Edge, withdrawal: Withdrawal, hidden: str, target: Target) -> t
         return False, f": users get another version that fits {asked}, such as {taken[0]}"
     none = f": no other version fits {asked}"
     if others:
-        none += f" but {others[0]}, a prerelease, which uv takes and pip does not"
+        none += f" except {others[0]}, a prerelease, which uv installs and pip does not"
     if edge.optional or edge.kind in _NOT_ALWAYS:
         return False, f"{none}, so users cannot install that optional part"
     return True, none

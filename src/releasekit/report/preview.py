@@ -81,8 +81,8 @@ def _tell_limits(preview: Preview) -> Iterator[str]:
         yield f"left out: {count} of the target branch; merge it here to see the whole release"
     if preview.shared:
         yield (
-            f"both sides use {few(preview.shared)} as changed here; the target branch may decide "
-            "otherwise without this"
+            f"both sides use {few(preview.shared)} as changed here; without these changes, the "
+            "versions may differ"
         )
 
 

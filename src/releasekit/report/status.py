@@ -142,7 +142,7 @@ def _conclude(status: Status, needing: int) -> Iterator[str]:
         yield (
             f"clients resolve the {asked} there"
             if counts["there"]
-            else "no client was asked to resolve anything: nothing is there"
+            else "clients have nothing to resolve: no package is there"
         )
     if counts["yanked"]:
         yield "a yanked version cannot be published again: un-yank it, or publish a higher one"

@@ -484,7 +484,7 @@ def _parse_change_files(
         shown, below = (path.relative_to(it).as_posix() for it in (root, directory))
         if not is_change_file(below):
             if "/" in below and isinstance(data, bytes) and is_like_change_file(data):
-                message = f"{shown} lies in a subdirectory, where no change file is read"
+                message = f"{shown} lies in a subdirectory, where ReleaseKit reads no change files"
                 hint = f"Move it to {directory.relative_to(root).as_posix()}/, or delete it."
                 refused.append(PlanError(message, hint=hint, problem=Problem.CHANGE_FILE))
             continue

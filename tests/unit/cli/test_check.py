@@ -180,7 +180,7 @@ IDENTITY = {
             IDENTITY,
             0,
             [
-                "note   tag: whether git's own login may push tags to origin is not asked here",
+                "note   tag: `check` does not test whether git may push tags to origin",
                 "ok     announce: there is a token for GitHub",
                 "ok     job: it may ask for an ID token, so files can be attested",
                 f"ok     npm: goes to {NPMJS}; login: trusted publishing, as this job",
@@ -305,7 +305,7 @@ def test_a_go_release_needs_go_a_remote_and_the_right_to_push(
     assert main(["check", str(root), "--ecosystem=go"]) != 0
     said = capsys.readouterr().out
     assert "to do  go is not on PATH, and modules are built before" in said
-    assert "to do  go: there is no git remote origin, and tags are pushed to it [RK-" in said
+    assert "to do  go: there is no git remote origin to push tags to [RK-" in said
     assert "nothing missing" not in said
     git(root, "remote", "add", "origin", "https://github.com/acme/kit")
     main(["check", str(root), "--ecosystem=go"])

@@ -290,8 +290,8 @@ def test_a_branch_may_be_a_ref(text: str, found: str) -> None:
     [
         ("origin/next", "write next"),
         ("refs/remotes/origin/next", "write next"),
-        ("refs/tags/v1", "is no branch"),
-        ("refs/pull/12/merge", "is no branch"),
+        ("refs/tags/v1", "is not a branch"),
+        ("refs/pull/12/merge", "is not a branch"),
     ],
 )
 def test_what_is_no_name_of_a_branch_is_refused(text: str, says: str) -> None:

@@ -346,7 +346,7 @@ def test_a_replacement_by_another_module_is_its_authors_business(tmp_path: Path,
     module, by_path = replacing(tmp_path, line)
     assert discover.find_local_replaces(module, by_path) == []
     assert discover.describe_replaced([module, by_path["a.b/y"]]) == (
-        "go: users of a module do not get what it replaces, and `go install` refuses it: "
+        "go: users do not get the replacements of these modules, and `go install` refuses them: "
         "a.b/x (o.p/q)"
     )
 

@@ -217,10 +217,10 @@ def test_no_go_directive_is_too_long_to_add_hashes() -> None:
     ("line", "refused"),
     [
         # What go 1.26 says of each with `go list -m`.
-        ("foo bar", "go.mod:3: `foo` is no directive"),
-        ("foo (\n\ta\n)", "go.mod:4: `foo` is no directive"),
-        ("use ./x", "`use` is no directive"),
-        ("go 1.22", "go.mod:3: `go` is there a second time"),
+        ("foo bar", "go.mod:3: `foo` is not a directive"),
+        ("foo (\n\ta\n)", "go.mod:4: `foo` is not a directive"),
+        ("use ./x", "`use` is not a directive"),
+        ("go 1.22", "go.mod:3: `go` appears a second time"),
         ("toolchain go1.26.0", ""),
         ("godebug default=go1.21", ""),
         ("tool a.example/x/t", ""),

@@ -405,7 +405,7 @@ def test_a_landlock_that_answers_and_then_refuses_is_none(
     monkeypatch.setattr(launcher, "called", called)
     found = choice(tmp_path)
     assert (found.abi, found.words) == (0, f"not sandboxed: {found.lacking}")
-    assert found.lacking.endswith("says ABI 7 and refuses rules (Operation not permitted)")
+    assert found.lacking.endswith("reports ABI 7 but refuses rules (Operation not permitted)")
 
 
 def test_it_can_be_left_out(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_nothing_goes_to_central_that_poms_mean_for_another_repository(
     with pytest.raises(ConfigError) as caught:
         discovered(root, registries=goes_to)
     assert refused in str(caught.value)
-    assert f"`maven-registry: {CENTRAL}` sends everything" in caught.value.hint
+    assert f"`maven-registry: {CENTRAL}` publishes everything" in caught.value.hint
     assert discovered(root, exclude_packages=("*",))
 
 

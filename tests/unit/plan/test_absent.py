@@ -151,8 +151,8 @@ def test_what_go_leaves_out_is_named(root: Path) -> None:
     commit(root, {"gen/a.go": "1"}, links)
     target = make_target(root, "core", builds_from_commit=True, packs=module_zip.packs)
     assert check(root, target) == (
-        "fake:core would go out without core/dir, core/link.go, core/sub and 1 more: a module "
-        "holds no symbolic links and nothing of submodules; commit the files themselves"
+        "fake:core would be published without core/dir, core/link.go, core/sub and 1 more: a Go "
+        "module contains no symbolic links and no files of submodules; commit the files themselves"
     )
     # Others pack what a link leads to.
     assert check(root, make_target(root, "core", packs=module_zip.packs)) == ""

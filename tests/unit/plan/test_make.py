@@ -238,8 +238,8 @@ def test_an_optional_private_dependency_is_dropped_by_name(tmp_path: Path) -> No
     assert plan.edges() == {package_id("app"): frozenset()}
     assert plan.notes == (
         (
-            "fake:app goes out without optional dependencies: tools (never published: it says so); "
-            "users can install it, but not with what these are for"
+            "fake:app is published without optional dependencies: tools (never published: it says "
+            "so); users can install it, but not the parts that need these"
         ),
     )
     assert (
@@ -254,7 +254,7 @@ def test_an_optional_dependency_may_be_left_out_by_name(tmp_path: Path) -> None:
     without = ("core",)
     plan = plan_of(tmp_path, optional("app", "core"), CORE, above, exclude_packages=without)
     assert names(plan) == ["app", "above"]
-    assert "app goes out without optional dependencies: core (left out and not" in plan.notes[0]
+    assert "app is published without optional dependencies: core (left out and not" in plan.notes[0]
     there = registry_with("core")
     assert (
         plan_of(
@@ -322,7 +322,7 @@ def test_none_of_a_cycle_is_published_without_the_others(
     assert sorted(names(plan_of(tmp_path, *ring))) == ["app", "core"]
     if kind is DependencyKind.OPTIONAL:
         alone = plan_of(tmp_path, *ring, packages=(only,))
-        assert f"{only} goes out without optional dependencies" in alone.notes[-1]
+        assert f"{only} is published without optional dependencies" in alone.notes[-1]
         return
     with pytest.raises(PlanError, match=f"{only} needs .*, which is left out"):
         plan_of(tmp_path, *ring, packages=(only,))

@@ -467,7 +467,7 @@ def test_too_many_globs_for_many_packages_are_refused_by_name(
     assert Counted.steps == 0
     refused = [each for each in found if each.refused]
     assert {each.setting for each in refused} == config.keys()
-    assert "ReleaseKit tries at most 250 globs of a file with 2000 packages" in refused[0].advice
+    assert "ReleaseKit tries at most 250 globs per file for 2000 packages" in refused[0].advice
     settled = frozenset({"groups"})
     assert not [
         each
@@ -557,5 +557,5 @@ def test_a_manifest_of_release_please_is_compared(
     unread = list(compare_manifest([tmp_path, tmp_path], {found.id: found}, standings))
     assert [each.refused for each in unread] == ([] if refused is None else [refused])
     told = " ".join([*describe_unread(unread), *map(str, refuse_unread(unread))])
-    here = f"here at {released}" if released else "here never released"
+    here = f"{released} here" if released else "not released here"
     assert refused is None or f"{found.id} at {said} ({here})" in told

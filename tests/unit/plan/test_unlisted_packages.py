@@ -328,7 +328,9 @@ def test_a_package_that_only_setuptools_or_flit_reads_is_named(tmp_path: Path, n
         (root / "a/setup.py").write_bytes(f"# \xe9\n{SETUP}".encode("latin-1"))
     below, (unread,) = surveyed(root)
     assert below == []
-    assert unread.why.startswith(f"{place} describes a package, and ReleaseKit reads [project]")
+    assert unread.why.startswith(
+        f"{place} describes a package, but ReleaseKit reads only [project]"
+    )
     left_out = {"pypi": {"exclude": ["." if name == "root" else "a"]}}
     assert surveyed(root, ecosystem_tables=left_out) == ([], [])
 
@@ -596,7 +598,7 @@ def test_a_manifest_of_another_tool_is_named(
     """R66"""
     (tmp_path / file).write_text(text)
     said = describe_foreign(tmp_path)
-    assert said.startswith(f"{file} ({tool}) is not read by ReleaseKit; see " if tool else "")
+    assert said.startswith(f"ReleaseKit does not read {file} ({tool}); see " if tool else "")
     assert bool(said) is bool(tool)
 
 
@@ -610,7 +612,7 @@ def test_other_tools_take_one_line_for_the_root_alone(tmp_path: Path) -> None:
     (tmp_path / "setup.py").touch()
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "a"\n')
     (line,) = planned(tmp_path, Survey(ECOSYSTEMS)).notes
-    assert line.startswith("settings.gradle (Gradle), mix.exs (Mix) are not read by ReleaseKit; ")
+    assert line.startswith("ReleaseKit does not read settings.gradle (Gradle), mix.exs (Mix); ")
     assert planned(tmp_path, Survey({})).notes == ()
 
 

@@ -322,7 +322,9 @@ def test_a_tag_of_another_commit_is_named(
     workspace = FakeWorkspace(packages=[core])
     target = FakeTarget(workspace, FakeRegistry(), source_tag=lambda _: "core/v1.0")
     found = warned(tmp_path, plan(core, actions={"core": action}), target)
-    assert any("have the tags of these versions: core/v1.0;" in it for it in found.notes) is told
+    assert (
+        any("these versions are on other commits: core/v1.0;" in it for it in found.notes) is told
+    )
 
 
 @pytest.mark.parametrize("apart", [[], ["core"]])

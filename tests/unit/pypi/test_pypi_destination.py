@@ -89,7 +89,7 @@ def test_nothing_goes_to_pypi_that_files_mean_for_another_index(
         discovered(root, registries=goes_to)
     assert refused in str(caught.value)
     assert f"acme-core would go to {PYPI}" in str(caught.value)
-    assert f"`pypi-registry: {PYPI}` sends everything" in caught.value.hint
+    assert f"`pypi-registry: {PYPI}` publishes everything" in caught.value.hint
     assert "secret" not in f"{caught.value} {caught.value.hint}"
     assert discovered(root, exclude_packages=("acme-core",)) == ["acme-core"]
 

@@ -150,7 +150,7 @@ def test_what_clients_were_asked_is_said_beside_what_is_missing() -> None:
     some = last(status({"a": THERE, "b": None}, is_smoked=True))
     assert "clients resolve the 1 package that is there" in some
     none = last(status({"b": None}, is_smoked=True))
-    assert "no client was asked to resolve anything: nothing is there" in none
+    assert "clients have nothing to resolve: no package is there" in none
     assert not any("client" in line for line in last(status({"a": THERE, "b": None})))
 
 

@@ -216,7 +216,7 @@ def test_a_page_with_a_login_has_stored_nothing(
     request = httpx.Request("PUT", "https://r.example/acme")
     response = httpx.Response(200, html=page, request=request)
     if refused:
-        with pytest.raises(Rejected, match="web page with a login") as caught:
+        with pytest.raises(Rejected, match="the answer is a login page") as caught:
             rules.accept(response, "npm:acme@1", redact=str)
         assert "correct the address" in caught.value.hint
     else:

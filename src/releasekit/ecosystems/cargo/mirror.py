@@ -258,7 +258,7 @@ class Mirror(Resource):
         url = f"{origin}{found['file']}"
         if url not in self._fetched and len(self._fetched) >= _MOST_FILES:
             self.trouble = (
-                f"{origin}: cargo, or a build script, asks for over {_MOST_FILES:,} files"
+                f"{origin}: cargo or a build script asks for more than {_MOST_FILES:,} files"
             )
             return 502, b""
         status, body = await asyncio.shield(self._start_fetch(url))

@@ -243,7 +243,7 @@ def describe_replaced(modules: Iterable[Module]) -> str:
     if not replaced:
         return ""
     return (
-        "go: users of a module do not get what it replaces, and `go install` refuses it: "
+        "go: users do not get the replacements of these modules, and `go install` refuses them: "
         f"{few(replaced)}"
     )
 

@@ -152,7 +152,7 @@ def refuse_strange(mod: GoMod, where: str) -> None:
         is_unknown = line.verb not in _VERBS and language <= _NEWEST
         if is_unknown or (line.verb in _ONCE and line.verb in seen):
             number = mod.text.count("\n", 0, line.start) + 1
-            trouble = "is no directive that go knows" if is_unknown else "is there a second time"
+            trouble = "is not a directive that go knows" if is_unknown else "appears a second time"
             raise ManifestError(
                 f"{where}:{number}: `{line.verb}` {trouble}", hint="Correct or remove it."
             )

@@ -47,9 +47,9 @@ def refuse_diverted(projects: Iterable[PomProject]) -> None:
     def refuse(path: Path) -> None:
         raise ConfigError(
             f"{path}: maven-deploy-plugin is configured with {diverted[path]}, so builds would "
-            "deploy there by themselves",
-            hint="Take it out, and write its URL as `maven-registry`; distributionManagement may "
-            "name it as well.",
+            "deploy there",
+            hint="Remove it and set `maven-registry` to its URL; distributionManagement may name "
+            "it, too.",
             problem=Problem.REGISTRY_SETTINGS,
         )
 

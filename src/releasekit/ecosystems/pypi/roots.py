@@ -87,8 +87,8 @@ def _refuse_foreign(directory: Path, document: Mapping[str, object]) -> None:
             places += [str(path)] if all(mark.search(content) for mark in marks) else []
     if places:
         raise ManifestError(
-            f"{places[0]} describes a package, and ReleaseKit reads [project] in pyproject.toml "
-            "alone: write it there, or name the directory in `exclude` below [pypi]"
+            f"{places[0]} describes a package, but ReleaseKit reads only [project] in "
+            "pyproject.toml: write it there, or name the directory in `exclude` below [pypi]"
         )
 
 

@@ -77,7 +77,7 @@ class ResponseRules:
         self._explain(response, what, words)
         if _LOGIN_PAGE.search(response.content[:_LOOKED_AT_BYTES]):
             raise Rejected(
-                f"{what}: the answer is a web page with a login, and no registry's",
+                f"{what}: the answer is a login page, not the answer of a registry",
                 hint="Log in to the proxy or the network that shows it, or correct the address.",
                 problem=Problem.STRANGE_ANSWER,
             )

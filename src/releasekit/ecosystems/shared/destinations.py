@@ -35,7 +35,7 @@ def refuse_elsewhere(
             f"{where}: {key} is {url!r}, and {few(names)} would go to {here}",
             hint=f"Set `{setting}: {url}` to publish there, or list what belongs there in "
             f"`exclude-packages` and publish it in another run. `{cure or f'{setting}: {here}'}` "
-            f"sends everything to {here}.",
+            f"publishes everything to {here}.",
             problem=Problem.REGISTRY_SETTINGS,
         )
 
