@@ -310,5 +310,5 @@ def test_a_go_release_needs_go_a_remote_and_the_right_to_push(
     git(root, "remote", "add", "origin", "https://github.com/acme/kit")
     main(["check", str(root), "--ecosystem=go"])
     said = capsys.readouterr().out
-    assert "note   go: whether git's own login may push tags to origin is not asked" in said
+    assert "note   go: `check` does not test whether git may push tags to origin" in said
     assert "`permissions: contents: write`" in said

@@ -243,7 +243,7 @@ def test_help_of_a_command_has_each_of_its_flags(capsys: pytest.CaptureFixture[s
         parse(["publish", "--help"], {})
     printed = capsys.readouterr().out
     for declaration in DECLARED.inputs.values():
-        shown = re.search(rf"{declaration.flag}(?![\w-])", printed) is not None
+        shown = re.search(rf"(?m)^  {declaration.flag}(?![\w-])", printed) is not None
         assert shown == ("publish" in declaration.commands)
     assert "Default: 600s." in printed
     for ecosystem in DECLARED.ecosystems.values():

@@ -456,7 +456,7 @@ def test_a_workspace_that_holds_too_much_is_told_of(
     given = {name: text.format(root=tmp_path) for name, text in environment.items()}
     said = choice(tmp_path, environment=given).words
     assert said.startswith(f"sandboxed (Landlock {abi}){words}")
-    assert ("with the secrets of this run. Keep the home" in said) is bool(words)
+    assert ("use the secrets of this run. Keep the home" in said) is bool(words)
     assert bool(words) == ("but" in said)
 
 

@@ -359,7 +359,7 @@ def test_changesets_that_cannot_be_read_decide_nothing_by_default(
 ) -> None:
     """R66: broken by a merge, say, it was in prerelease mode all the same."""
     [refused] = refuse_unread(find(tmp_path, {file: "<<<<<<< ours"}))
-    assert f"{file}: ReleaseKit does not read all of it" in str(refused)
+    assert f"{file}: ReleaseKit does not read its content" in str(refused)
     assert "Correct it" in (refused.hint or "")
     assert not find(tmp_path, {}, written=frozenset({"branches"}))
     assert not refuse_unread(find(tmp_path, {}, packages=CRATES))

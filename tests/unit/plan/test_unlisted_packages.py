@@ -619,5 +619,7 @@ def test_other_tools_take_one_line_for_the_root_alone(tmp_path: Path) -> None:
 def test_a_root_of_another_tool_is_told_from_an_empty_one(tmp_path: Path) -> None:
     """R66"""
     (tmp_path / "build.gradle.kts").touch()
-    with pytest.raises(ConfigError, match=r"here \(.*\); build.gradle.kts \(Gradle\) is not read"):
+    with pytest.raises(
+        ConfigError, match=r"here \(.*\); ReleaseKit does not read build.gradle.kts \(Gradle\)"
+    ):
         collect_packages({}, tmp_path, fakes.config(tmp_path).package_filter)
