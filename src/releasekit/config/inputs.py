@@ -456,8 +456,8 @@ class Inputs:
             "Events on which `publish`, `approve`, `reject` and `release-pr` may run, and `trust` "
             "may write, although their jobs have the secrets of the repository and may run a "
             "stranger's code, one per line: `workflow_run`, `issue_comment`, "
-            "`pull_request_target`. Make sure that the job checks out no commit of a pull request and downloads no "
-            "artifact of one.",
+            "`pull_request_target`. Make sure that the job checks out no commit of a pull request "
+            "and downloads no artifact of one.",
             "lines",
             commands=PUBLISH | DECIDE | RELEASE_PR | TRUST,
             places=NOT_IN_FILE,
