@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import re
 import tarfile
 from dataclasses import replace
@@ -539,6 +540,9 @@ def test_a_crate_that_takes_one_version_only_says_so(tmp_path: Path) -> None:
         (by_version("x", "*", git="git+https://x.y/z"), "https://x.y/z and has no", "has no"),
         (by_version("x", "^1", git="git+https://x.y/z"), "", ""),
         (by_version("x", "*", git="git+https://x.y/z", kind="dev"), "", ""),
+        (by_version("x", "*", git="git+https://x.y/z", is_wild=True), "", 'is "*", which'),
+        (by_version("x", "*", path=Path("/x"), is_wild=True), "", 'is "*", which'),
+        (by_version("a", "*", path=Path("/a"), is_wild=True), "", 'is "*", which'),
         (by_version("x", "*", path=Path("/x")), "/x and has no version", "has no version"),
         (by_version("a", "*", path=Path("/a")), "", ""),
         (by_version("x", "*"), "", 'is "*", which crates.io refuses'),
@@ -562,3 +566,37 @@ def test_a_path_alone_needs_a_pin() -> None:
     need = by_version("a", "*", path=Path("/a"))
     why = explain_unpublishable_need(need, crates, on_crates_io=False, pins="none")
     assert "`pin: none` writes none" in why
+
+
+@pytest.mark.parametrize(
+    ("table", "shared", "is_wild"),
+    [
+        ('dependencies.x = { git = "file:///x", version = "*" }', "", True),
+        ('dependencies.x = { git = "file:///x" }', "", False),
+        ('dependencies.x = { git = "file:///x" }\ndependencies.y = "*"', "", False),
+        ('dependencies.z = { package = "x", path = "../x", version = "x" }', "", True),
+        ('dev-dependencies.x = { path = "../x", version = " * " }', "", True),
+        ('target."cfg(any(unix,windows))".build-dependencies.x = { path = "../x", version = "*" }',
+         "", True),
+        ("dependencies.x = { workspace = true }", 'x = { path = "x", version = "*" }', True),
+        ("dependencies.x = { workspace = true }", 'x = { path = "x" }\ny = "*"', False),
+    ],
+)  # fmt: skip
+def test_a_wildcard_is_told_from_no_version(
+    tmp_path: Path, table: str, shared: str, is_wild: bool
+) -> None:
+    """R63: `cargo metadata` says "*" for both, and `cargo package` takes the wildcard."""
+    top = f'[workspace]\nmembers = ["a"]\n[workspace.dependencies]\n{shared}\n'
+    for name, text in (("", top), ("a", f"{table}\n"), ("x", "")):
+        directory = tmp_path / name
+        (directory / "src").mkdir(parents=True)
+        package = f'[package]\nname = "{name}"\nversion = "1.0.0"\n' if name else ""
+        (directory / "Cargo.toml").write_text(f"{text}{package}")
+        (directory / "src/lib.rs").touch()
+
+    async def main() -> list[Crate]:
+        async with Processes(environment=dict(os.environ)) as processes:
+            return await discover.read_metadata(tmp_path, processes)
+
+    (found,) = [each for each in asyncio.run(main()) if each.name == "a"]
+    assert [need.has_version for need in found.needs if need.name == "x"] == [is_wild]

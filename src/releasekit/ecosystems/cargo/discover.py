@@ -15,21 +15,22 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.cargo.destination import CRATES_IO
-from releasekit.ecosystems.cargo.requirements import Requirement
-from releasekit.ecosystems.cargo.roots import MANIFEST, inherits_version
+from releasekit.ecosystems.cargo.requirements import Requirement, list_dependencies
+from releasekit.ecosystems.cargo.roots import MANIFEST, MAX_BYTES, inherits_version, read_toml
+from releasekit.ecosystems.shared.documents import table_in
 from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.ecosystems.shared.packages import unique_by_name
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import CommandFailed, ConfigError, Unreadable
 from releasekit.graph import rings, stuck
-from releasekit.host.files import inside
+from releasekit.host.files import inside, read_text
 from releasekit.http.client import one_line
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 from releasekit.problems import Problem
 from releasekit.text.json_text import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from releasekit.config.values import PinMode
     from releasekit.ecosystems.cargo.destination import Destination
@@ -43,6 +44,7 @@ _KINDS: Final = {
     "dev": DependencyKind.DEV,
 }
 TIMEOUT_S: Final = 120.0
+_WILD: Final = re.compile(r"""["']\s*[*xX]\s*["']""")
 _LINKED: Final = frozenset({"cdylib", "staticlib"})
 _USED: Final = frozenset({"lib", "rlib", "dylib", "proc-macro", "bin"})
 INSTALL: Final = "Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`."
@@ -55,9 +57,9 @@ _PLACED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A dependency. `requirement` is "*" where no version is written; registries refuse wildcards,
-    so it means nothing else. `path` is None where the manifest has none, and `registry` is the URL
-    of its index, empty for crates.io; `git` is the URL of a repository that it comes from here.
+    """A dependency. `requirement` is "*" where no version is written; it `is_wild` where the
+    manifest says so. `path` is None where the manifest has none, and `registry` is the URL of its
+    index, empty for crates.io; `git` is the URL of a repository that it comes from here.
     """
 
     name: str
@@ -67,10 +69,11 @@ class Need:
     registry: str = ""
     optional: bool = False
     git: str = ""
+    is_wild: bool = False
 
     @property
     def has_version(self) -> bool:
-        return self.requirement != "*"
+        return self.is_wild or self.requirement != "*"
 
     @property
     def is_stripped(self) -> bool:
@@ -143,7 +146,7 @@ def parse_metadata(text: str) -> list[Crate]:
             manifest=Path(package["manifest_path"]),
             workspace=workspace,
             publish=None if publish is None else tuple(publish),
-            needs=tuple(map(_parse_need, package["dependencies"])),
+            needs=tuple(_parse_needs(package, workspace)),
             lacks=tuple(lacks),
             is_foreign=bool(kinds & _LINKED) and kinds.isdisjoint(_USED),
         )
@@ -151,7 +154,52 @@ def parse_metadata(text: str) -> list[Crate]:
     return crates
 
 
-def _parse_need(dependency: dict[str, Any]) -> Need:
+def _parse_needs(package: dict[str, Any], workspace: Path) -> Iterator[Need]:
+    """Cargo says "*" too where no version is written: only the manifest tells them apart."""
+    own = Path(package["manifest_path"])
+    wild: Collection[tuple[str, ...]] = ()
+    dependencies = package["dependencies"]
+    if any(it["req"] == "*" and (it.get("path") or it.get("source")) for it in dependencies):
+        wild = find_wildcards(own, workspace / MANIFEST)
+    for each in dependencies:
+        kind = each["kind"] or "normal"
+        key = _squeeze(each.get("target") or ""), kind, each.get("rename") or each["name"]
+        yield _parse_need(each, is_wild=key in wild)
+
+
+def find_wildcards(manifest: Path, shared: Path) -> set[tuple[str, str, str]]:
+    """The target, kind and key of each dependency whose version is written as "*", here or in the
+    manifest of the workspace.
+    """
+    # Most siblings have a path alone: a file without a wildcard is not parsed.
+    every = {manifest, shared}
+    if not any(_WILD.search(read_text(path, max_bytes=MAX_BYTES)) for path in every):
+        return set()
+    inherited = table_in(table_in(read_toml(shared), "workspace"), "dependencies")
+    found = set()
+    for where, value in list_dependencies(read_toml(manifest)):
+        if where[0] in {"workspace", "patch"}:
+            continue
+        table = inherited.get(where[-1]) if _is_inherited(value) else value
+        version = table.get("version") if isinstance(table, dict) else table
+        if isinstance(version, str) and version.strip() in {"*", "x", "X"}:
+            target = _squeeze(where[1]) if where[0] == "target" else ""
+            kind = where[-2].replace("_", "-").removesuffix("dependencies").removesuffix("-")
+            found.add((target, kind or "normal", where[-1]))
+    return found
+
+
+def _is_inherited(value: object) -> bool:
+    """https://doc.rust-lang.org/cargo/reference/workspaces.html#the-dependencies-table"""
+    return isinstance(value, dict) and value.get("workspace") is True
+
+
+def _squeeze(target: str) -> str:
+    """Cargo writes `cfg(any(a,b))` with its own spaces."""
+    return "".join(target.split())
+
+
+def _parse_need(dependency: dict[str, Any], *, is_wild: bool) -> Need:
     path, source = dependency.get("path"), dependency.get("source") or ""
     return Need(
         name=dependency["name"],
@@ -161,6 +209,7 @@ def _parse_need(dependency: dict[str, Any]) -> Need:
         registry=dependency["registry"] or "",
         optional=bool(dependency.get("optional")),
         git=source if source.startswith("git+") else "",
+        is_wild=is_wild and dependency["req"] == "*",
     )
 
 
@@ -180,7 +229,8 @@ def explain_unpublishable_need(
     if not need.has_version and need.path and pins == "none":
         return "has a path and no version, and `pin: none` writes none"
     # https://github.com/rust-lang/crates.io/blob/main/src/controllers/krate/publish.rs
-    if on_crates_io and not need.has_version and not need.path:
+    is_pinned = need.path and need.name in crates and (pins == "exact" or not need.is_wild)
+    if on_crates_io and need.requirement == "*" and not is_pinned:
         return 'is "*", which crates.io refuses'
     if on_crates_io and need.registry not in {"", CRATES_IO}:
         return (
