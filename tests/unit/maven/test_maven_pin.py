@@ -143,6 +143,91 @@ def test_a_file_that_users_do_not_have_is_refused(
     assert (found is not None) is is_refused
 
 
+@pytest.mark.parametrize(
+    ("activation", "is_refused"),
+    [("<activation><os><family>unix</family></os></activation>", True), ("", False)],
+)
+@pytest.mark.parametrize("is_managed", [False, True])
+def test_a_profile_that_users_may_activate_counts(
+    tmp_path: Path, activation: str, is_refused: bool, is_managed: bool
+) -> None:
+    """R63: mvn of a consumer loses all dependencies with the first, and none with the other."""
+    path = "<scope>system</scope><systemPath>${basedir}/x.jar</systemPath>"
+    needed = needs("x", "1", path)
+    if is_managed:
+        needed = f"<dependencyManagement>{needed}</dependencyManagement>"
+    profile = f"<profile><id>p</id>{activation}{needed}</profile>"
+    write(tmp_path / "pom.xml", gav("a") + f"<profiles>{profile}</profiles>")
+    found = discover.find_file_needed(projects(tmp_path)["a"], tmp_path.resolve())
+    assert (found is not None) is is_refused
+
+
+_MANAGED = "<dependencyManagement>{}</dependencyManagement>"
+_PLUGINS = "<build><plugins><plugin>{}</plugin></plugins></build>"
+_SNAPSHOT = needs("x", "2-SNAPSHOT")
+_OPEN = needs("x", "").replace("<version></version>", "")
+_PARENT = (
+    "<parent><groupId>o</groupId><artifactId>p</artifactId><version>3-SNAPSHOT</version>"
+    "<relativePath/></parent>"
+)
+_SHADED = _PLUGINS.format("<artifactId>maven-shade-plugin</artifactId>")
+_FLAT = _PLUGINS.format("<artifactId>flatten-maven-plugin</artifactId>")
+_IMPORT = _MANAGED.format(needs("x", "2-SNAPSHOT", "<type>pom</type><scope>import</scope>"))
+
+
+@pytest.mark.parametrize(
+    ("body", "needed"),
+    [
+        (_SNAPSHOT, ["g:x 2-SNAPSHOT"]),
+        (needs("x", "2-20260101.120000-1"), ["g:x 2-20260101.120000-1"]),
+        (needs("x", "${v}") + "<properties><v>2-SNAPSHOT</v></properties>", ["g:x 2-SNAPSHOT"]),
+        (_OPEN + _MANAGED.format(_SNAPSHOT), ["g:x 2-SNAPSHOT"]),
+        (_IMPORT, ["g:x 2-SNAPSHOT"]),
+        (_PARENT, ["o:p 3-SNAPSHOT"]),
+        (_SNAPSHOT + _FLAT, ["g:x 2-SNAPSHOT"]),
+        (_PARENT + _IMPORT + _FLAT, []),
+        (_SNAPSHOT + _SHADED, []),
+        (_MANAGED.format(_SNAPSHOT), []),
+        (needs("x", "2"), []),
+        (needs("x", "2-SNAPSHOT", "<scope>test</scope>"), []),
+        (needs("x", "2-SNAPSHOT", "<scope>provided</scope>"), []),
+        (needs("x", "2-SNAPSHOT", "<optional>true</optional>"), []),
+        (_PLUGINS.format(gav("x", "2-SNAPSHOT")), []),
+        (needs("a", "2-SNAPSHOT"), []),
+    ],
+)
+def test_a_snapshot_that_users_resolve_is_found(
+    tmp_path: Path, body: str, needed: list[str]
+) -> None:
+    """R63"""
+    write(tmp_path / "pom.xml", gav("a") + body)
+    by_name = {each.name: each for each in projects(tmp_path).values()}
+    found = discover.find_snapshots_needed(by_name["g:a"], by_name)
+    assert [" ".join(each) for each in found] == needed
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "is_found"),
+    [
+        ("", "jgitver-maven-plugin", True),
+        ("", "polyglot-yaml", True),
+        ("", "maven-build-cache-extension", False),
+        ("lib", "maven-git-versioning-extension", True),
+        ("other", "maven-git-versioning-extension", False),
+    ],
+)
+def test_an_extension_that_changes_poms_is_found(
+    tmp_path: Path, place: str, name: str, is_found: bool
+) -> None:
+    """R68"""
+    path = tmp_path / place / ".mvn/extensions.xml"
+    path.parent.mkdir(parents=True)
+    extension = f"<extension><groupId>g</groupId><artifactId>{name}</artifactId></extension>"
+    path.write_text(f"<extensions>{extension}</extensions>")
+    found = discover.find_rewriting(tmp_path / "lib", tmp_path)
+    assert found == ((path, name) if is_found else None)
+
+
 def test_another_pom_may_be_written_for_users(tmp_path: Path) -> None:
     """R63: what is not certain is not refused."""
     path = "<scope>system</scope><systemPath>${basedir}/x.jar</systemPath>"

@@ -13,8 +13,9 @@ import pytest
 from releasekit.ecosystems.interface import RightsFound
 from releasekit.ecosystems.maven import CENTRAL, Options, portal
 from releasekit.ecosystems.maven.portal import Portal
-from releasekit.errors import PackageError, Rejected, Transient
+from releasekit.errors import PackageError, PlanError, Rejected, Transient
 from releasekit.model import Action, Artifact, Package, PackageId, PlannedPackage
+from unit.maven.poms import gav, needs, write
 from unit.maven.releases import URL, Server, built, services, settings, using, workspace
 
 if TYPE_CHECKING:
@@ -84,6 +85,40 @@ def test_checked_and_then_published(root: Path) -> None:
     with zipfile.ZipFile(BytesIO(data)) as found:
         assert len(found.namelist()) == 2 * 3
         assert found.read("g/a/1.0/a-1.0.jar") == b"the bytes of a-1.0.jar"
+
+
+@pytest.mark.parametrize(
+    ("place", "repositories", "is_refused"),
+    [
+        (CENTRAL, "", True),
+        (CENTRAL, "<repository><url>https://r.example</url></repository>", False),
+        (
+            CENTRAL,
+            "<repository><snapshots><enabled>false</enabled></snapshots></repository>",
+            True,
+        ),
+        (URL, "", False),
+    ],
+)
+def test_maven_central_takes_no_package_that_needs_a_snapshot(
+    root: Path, place: str, repositories: str, is_refused: bool
+) -> None:
+    """R63: mvn of a user fails, but for one that asks a repository that the POM names."""
+    body = f"<repositories>{repositories}</repositories>{needs('x', '2-SNAPSHOT')}"
+    write(root / "pom.xml", gav("a") + body)
+
+    async def use(target: Target, package: Package) -> str:
+        return target.plan_notes(
+            [PlannedPackage(package=package, action=Action.PUBLISH, reason="")]
+        )
+
+    tables = {"maven": {"api": "portal"}}
+    if is_refused:
+        with pytest.raises(PlanError, match=r"pom\.xml needs g:x 2-SNAPSHOT, and Maven Central"):
+            using(server(), root, use, place=place, ecosystem_tables=tables)
+    else:
+        found = using(server(), root, use, place=place, ecosystem_tables=tables)
+        assert "pom.xml needs g:x 2-SNAPSHOT, which users get" in found
 
 
 def test_a_bundle_holds_what_the_portal_asks_for_and_nothing_else(root: Path) -> None:

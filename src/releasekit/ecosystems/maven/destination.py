@@ -30,7 +30,16 @@ def find_named_registry(project: PomProject) -> NamedRegistry | None:
     if any(holder.pom.is_for_portal for holder in project.ancestry()):
         return None
     named = _list_named(project)
-    return None if any(_is_central(each.url) for each in named) else next(iter(named), None)
+    return None if any(is_central(each.url) for each in named) else next(iter(named), None)
+
+
+def is_central(url: str) -> bool:
+    try:
+        host = httpx.URL(url).host
+    except (httpx.InvalidURL, UnicodeError):
+        return False
+    known = (*_CENTRAL, httpx.URL(CENTRAL).host)
+    return any(host == each or host.endswith(f".{each}") for each in known)
 
 
 def refuse_diverted(projects: Iterable[PomProject]) -> None:
@@ -81,12 +90,3 @@ def _find_home(project: PomProject, name: str) -> str:
 def _strip_name(written: str) -> str:
     """The URL of `id::url`, or of `id::layout::url` as older versions have it."""
     return written.rpartition("::")[2]
-
-
-def _is_central(url: str) -> bool:
-    try:
-        host = httpx.URL(url).host
-    except (httpx.InvalidURL, UnicodeError):
-        return False
-    known = (*_CENTRAL, httpx.URL(CENTRAL).host)
-    return any(host == each or host.endswith(f".{each}") for each in known)

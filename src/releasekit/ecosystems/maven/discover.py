@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.decided import Edge, VersionGroup
 from releasekit.ecosystems.maven import versions
+from releasekit.ecosystems.maven.document import read_document
 from releasekit.ecosystems.maven.mvn import read_overrides
 from releasekit.ecosystems.maven.pom import DEPLOY, EXCLUDED, PHASE, WITHHOLDING, read_pom
 from releasekit.ecosystems.shared.packages import edge_meant
@@ -57,6 +58,15 @@ _HERE: Final = (
     *("${basedir}", "${project.basedir}", "${pom.basedir}", "${project.build."),
     "${maven.multiModuleProjectDirectory}",
 )
+_SHADE: Final = "maven-shade-plugin"
+_RESOLVED: Final[frozenset[Use]] = frozenset({"dependency", "import", "relocation"})
+# What gives a project another version or another model than its pom.xml has.
+# https://github.com/jgitver/jgitver-maven-plugin
+# https://github.com/qoomon/maven-git-versioning-extension
+# https://github.com/takari/polyglot-maven
+# https://tycho.eclipseprojects.io/doc/main/StructuredBuild.html
+_REWRITING: Final = ("jgitver-maven-plugin", "maven-git-versioning-extension", "tycho-build")
+_POLYGLOT: Final = "polyglot-"
 # Coordinates become paths, URLs and arguments.
 # https://maven.apache.org/ref/3.9.9/maven-model-builder/ (validation of identifiers)
 _COORDINATE: Final = re.compile(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]*")
@@ -398,11 +408,58 @@ def find_file_needed(project: PomProject, root: Path) -> PomReference | None:
     return None
 
 
+def find_rewriting(top: Path, root: Path) -> tuple[Path, str] | None:
+    """The file that gives mvn an extension which may change the POMs of a reactor, and its name.
+    Maven takes the nearest .mvn at or above the reactor.
+
+    https://maven.apache.org/configure.html#mvn-extensions-xml-file
+    """
+    above = (each for each in (top, *top.parents) if each.is_relative_to(root))
+    near = next((each / ".mvn" for each in above if (each / ".mvn").is_dir()), None)
+    if near is None or not is_file(path := near / "extensions.xml"):
+        return None
+    for each in read_document(path).all("extension"):
+        name = each.value("artifactId")
+        if name in _REWRITING or name.startswith(_POLYGLOT):
+            return path, name
+    return None
+
+
+def find_snapshots_needed(
+    project: PomProject, by_name: Mapping[str, PomProject]
+) -> Iterator[tuple[str, str]]:
+    """Name and version of what users of a project resolve and only a repository of snapshots has:
+    its parent, BOMs that it imports, what it is relocated to, and dependencies of scope compile and
+    runtime. A plugin may write another POM for them; one that flattens keeps the dependencies.
+
+    https://maven.apache.org/plugins/maven-shade-plugin/shade-mojo.html#createDependencyReducedPom
+    https://www.mojohaus.org/flatten-maven-plugin/flatten-mojo.html#flattenMode
+    """
+    above = [*project.ancestry()]
+    if any(
+        it.artifact == _SHADE and it.use == "plugin" for each in above for it in each.pom.references
+    ):
+        return
+    is_flattened = any(each.pom.flattened for each in above)
+    kept = _RESOLVED & {"dependency"} if is_flattened else _RESOLVED
+    parent = project.pom.parent
+    if project.parent is None and parent and not is_flattened:
+        version = project.resolve(parent.version)
+        if versions.is_snapshot(version):
+            yield f"{parent.group}:{parent.artifact}", version
+    for reference in project.pom.references:
+        name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+        if reference.needed and reference.use in kept and name not in by_name:
+            version = _find_requested_version(reference, project, name)
+            if versions.is_snapshot(version):
+                yield name, version
+
+
 def is_selected(reference: PomReference, project: PomProject, target: PomProject) -> bool:
     """Whether Maven takes the version of the reactor: if none is requested, or the same, or a range
     that holds it. https://maven.apache.org/guides/mini/guide-multiple-modules.html
     """
-    version = _find_requested_version(reference, project, target)
+    version = _find_requested_version(reference, project, target.name)
     if not version or version == target.version or "${" in version:
         return True
     try:
@@ -411,22 +468,19 @@ def is_selected(reference: PomReference, project: PomProject, target: PomProject
         return True  # pinning the POM reports an invalid range
 
 
-def _find_requested_version(
-    reference: PomReference, project: PomProject, target: PomProject
-) -> str:
-    """Of the reference, else of the workspace's dependencyManagement or pluginManagement; empty if
-    no POM of the workspace has one.
+def _find_requested_version(reference: PomReference, project: PomProject, name: str) -> str:
+    """Of the reference to `name`, else of the workspace's dependencyManagement or
+    pluginManagement; empty if no POM of the workspace has one.
     """
     version = project.resolve(reference.version)
     if version or reference.use not in _MANAGED:
         return version
-    use = _MANAGED[reference.use]
+    use, artifact = _MANAGED[reference.use], name.rpartition(":")[2]
     for holder in project.ancestry():
         # A parent may manage a thousand artifacts, for a thousand modules that ask for ten each.
         managing = holder.pom.managing
-        for managed in (*managing.get((use, target.artifact), ()), *managing.get((use, ""), ())):
-            key = project.resolve(managed.group), project.resolve(managed.artifact)
-            if key == (target.group, target.artifact):
+        for managed in (*managing.get((use, artifact), ()), *managing.get((use, ""), ())):
+            if f"{project.resolve(managed.group)}:{project.resolve(managed.artifact)}" == name:
                 return project.resolve(managed.version)
     return ""
 
@@ -463,7 +517,7 @@ def find_other_versions(
     edges = []
     for reference, target in _find_references(project, by_name, inside=False):
         if reference.needed:
-            version = _find_requested_version(reference, project, target)
+            version = _find_requested_version(reference, project, target.name)
             edges.append(_make_edge(target, version, DependencyKind.RUNTIME))
     return tuple(dict.fromkeys(edges))
 
@@ -483,7 +537,7 @@ def list_published_edges(
             asked[parent.name, project.parent_version] = DependencyKind.RUNTIME
         for reference, target in _find_references(project, by_name):
             if reference.needed or reference.use == "managed":
-                wanted = _find_requested_version(reference, project, target)
+                wanted = _find_requested_version(reference, project, target.name)
                 kind = (
                     DependencyKind.ORDER if reference.use == "managed" else DependencyKind.RUNTIME
                 )

@@ -121,7 +121,8 @@ class Pom:
     whether a plugin here writes another POM for users, and one that `is_for_portal` has the plugin
     of Maven Central. `goes_to` are the repositories of
     distributionManagement; several where only profiles name them. `diverted` is what of
-    `ALTERNATIVES` configures maven-deploy-plugin, which no argument of mvn overrides.
+    `ALTERNATIVES` configures maven-deploy-plugin, which no argument of mvn overrides. One that
+    `offers_snapshots` names a repository of them, which mvn asks for its users too.
     """
 
     path: Path
@@ -137,6 +138,7 @@ class Pom:
     managing: Mapping[tuple[Use, str], Sequence[PomReference]]
     settings: tuple[PluginSetting, ...] = ()
     flattened: bool = False
+    offers_snapshots: bool = False
     is_for_portal: bool = False
     goes_to: tuple[str, ...] = ()
     diverted: str = ""
@@ -189,6 +191,12 @@ def parse_pom(root: Element, path: Path) -> Pom:
         is_for_portal=any(it.artifact == PORTAL and it.use == "plugin" for it in references),
         goes_to=tuple(_list_repositories(root)),
         diverted=next(_find_diversions(root), ""),
+        # https://maven.apache.org/ref/3.9.9/maven-model/maven.html#class_snapshots
+        offers_snapshots=any(
+            each.value("snapshots", "enabled") != "false"
+            for layer in _find_layers(root)
+            for each in layer.all("repositories", "repository")
+        ),
         flattened=any(each.artifact == "flatten-maven-plugin" for each in references),
         spans={
             path: (found.start, found.end)
@@ -250,7 +258,8 @@ def _parse_references(root: Element) -> Iterator[PomReference]:
     for profile in root.all("profiles", "profile"):
         if profile.child("activation") and id(profile) not in active:
             for each in _parse_layer(profile):
-                if each.use in {"dependency", "plugin"}:
+                # A file that users lack spoils the POM where it is only managed, too.
+                if each.use in {"dependency", "plugin"} or each.system_path:
                     yield replace(each, needed=False)
 
 

@@ -17,7 +17,11 @@ from releasekit.ecosystems.maven.build import (
     RunningBuild,
     overlay_prebuilt,
 )
-from releasekit.ecosystems.maven.destination import find_named_registry, refuse_diverted
+from releasekit.ecosystems.maven.destination import (
+    find_named_registry,
+    is_central,
+    refuse_diverted,
+)
 from releasekit.ecosystems.maven.discover import load_projects
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.edit import VersionEdits
@@ -39,6 +43,8 @@ from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action, PackageId
 from releasekit.problems import Problem
+from releasekit.report.text import few
+from releasekit.text.escape import clip, visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -217,8 +223,8 @@ def target(
     if directory is not None:
         return Discovery.joining(ecosystem, directory, MavenTarget)
     url = config.registry_url("maven", default=CENTRAL)
-    is_central = url.text.rstrip("/") == CENTRAL
-    if options.api == "portal" or (options.api == "auto" and is_central):
+    has_portal = url.text.rstrip("/") == CENTRAL
+    if options.api == "portal" or (options.api == "auto" and has_portal):
         portal = Portal(
             *open_portal(config, options, services),
             config.state_directory,
@@ -255,6 +261,39 @@ class MavenTarget(Target):
 
     def split_singly(self, packages: Sequence[Package]) -> Sequence[Sequence[Package]]:
         return self._found.split_singly(packages)
+
+    def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
+        """Also raises PlanError for what no user of Maven Central can resolve."""
+        found = self._found
+        projects = [found.projects[each.package.id.name] for each in planned if each.is_built]
+        needed = {
+            f"{each.pom.path.relative_to(found.root)} needs {name} {version}": each
+            for each in projects
+            for name, version in discover.find_snapshots_needed(each, found.projects)
+        }
+        lost = [
+            text
+            for text, each in needed.items()
+            if is_central(self.registry.url)
+            and not any(holder.pom.offers_snapshots for holder in each.ancestry())
+        ]
+        if lost:
+            raise PlanError(
+                f"maven: {few(lost)}, and Maven Central holds no snapshots",
+                hint="Depend on a release of it; or leave the package out by `exclude-packages`.",
+                problem=Problem.CANNOT_PIN,
+            )
+        notes = (
+            [f"{few([*needed])}, which users get from a repository of snapshots"] if needed else []
+        )
+        tops = dict.fromkeys(each.top for each in projects)
+        files = filter(None, (discover.find_rewriting(each, found.root) for each in tops))
+        for path, name in dict.fromkeys(files):
+            notes.append(
+                f"{path.relative_to(found.root)} loads {clip(visible(name), 100)}, which may "
+                "change versions and POMs: ReleaseKit reads each pom.xml as it stands"
+            )
+        return ". ".join(notes)
 
     def missing_tool(self, packages: Sequence[Package], /) -> ConfigError | None:
         maven, services = self._found.maven, self._found.maven.services
@@ -318,7 +357,8 @@ class PortalTarget(MavenTarget):
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         """Also what Maven Central refuses to go without, where no option makes it."""
-        counted, options = self._portal.plan_notes(planned), self._found.maven.options
+        notes = (super().plan_notes(planned), self._portal.plan_notes(planned))
+        counted, options = ". ".join(filter(None, notes)), self._found.maven.options
         made = {"sources": options.sources, "javadoc": options.javadoc, "sign": options.sign}
         unset = [f"`{name}`" for name, given in made.items() if not given]
         if not counted or not unset or all(each.action is not Action.PUBLISH for each in planned):

@@ -20,6 +20,7 @@ _ALIASES: Final = {"ga": "", "final": "", "release": "", "cr": "rc"}
 _SHORT: Final = {"a": "alpha", "b": "beta", "m": "milestone"}
 _TOKEN: Final = re.compile(r"\d+|[^\d.\-_]+|[.\-_]")
 _INTERVAL: Final = re.compile(r"\s*([\[(])([^,\[\]()]*)(?:(,)([^,\[\]()]*))?([\])])\s*,?")
+_OF_A_TIME: Final = re.compile(r".+-\d{8}\.\d{6}-\d+")
 
 # A number, or a qualifier with its rank and its name.
 Item = tuple[int, int, str]
@@ -28,8 +29,13 @@ Token = tuple[str, Item]
 
 
 def is_snapshot(version: str) -> bool:
-    """https://maven.apache.org/guides/getting-started/index.html#what-is-a-snapshot-version"""
-    return version.upper().endswith("-SNAPSHOT") or version.upper() == "SNAPSHOT"
+    """Also one of a certain time, as repositories keep them.
+
+    https://maven.apache.org/guides/getting-started/index.html#what-is-a-snapshot-version
+    https://maven.apache.org/ref/3.9.9/maven-artifact/apidocs/org/apache/maven/artifact/ArtifactUtils.html
+    """
+    text = version.upper()
+    return text.endswith("-SNAPSHOT") or text == "SNAPSHOT" or bool(_OF_A_TIME.fullmatch(text))
 
 
 def is_range(version: str) -> bool:
