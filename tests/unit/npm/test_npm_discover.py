@@ -154,6 +154,31 @@ def test_options_add_and_take_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("manifest", "table", "why"),
+    [
+        ({"name": "a"}, {"packages": ["a"]}, "its package.json has no version"),
+        ({"version": "1.0.0"}, {"packages": ["./a/"]}, "it has no package.json with a name"),
+        (web(), {"packages": ["a", "gone"]}, "it has no package.json with a name"),
+        ({"name": "a"}, {"packages": ["?"]}, ""),
+        ({"name": "a"}, {"packages": ["a"], "exclude": ["a"]}, ""),
+        ({"name": "a", "private": True}, {"packages": ["a"]}, ""),
+        (web(), {"packages": ["./a/"]}, ""),
+    ],
+)
+def test_what_is_named_for_publishing_is_not_passed_by(
+    tmp_path: Path, manifest: dict[str, object], table: dict[str, list[str]], why: str
+) -> None:
+    """R66"""
+    root = write(tmp_path, {"a/package.json": manifest})
+    discovery = ecosystem(root, table).discover(root)
+    if not why:
+        asyncio.run(discovery)
+        return
+    with pytest.raises(ConfigError, match=f"npm.packages names .*, but {why}"):
+        asyncio.run(discovery)
+
+
+@pytest.mark.parametrize(
     ("more", "reason"),
     [
         ({"private": True}, "says private: true"),

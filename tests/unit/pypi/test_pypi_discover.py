@@ -802,6 +802,14 @@ def test_what_poetry_alone_understands_is_named(tmp_path: Path, table: str, is_n
     assert not packages["web"].unpublishable
 
 
+def test_what_is_named_for_publishing_is_not_passed_by(tmp_path: Path) -> None:
+    """R66"""
+    root = write(tmp_path, {"web": project("web"), "old": '[tool.poetry]\nname = "old"'})
+    with pytest.raises(ConfigError, match=r"packages names 'old', but .* \[tool\.poetry\]"):
+        found(root, packages=("old", "web"))
+    assert found(root, packages=("*",))["old"].unpublishable
+
+
 def refused_source(root: Path, **options: tuple[str, ...]) -> str:
     given = Options(**options)  # type: ignore[arg-type]
     try:

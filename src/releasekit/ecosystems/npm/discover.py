@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.npm import manifest, roots
@@ -12,7 +12,7 @@ from releasekit.ecosystems.npm.reference import Range, Reference
 from releasekit.ecosystems.shared.globs import named_roots
 from releasekit.ecosystems.shared.packages import twin_meant, unique_by_name
 from releasekit.ecosystems.shared.semver import Version
-from releasekit.errors import map_all
+from releasekit.errors import MembersError, map_all
 from releasekit.host.files import inside, is_file
 from releasekit.model import Dependency, DependencyKind, Package, PackageId
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ECOSYSTEM: Final = "npm"
 # The manifests of packages of other ecosystems.
 _OTHERS: Final = ("pyproject.toml", "Cargo.toml", "go.mod", "pom.xml", "Chart.yaml")
+_WILDCARD: Final = re.compile(r"[*?\[{(!]")
 _VERSION: Final = re.compile(r"[=v\s]*\d+\.\d+\.\d+(?:[-+]\S+)?")
 
 
@@ -80,12 +81,33 @@ def find_packages(root: Path, options: Options) -> Found:
         inside(root, path, where=str(path))
         return manifest.parse_package(manifest.read_manifest(path), path)
 
+    packages = [project for project in map_all(read_package, sorted(homes)) if project]
+    _refuse_missing(root, options, packages)
     by_name, twins = unique_by_name(
-        [project for project in map_all(read_package, sorted(homes)) if project],
+        packages,
         cure="exclude its directory",
         private=lambda package: package.unpublishable,
     )
     return Found(by_name, twins, homes)
+
+
+def _refuse_missing(root: Path, options: Options, packages: Sequence[NpmPackage]) -> None:
+    """Raises MembersError for a directory that `packages` names, not by a wildcard, and that npm
+    could not publish; one that says itself that it is private may be named.
+    """
+    found = {each.directory.resolve(): each for each in packages}
+    without = roots.parse_globs(options.exclude, where="releasekit.toml: npm.exclude")
+    for entry in options.packages:
+        parts = PurePosixPath(entry).parts
+        if _WILDCARD.search(entry) or any(glob.matches(parts) for glob in without):
+            continue
+        package = found.get((root / entry).resolve())
+        if package is None or package.unpublishable == manifest.UNVERSIONED:
+            why = package.unpublishable if package else "it has no package.json with a name"
+            raise MembersError(
+                f"releasekit.toml: npm.packages names {entry!r}, but {why}",
+                hint="Correct it, or remove the entry.",
+            )
 
 
 def _find_directories(root: Path, files: WorkspaceFiles, options: Options) -> list[Path]:

@@ -62,6 +62,7 @@ _URL: Final = re.compile(
 )
 
 
+UNVERSIONED: Final = "its package.json has no version"
 # In place of a version, where semantic-release writes one only into what it publishes.
 # https://semantic-release.gitbook.io/semantic-release/support/faq
 _PLACEHOLDERS: Final = ("0.0.0-development", "0.0.0-semantically-released")
@@ -141,7 +142,7 @@ def parse_package(document: Mapping[str, object], path: Path) -> NpmPackage | No
     if private or isinstance(private, list | dict):
         unpublishable = f"its package.json says private: {json.dumps(private)[:40]}"
     elif "version" not in document:
-        unpublishable = "its package.json has no version"
+        unpublishable = UNVERSIONED
     elif document["version"] in _PLACEHOLDERS:
         unpublishable = _PLACEHOLDER
     scripts = checked_table(document, "scripts", path=path)

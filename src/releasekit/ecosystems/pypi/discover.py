@@ -72,6 +72,12 @@ def read_projects(
         own = canonicalize_name(text_in(table_in(document, "project"), "name"))
         is_wanted = path in named or own in brought
         project = manifest.parse_project(document, path, is_wanted=is_wanted)
+        if path in named and project.unpublishable == manifest.OF_POETRY:
+            place = path.parent.relative_to(root).as_posix()
+            raise ManifestError(
+                f"releasekit.toml: pypi.packages names {place!r}, but {project.unpublishable}",
+                hint="Do that, or remove the entry.",
+            )
         if project.unpublishable in {manifest.APPLICATION, manifest.UNBUILT}:
             place = json.dumps(path.parent.relative_to(root).as_posix())
             reason = f"{project.unpublishable}; `packages = [{place}]` below [pypi] publishes it"

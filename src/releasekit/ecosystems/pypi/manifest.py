@@ -52,6 +52,10 @@ POETRY_BACKEND: Final = "poetry.core.masonry.api"
 # What a person can overrule: PyPI and the build backend take such a project.
 APPLICATION: Final = "tool.uv.package is false"
 UNBUILT: Final = "it has no [build-system], so uv does not treat it as a package"
+OF_POETRY: Final = (
+    "its pyproject.toml has [tool.poetry] and no [project], where names, versions and dependencies "
+    "are read from: move them there, as Poetry 2 has them"
+)
 # The fields whose requirements users get.
 PUBLISHED: Final = {
     DependencyKind.RUNTIME: "dependencies",
@@ -221,8 +225,7 @@ def parse_project(
             build_system=BuildSystem(),
             requirements=(),
             dynamic=frozenset(),
-            unpublishable="its pyproject.toml has [tool.poetry] and no [project], where names, "
-            "versions and dependencies are read from: move them there, as Poetry 2 has them",
+            unpublishable=OF_POETRY,
         )
     metadata = checked_table(document, "project", path=path)
     given = metadata.get("name")
