@@ -89,7 +89,7 @@ def test_why_a_package_was_not_built(
     error = explain_unbuilt(a_package(tmp_path, name), failure, LOG)
     assert str(error).startswith(f"maven:g:{name}: ")
     assert words in str(error)
-    assert (error.log, error.hint.endswith(str(LOG.path))) == (lines, True)
+    assert (error.log, error.hint.endswith(f"{LOG.path}.")) == (lines, True)
     assert "[Help" not in str(error)
 
 
