@@ -78,6 +78,16 @@ def test_children_share_the_version_of_their_parent(tmp_path: Path) -> None:
     assert places(tmp_path) == {"pom.xml: version": ["top", "a", "b"]}
 
 
+@pytest.mark.parametrize("name", ["project.version", "project.parent.version"])
+def test_a_property_of_the_name_of_a_fixed_value_is_not_followed(tmp_path: Path, name: str) -> None:
+    """It may name itself, as resource filtering has it."""
+    named = f"<properties><{name}>${{{name}}}</{name}></properties>"
+    write(tmp_path / "pom.xml", gav("top") + named + modules("core", "web"))
+    write(tmp_path / "core/pom.xml", child("core"))
+    write(tmp_path / "web/pom.xml", child("web") + needs("core", f"${{{name}}}"))
+    assert places(tmp_path) == {"pom.xml: version": ["top", "core", "web"]}
+
+
 def test_all_that_name_one_property_share_it(tmp_path: Path) -> None:
     revision = "<properties><revision>2.1</revision></properties>"
     write(tmp_path / "pom.xml", gav("top", "${revision}") + revision + modules("a", "b"))

@@ -607,10 +607,13 @@ def _list_places(project: PomProject, text: str, root: Path) -> Iterator[str]:
         if name[1] in project.overrides:
             yield name[0]
             return
+        own = name[1].removeprefix("project.").removeprefix("pom.")
+        # As where it is resolved: no property changes what `project.` says.
+        is_fixed = own != name[1] and own in project.model()
         holders = (each for each in project.ancestry() if name[1] in each.pom.properties)
-        holder = next(holders, None)
+        holder = None if is_fixed else next(holders, None)
         if holder is None:
-            if name[1] in {"project.version", "pom.version", "version"}:
+            if own == "version":
                 yield _find_version_place(project, root)
             return
         yield f"{holder.pom.path.relative_to(root).as_posix()}: {name[0]}"
