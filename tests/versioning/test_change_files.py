@@ -19,6 +19,7 @@ from releasekit.versioning.change_files import (
     ChangeFile,
     Entry,
     choose_name,
+    drop_entries,
     format_change_file,
     is_change_file,
     read_change_file,
@@ -396,3 +397,10 @@ def test_what_is_written_is_what_changesets_writes() -> None:
 def test_a_file_is_named_after_its_text(text: str, taken: list[str], name: str) -> None:
     assert choose_name(text, taken) == name
     assert is_change_file(name)
+
+
+@pytest.mark.parametrize("fence", ["---\u00a0", "---\x0c", "---\t"])
+def test_lines_leave_every_file_that_can_be_read(fence: str) -> None:
+    text = f'\ufeff{fence}\n"a": minor\n"b": patch\n{fence}\n\nText.\n'
+    read_change_file("x.md", text)
+    assert drop_entries(text, {"a"}) == f'\ufeff{fence}\n"b": patch\n{fence}\n\nText.\n'

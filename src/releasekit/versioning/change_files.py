@@ -221,7 +221,8 @@ def format_change_file(entries: Iterable[Entry], text: str) -> str:
 def drop_entries(text: str, names: Collection[str]) -> str:
     """The file without the lines of these packages; the rest stays as it is written."""
     lines = text.split("\n")
-    begin, end = [at for at, line in enumerate(lines) if line.strip("\ufeff \t\r") == _FENCE][:2]
+    stripped = [line.removeprefix("\ufeff").strip() for line in lines]
+    begin, end = [at for at, line in enumerate(stripped) if line == _FENCE][:2]
     kept = (
         line
         for line in lines[begin + 1 : end]
