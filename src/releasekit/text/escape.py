@@ -59,9 +59,8 @@ _LINK = re.compile(r"https?://[A-Za-z0-9._~:/?#@!&=+,;%-]+")
 _NOT_FOR_MERMAID = re.compile(r"[^A-Za-z0-9 ._+/@:-]")
 _WORD = re.compile(r"[^\s<>\"']+")
 # Servers' answers point to sections of their help, whose names are short lower-case words.
-_SECTION = re.compile(
-    r"(?:docs\.[^/?#]+|[^?#]*/(?:docs|help))/[^?#]*#[a-z]{2,15}(?:-[a-z]{1,15}){1,7}[.,;:)]*"
-)
+_HELP = re.compile(r"\Adocs\.[^/]+/|/(?:docs|help)/")
+_SECTION = re.compile(r"#[a-z]{2,15}(?:-[a-z]{1,15}){1,7}[.,;:)]*")
 _SPAN = re.compile(r"`([^`\n]+)`")
 _BACKTICKS = re.compile(r"`{3,}")
 # What acts on a terminal or on the text around it, or is not to be seen; written with code points,
@@ -117,7 +116,8 @@ def _bare(match: re.Match[str]) -> str:
         host, slash, path = public.partition("/")
         user, at, name = host.rpartition("@")
         shown.append(f"{'***' if user else ''}{at}{name}{slash}{path}")
-        if public != rest and not _SECTION.fullmatch(rest):
+        is_section = _HELP.search(public) and _SECTION.fullmatch(rest, len(public))
+        if public != rest and not is_section:
             return f"{'://'.join(shown)}?…"
         shown[-1] += rest.removeprefix(public)
     return "://".join(shown)

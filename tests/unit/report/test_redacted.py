@@ -198,6 +198,12 @@ def test_long_text_with_urls_is_gone_over_once(piece: str) -> None:
     assert redact_urls(piece * 100_000)
 
 
+@pytest.mark.parametrize("piece", ["docs/", "/help"])
+def test_a_long_path_to_a_help_is_gone_over_once(piece: str) -> None:
+    """R51: a server chooses its addresses."""
+    assert redact_urls(f"https://a/{piece * 100_000}/#X").endswith("?…")
+
+
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb\udc80", "\0\x1b\u202e\u2028"])
 def test_whatever_the_text_every_report_of_it_is_written(text: str, tmp_path: Path) -> None:
     """R40: names of files may hold any bytes, and a report comes after the uploads."""
