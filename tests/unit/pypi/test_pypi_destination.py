@@ -99,3 +99,13 @@ def test_what_hatch_would_not_publish_is_not_published(tmp_path: Path) -> None:
     text = f"{CORE}[tool.hatch.publish.index]\ndisable = true"
     (tmp_path / "pyproject.toml").write_text(text)
     assert discovered(tmp_path.resolve()) == []
+
+
+def test_packages_may_share_the_settings_of_poetry_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "poetry.toml").write_text(f'[repositories.own]\nurl = "{PYPI}"\n')
+    core = tmp_path / "core"
+    core.mkdir()
+    (core / "pyproject.toml").write_text(CORE)
+    (core / "poetry.toml").symlink_to("../poetry.toml")
+    (tmp_path / "pyproject.toml").write_text(TOP)
+    assert discovered(tmp_path) == ["acme-core"]

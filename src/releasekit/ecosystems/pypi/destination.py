@@ -32,10 +32,10 @@ class UvSettings(NamedTuple):
 
 
 def find_named_registry(
-    document: Mapping[str, object], path: Path, uv: UvSettings, home: Path
+    document: Mapping[str, object], path: Path, uv: UvSettings, home: Path, root: Path
 ) -> NamedRegistry | None:
     """Another one than PyPI that its files name; None where these name PyPI, or nothing. `document`
-    is its pyproject.toml at `path`, and `home` the root of its workspace.
+    is its pyproject.toml at `path`, and `home` the root of its workspace, at or below `root`.
 
     `uv publish` goes by `publish-url`, and by an index only with `--index`; poetry and pdm by a
     repository only with its name. Which of them releases go to, no file says.
@@ -48,7 +48,7 @@ def find_named_registry(
             named = NamedRegistry(str(settings.path), f"{settings.where}publish-url", url)
             return None if _get_host(url) in _PYPI else named
     candidates = [*_list_indexes(uv), *_list_indexes(own)]
-    candidates += _list_repositories(path.parent, home)
+    candidates += _list_repositories(root, path.parent, home)
     hosts = {_get_host(each.url): each for each in candidates}
     if not hosts.keys().isdisjoint(_PYPI):
         return None
@@ -63,13 +63,13 @@ def _list_indexes(uv: UvSettings) -> Iterator[NamedRegistry]:
             yield NamedRegistry(str(uv.path), key, url)
 
 
-def _list_repositories(*directories: Path) -> Iterator[NamedRegistry]:
+def _list_repositories(root: Path, *directories: Path) -> Iterator[NamedRegistry]:
     for directory in dict.fromkeys(directories):
         for name, key in _FILES.items():
             path = directory / name
             if not is_file(path):
                 continue
-            document = read_uv_settings(inside(directory, path, where=str(path)))
+            document = read_uv_settings(inside(root, path, where=str(path)))
             for called, each in table_in(document, key).items():
                 if url := text_in(each, "url"):
                     yield NamedRegistry(str(path), f"{key}.{called}.url", url)

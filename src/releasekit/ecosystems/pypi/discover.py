@@ -83,7 +83,7 @@ def read_projects(
             reason = f"{project.unpublishable}; `packages = [{place}]` below [pypi] publishes it"
             project = replace(project, unpublishable=reason)
         home = homes.get(path, path.parent)
-        goes_to = find_named_registry(document, path, find_settings(home), home)
+        goes_to = find_named_registry(document, path, find_settings(home), home, root)
         return replace(project, home=found[path], limits=limits(home), goes_to=goes_to)
 
     return unique_by_name(
