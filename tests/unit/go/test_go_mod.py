@@ -87,9 +87,9 @@ def test_a_comment_says_that_a_requirement_is_indirect(
         ("module a.b/c\nreplace a.b/d =>\n", "write `replace OLD => NEW`"),
         ("module a.b/c\nrequire (\n\ta.b/d v1.0.0\n", "no closing parenthesis"),
         ('module "a.b/c\n', "is not understood"),
-        ("module a.b/c /* c */\n", r"go.mod:1: Go takes no `/\* \*/` in it"),
-        ("module a.b/c\n/* c */\ngo 1.22\n", r"go.mod:2: Go takes no `/\* \*/` in it"),
-        ("module a.b/c/*c*/\n", r"go.mod:1: Go takes no `/\* \*/` in it"),
+        ("module a.b/c /* c */\n", r"go.mod:1: Go accepts no `/\* \*/` here"),
+        ("module a.b/c\n/* c */\ngo 1.22\n", r"go.mod:2: Go accepts no `/\* \*/` here"),
+        ("module a.b/c/*c*/\n", r"go.mod:1: Go accepts no `/\* \*/` here"),
         ("module `a.b/c`\n", "go.mod:1: '`a.b/c`' is not understood"),
     ],
 )

@@ -261,7 +261,7 @@ def _split_line(physical: str, start: int, where: str) -> list[Token]:
         match = _TOKEN.match(line, position)
         # https://github.com/golang/mod/blob/master/modfile/read.go, isComment
         if match and match["word"] and "/*" in match["word"]:
-            raise Unreadable(f"{where}: Go takes no `/* */` in it: write the comment as `// …`")
+            raise Unreadable(f"{where}: Go accepts no `/* */` here: write the comment as `// …`")
         if match is None:
             raise Unreadable(f"{where}: {line[position:].strip()!r} is not understood")
         position = match.end()

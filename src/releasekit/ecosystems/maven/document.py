@@ -86,7 +86,7 @@ def parse_document(data: bytes) -> Element:
     if any(found[0].count(b"=") > MAX_ATTRIBUTES for found in _LONG.finditer(data)):
         raise ValueError(f"a tag with more than {MAX_ATTRIBUTES} attributes")
     if _NOT_1_0.match(data.removeprefix(BOM_UTF8)):
-        raise ValueError('Maven reads XML 1.0 alone: write <?xml version="1.0"?> in the first line')
+        raise ValueError('Maven reads only XML 1.0: write <?xml version="1.0"?> in the first line')
     return _XmlReader(data).read()
 
 
