@@ -288,8 +288,8 @@ _CHANGESETS: Final = (
     _when(
         lambda _, about: about.has_peers,
         "peer dependencies",
-        advice=f"{_NOTHING}changesets 2 makes a major version of what has a peer that gets a minor "
-        "or major one; write such a version into a change file",
+        advice=f"{_NOTHING}changesets 2 releases a major version of each package whose peer gets a "
+        "minor or major version; write such a version into a change file",
     ),
     _when(lambda *_: True, "change files alone", line='changes = "files"'),
     _where_below_one(_LITERAL),
