@@ -63,7 +63,7 @@ def test_what_changesets_makes_of_peers_is_said(tmp_path: Path) -> None:
     peer = Dependency(on=a.id, kind=DependencyKind.PEER, requirement="^1.2.0")
     config: dict[str, Any] = {".changeset/config.json": {}}
     told = describe_unread(find(tmp_path, config, packages=(a, replace(b, dependencies=(peer,)))))
-    assert "for peer dependencies no option corresponds: changesets 2 makes a major" in told[0]
+    assert "for peer dependencies no option corresponds: changesets 2 releases a major" in told[0]
     assert "peer" not in describe_unread(find(tmp_path, config, packages=(a, b, c)))[0]
 
 
