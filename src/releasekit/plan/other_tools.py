@@ -658,7 +658,7 @@ def compare_manifest(
                 continue
             here = f"{each.last} here" if each.last else "not released here"
             known = [it for it in (each.last, each.written) if it]
-            is_above = all(_compare(said, it, each) == 1 for it in known)
+            is_above = bool(known) and all(_compare(said, it, each) == 1 for it in known)
             found[is_above].append(f"{each.package} at {clip(visible(said), 100)} ({here})")
         for is_above, named in found.items():
             if named:
