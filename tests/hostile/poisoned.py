@@ -33,9 +33,12 @@ _ALL: Final = {**SECRETS, "CI_JOB_TOKEN": TOKEN}
 # The beginning of each secret, in pieces, so that it is in no file that is searched for it.
 _MARKS: Final = ", ".join(f"(b{each[:4]!r} + b{each[4:9]!r})" for each in _ALL.values())
 # In the place of a program, then it goes on as that. Where no sandbox holds it, it reads the
-# memory of the release.
+# memory of the release. A shell begins it, as the path of Python may have blanks.
 _SPY: Final = f"""\
-#!{sys.executable} -IS
+#!/bin/sh
+''':'
+exec "{sys.executable}" -IS "$0" "$@"
+'''
 import os, re, sys, urllib.request
 
 NAME = os.path.basename(sys.argv[0])
