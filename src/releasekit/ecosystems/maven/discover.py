@@ -126,6 +126,10 @@ class PomProject:
                 break
         raise ManifestError(f"{self.pom.path}: {text[:60]!r} never comes to an end")
 
+    def resolve_name(self, reference: PomReference) -> str:
+        """The group and the artifact that it names from here, as `name` has them."""
+        return f"{self.resolve(reference.group)}:{self.resolve(reference.artifact)}"
+
     def _value(self, name: str) -> str | None:
         if name in self.overrides:
             return self.overrides[name]
@@ -448,7 +452,7 @@ def find_snapshots_needed(
         if versions.is_snapshot(version):
             yield f"{parent.group}:{parent.artifact}", version
     for reference in project.pom.references:
-        name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+        name = project.resolve_name(reference)
         if reference.needed and reference.use in kept and name not in by_name:
             version = _find_requested_version(reference, project, name)
             if versions.is_snapshot(version):
@@ -480,7 +484,7 @@ def _find_requested_version(reference: PomReference, project: PomProject, name: 
         # A parent may manage a thousand artifacts, for a thousand modules that ask for ten each.
         managing = holder.pom.managing
         for managed in (*managing.get((use, artifact), ()), *managing.get((use, ""), ())):
-            if f"{project.resolve(managed.group)}:{project.resolve(managed.artifact)}" == name:
+            if project.resolve_name(managed) == name:
                 return project.resolve(managed.version)
     return ""
 
@@ -595,7 +599,7 @@ def _find_equals(
     """The siblings that it requires in the version they have, by an expression."""
     for reference in project.pom.references:
         if EXPRESSION.fullmatch(reference.version):
-            name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+            name = project.resolve_name(reference)
             target = by_name.get(name)
             if target is not None and project.resolve(reference.version) == target.version:
                 yield reference, target
@@ -647,7 +651,7 @@ def _find_references(
     project: PomProject, by_name: Mapping[str, PomProject], *, inside: bool = True
 ) -> Iterator[tuple[PomReference, PomProject]]:
     for reference in project.pom.references:
-        name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+        name = project.resolve_name(reference)
         target = by_name.get(name)
         if target is None or target is project or reference.use == "managed plugin":
             continue

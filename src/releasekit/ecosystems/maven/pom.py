@@ -411,7 +411,7 @@ def pin_versions(
     data = manifest.encode("utf-8", "surrogateescape")
     edits: list[tuple[tuple[int, int], bytes]] = []
     for reference in (*pom.references, *_refer_to_parent(pom)):
-        name = f"{project.resolve(reference.group)}:{project.resolve(reference.artifact)}"
+        name = project.resolve_name(reference)
         wanted = project.resolve(reference.version)
         if name in planned and name != project.name and versions.is_range(wanted):
             try:

@@ -24,8 +24,6 @@ _HINTS: Final = {
     "reqPackageAccess": "On Gitea and Forgejo, the token needs the scope `write:package`, and its "
     "user, if an organization owns the packages, a team that may write them.",
 }
-
-
 # Servers may answer with a page what they stored, but not with a field for a password.
 _LOGIN_PAGE: Final = re.compile(
     rb"<input[^<>]{0,500}type\s{0,9}=\s{0,9}[\"']?password", re.IGNORECASE
