@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import json
+import posixpath
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import javascript
-from releasekit.ecosystems.npm import entry_points
+from releasekit.ecosystems.npm import entry_points, tarball
 from releasekit.ecosystems.npm.entry_points import find_missing_files, find_warnings
 from releasekit.errors import PackageError
+from releasekit.problems import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,6 +157,80 @@ def test_what_was_packed_is_read_as_npm_reads_it(
         list(find_warnings(package, [file]))
     assert says in str(caught.value)
     assert file.filename in str(caught.value)
+
+
+BUNDLES: dict[str, Any] = {"dependencies": {"u": "1.0.0"}, "bundleDependencies": ["u"]}
+
+
+@pytest.mark.parametrize(
+    ("files", "own", "says"),
+    [
+        ({"": {"a": "workspace:^"}}, {}, "the bundled u needs a (workspace:^)"),
+        ({"": {"a": "catalog:"}}, {}, "the bundled u needs a (catalog:)"),
+        ({"": {"a": "^1"}}, {}, "the bundled u needs a (^1)"),
+        ({"": {"a": "^1"}}, {"devDependencies": {"a": "^1"}}, "the bundled u needs a (^1)"),
+        ({"": {"a": "^1"}}, {"dependencies": {"u": "1.0.0", "a": "^1"}}, ""),
+        ({"": {"a": "^1"}}, {"peerDependencies": {"a": "^1"}}, ""),
+        ({"": {"a": "workspace:^"}, "/node_modules/a": {}}, {}, ""),
+        ({"": {"a": "workspace:^"}, "/../a": {}}, {}, ""),
+        ({"": {"a": "^1"}, "/../a": {"c": "^1"}}, {}, "the bundled a needs c (^1)"),
+        ({"": {"a": "^1"}, "/../a": {"u": "*", "@acme/core": "*"}}, {}, ""),
+        ({"": {"a": "^1"}, "/node_modules/a": {"@s/c": "^1"}}, {}, "a needs @s/c (^1)"),
+        ({"": {"a": "^1"}, "/node_modules/a": {"c": "^1"}, "/../c": {}}, {}, ""),
+        # Nothing leads there.
+        ({"": {}, "/../z": {"c": "^1"}, "/test/node_modules/z": {"c": "^1"}}, {}, ""),
+    ],
+)
+def test_what_a_bundled_package_needs_is_bundled_or_installed(
+    tmp_path: Path, files: dict[str, dict[str, str]], own: dict[str, Any], says: str
+) -> None:
+    """R63: npm and pnpm install none of the dependencies of what comes in a tarball."""
+    texts = {
+        posixpath.normpath(f"node_modules/u{place}/package.json"): json.dumps(
+            {
+                "dependencies": {**needs, "fsevents": "^2"},
+                "optionalDependencies": {"fsevents": "^2"},
+                "devDependencies": {"x": "workspace:^"},
+            }
+        )
+        for place, needs in files.items()
+    }
+    file = javascript.tarball(tmp_path, javascript.package(), texts, **{**BUNDLES, **own})
+    if not says:
+        assert list(find_warnings(javascript.package(), [file])) == []
+        return
+    with pytest.raises(PackageError) as caught:
+        list(find_warnings(javascript.package(), [file]))
+    assert says in str(caught.value)
+    assert caught.value.problem is Problem.UNRESOLVABLE
+
+
+def test_a_bundled_package_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """R66."""
+    texts = {"node_modules/u/package.json": "{"}
+    file = javascript.tarball(tmp_path, javascript.package(), texts, **BUNDLES)
+    with pytest.raises(PackageError, match=r"node_modules/u/package\.json, of the bundled u"):
+        list(find_warnings(javascript.package(), [file]))
+
+
+@pytest.mark.parametrize("path", ["../u/index.js", "lib/../index.js", "lib\\..\\index.js"])
+def test_a_path_that_npm_does_not_unpack_is_refused(tmp_path: Path, path: str) -> None:
+    """R63: npm packs what lies behind a link in node_modules by such a path."""
+    file = javascript.tarball(tmp_path, javascript.package(), {path: ""})
+    with pytest.raises(PackageError) as caught:
+        list(find_warnings(javascript.package(), [file]))
+    assert f"it holds package/{path}, a path with '..'" in str(caught.value)
+    assert caught.value.problem is Problem.UNRESOLVABLE
+
+
+def test_manifests_of_bundled_packages_have_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tarball, "_MAX_BUNDLED_BYTES", 10)
+    texts = {"node_modules/u/package.json": json.dumps({"name": "unbounded"})}
+    file = javascript.tarball(tmp_path, javascript.package(), texts, **BUNDLES)
+    with pytest.raises(PackageError, match="have more than 10 bytes"):
+        list(find_warnings(javascript.package(), [file]))
 
 
 def test_a_bundled_package_that_is_optional_may_be_of_another_platform(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.npm.reference import Range, Reference, find_carried
 from releasekit.ecosystems.shared.archives import MAX_UNPACKED_BYTES, BadArchive, opened_archive
 from releasekit.ecosystems.shared.artifacts import copied
-from releasekit.ecosystems.shared.documents import table_in
+from releasekit.ecosystems.shared.documents import table_in, text_in
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import PackageError
@@ -38,6 +38,12 @@ _MANIFEST: Final = "package/package.json"
 # npmjs.com keeps no more of it.
 _MAX_README_BYTES: Final = 64 * 1024
 _README: Final = re.compile(r"readme(?:\.(?:md|markdown|mkd|txt))?", re.IGNORECASE)
+# Of the manifests of all bundled packages; those of npm itself have a tenth of a megabyte.
+_MAX_BUNDLED_BYTES: Final = 32 * 1024 * 1024
+# Where Node.js looks for packages, and no manifest further down in one of them.
+_BUNDLED: Final = re.compile(
+    r"((?:node_modules/(?:@[^/]+/)?[^@/][^/]*/){1,64})package\.json", re.DOTALL
+)
 # What npm asks no registry and no server for.
 _UNRESOLVED: Final = frozenset({"workspace", "catalog", "path", "jsr", "unknown"})
 _KINDS: Final = {
@@ -61,13 +67,15 @@ def get_filename(package: Package) -> str:
 @dataclass(frozen=True, slots=True)
 class Tarball:
     """What a tarball says of itself; `manifest` as clients of a registry expect it. `names` are its
-    files, without the directory that they all are in.
+    files, without the directory that they all are in. `bundled` are the packages in it by their
+    places, each with what it needs at run time; None where its package.json cannot be read.
     """
 
     manifest: Mapping[str, Any]
     readme: str
     readme_filename: str
     names: frozenset[str]
+    bundled: Mapping[str, Mapping[str, str] | None]
 
 
 def read_artifact(artifact: Artifact, what: str) -> Tarball:
@@ -83,6 +91,8 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
     text: bytes | None = None
     readme, readme_filename = b"", ""
     names: set[str] = set()
+    bundled: dict[str, Mapping[str, str] | None] = {}
+    bundled_bytes = 0
     try:
         with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
             for member in members:
@@ -90,6 +100,14 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
                 names.add(name)
                 if name == "package.json":
                     text = member.read(manifest.MAX_BYTES)
+                elif found := _BUNDLED.fullmatch(name):
+                    bundled_bytes += member.size
+                    if bundled_bytes > _MAX_BUNDLED_BYTES:
+                        raise BadArchive(
+                            "the package.json files of what it bundles have more than "
+                            f"{_MAX_BUNDLED_BYTES} bytes"
+                        )
+                    bundled[found[1].removesuffix("/")] = _read_needs(member.read(member.size))
                 elif not readme and _README.fullmatch(name):
                     readme, readme_filename = member.read(_MAX_README_BYTES), name
         if text is None:
@@ -98,7 +116,17 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
     except (ValueError, RecursionError) as error:
         raise not_a_package(f"{what}: it is not a tarball of an npm package ({error})") from error
     normalized = _normalize(document, {name for name in names if "/" not in name})
-    return Tarball(normalized, _decode(readme), readme_filename, frozenset(names))
+    return Tarball(normalized, _decode(readme), readme_filename, frozenset(names), bundled)
+
+
+def _read_needs(text: bytes) -> Mapping[str, str] | None:
+    try:
+        document = manifest.parse_manifest(_decode(text))
+    except (ValueError, RecursionError):
+        return None
+    optional = table_in(document, "optionalDependencies")
+    needs = table_in(document, "dependencies")
+    return {name: text_in(needs, name) for name in needs if name not in optional}
 
 
 def _decode(data: bytes) -> str:
@@ -127,8 +155,10 @@ def _normalize(document: Mapping[str, Any], top: Collection[str]) -> dict[str, A
 
 def refuse_unresolvable(tarball: Tarball, what: str) -> None:
     """Raises PackageError for a dependency that npm gets from nowhere: one that only a workspace
-    understands, or one that it expects in the tarball, which does not hold it.
+    understands, or one that it expects in the tarball, which does not hold it; and for a file that
+    npm does not unpack.
     """
+    _refuse_outside(tarball, what)
     bundled = manifest.list_bundled(tarball.manifest)
     for each in manifest.list_declared(tarball.manifest, Path(what)):
         if each.field == "devDependencies":
@@ -156,6 +186,70 @@ def refuse_unresolvable(tarball: Tarball, what: str) -> None:
             "of their workspace; a script that writes package.json has to do so itself.",
             problem=Problem.UNRESOLVABLE,
         )
+    _refuse_unmet(tarball, bundled, what)
+
+
+def _refuse_outside(tarball: Tarball, what: str) -> None:
+    """https://github.com/isaacs/node-tar/blob/main/src/unpack.ts (checkPath)"""
+    outside = [name for name in tarball.names if ".." in name.replace("\\", "/").split("/")]
+    if not outside:
+        return
+    raise PackageError(
+        f"{what}: it holds package/{min(outside)}, a path with '..', which npm does not unpack",
+        hint="A package in node_modules is a link to its directory, as pnpm installs it, and npm "
+        "packs what lies behind the link. Let a `prepack` script put copies into node_modules of "
+        "the package, or remove what is linked from bundleDependencies.",
+        problem=Problem.UNRESOLVABLE,
+    )
+
+
+def _refuse_unmet(tarball: Tarball, bundled: Collection[str], what: str) -> None:
+    """What a bundled package needs is taken to be bundled, too, so npm and pnpm install none of it.
+    https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies
+    """
+    declared = manifest.list_declared(tarball.manifest, Path(what))
+    installed = {each.key for each in declared if each.field != "devDependencies"}
+    own = text_in(tarball.manifest, "name")
+    pending = [f"node_modules/{name}" for name in sorted(installed.intersection(bundled))]
+    seen = set(pending)
+    while pending:
+        place = pending.pop()
+        name = place.rpartition("node_modules/")[2]
+        needs = tarball.bundled.get(place, {})
+        if needs is None:
+            raise PackageError(
+                f"{what}: {place}/package.json, of the bundled {name}, is not valid JSON",
+                hint=f"Install {name} again, or correct what copies it.",
+                problem=Problem.UNRESOLVABLE,
+            )
+        for need, spec in needs.items():
+            found = _find_bundled(tarball.bundled, place, need)
+            if found and found not in seen:
+                seen.add(found)
+                pending.append(found)
+            if found or need in installed or need == own:
+                continue
+            raise PackageError(
+                f"{what}: the bundled {name} needs {need} ({spec}), which is neither bundled nor "
+                f"among the dependencies of {own}, so users would not get it",
+                hint="npm and pnpm install nothing for a bundled package. Copy it to "
+                f"node_modules/{need} of the package in a `prepack` script, add it to "
+                f"dependencies, or remove {name} from bundleDependencies.",
+                problem=Problem.UNRESOLVABLE,
+            )
+
+
+def _find_bundled(places: Collection[str], place: str, name: str) -> str:
+    """Where Node.js finds a package from another one; empty where that is not in the tarball.
+    https://nodejs.org/api/modules.html#loading-from-node_modules-folders
+    """
+    above = place
+    while above:
+        if (found := f"{above}/node_modules/{name}") in places:
+            return found
+        above = above.rpartition("/node_modules/")[0]
+    found = f"node_modules/{name}"
+    return found if found in places else ""
 
 
 def has_bundled(names: Collection[str], name: str) -> bool:
