@@ -114,6 +114,35 @@ def assert_nothing_only_the_workspace_understands(server: Verdaccio) -> None:
         assert held["package/package.json"]["dependencies"] == ranges
 
 
+def test_a_bundle_has_what_its_sibling_publishes(program: Program, tmp_path: Path) -> None:
+    """R64: the same bytes each time, though both are packed in one run."""
+    root = tmp_path / "workspace"
+    packages: dict[str, dict[str, Any]] = {
+        "core": {"scripts": {"prepack": "sleep 0.3; echo > made.js"}},
+        "web": {"bundleDependencies": ["@acme/core"]},
+        "lone": {},
+    }
+    for name, keys in packages.items():
+        needs = {"core": ["lone"], "web": ["core", "lone"]}.get(name, [])
+        dependencies = {f"@acme/{need}": "*" for need in needs}
+        manifest = {"name": f"@acme/{name}", "version": "1.0.0", "dependencies": dependencies}
+        (root / name).mkdir(parents=True)
+        write_json(root / name / "package.json", {**manifest, **keys})
+    (root / "web/node_modules/@acme").mkdir(parents=True)
+    (root / "web/node_modules/@acme/core").symlink_to("../../../core")
+    write_json(root / "package.json", {"private": True, "workspaces": ["*"]})
+    run = program.run("publish", root, "--registry", f"dir:{tmp_path / 'registry'}")
+    assert run.code == 0, run.err
+    held = {
+        name: members(next((root / f".releasekit/dist/npm/@acme/{name}").rglob("*.tgz")))
+        for name in ("core", "web")
+    }
+    inside = "package/node_modules/@acme/core/package.json"
+    assert held["web"][inside] == held["core"]["package/package.json"]
+    assert held["web"][inside]["dependencies"] == {"@acme/lone": "1.0.0"}
+    assert "package/node_modules/@acme/core/made.js" in held["web"]
+
+
 @pytest.mark.parametrize(
     ("make", "tool"), [(npm_workspace, "npm"), (pnpm_workspace, "pnpm")], ids=["npm", "pnpm"]
 )

@@ -446,6 +446,55 @@ def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     ]
 
 
+@pytest.mark.parametrize(
+    ("message", "files", "why"),
+    [
+        ("fix: leak", {"packages/core/index.js": "2"}, "fix: leak"),
+        ("feat: deep", {"packages/inner/index.js": "2"}, "feat: deep"),
+        (
+            "Close files",
+            {".changeset/a.md": '---\n"@acme/core": patch\n---\nClose files.\n'},
+            "packed here, 1.0.0 requires @acme/core 1.0.0",
+        ),
+        ("fix: test", {"packages/core/test/a.js": "2"}, ""),
+        ("fix: beside", {"packages/beside/index.js": "2"}, ""),
+    ],
+)
+def test_a_change_of_a_bundled_package_releases_the_one_that_holds_it(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    message: str,
+    files: Mapping[str, str],
+    why: str,
+) -> None:
+    """R64: its users have a copy, of public and of private packages."""
+
+    def manifest(name: str, **keys: object) -> str:
+        return json.dumps({"name": f"@acme/{name}", "version": "1.0.0", **keys})
+
+    members = {
+        "web": manifest(
+            "web",
+            dependencies={"@acme/core": "^1.0.0", "@acme/beside": "^1.0.0"},
+            bundleDependencies=["@acme/core"],
+        ),
+        "core": manifest("core", dependencies={"@acme/inner": "^1.0.0"}),
+        "inner": manifest("inner", private=True),
+        "beside": manifest("beside"),
+    }
+    start = {
+        "package.json": '{"private": true, "workspaces": ["packages/*"]}',
+        **{f"packages/{name}/package.json": text for name, text in members.items()},
+    }
+    tags = [f"@acme/{name}@1.0.0" for name in ("web", "core", "beside")]
+    root = repository(tmp_path / "w", start, *tags)
+    commit(root, message, files)
+    assert main(["version", "--dry-run", str(root)]) == 0
+    told = capsys.readouterr().out
+    found = re.search(r"^@acme/web .*  (?:patch|minor)  (.+)$", told, re.MULTILINE)
+    assert (found[1] if found else "") == why
+
+
 def test_a_placeholder_gets_a_version_and_is_never_published(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

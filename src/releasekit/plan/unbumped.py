@@ -202,10 +202,8 @@ class _Sources:
         """What it has of such files, and what its sources lead to in other packages."""
         own, place = files.get(package.id, ()), self.holdings.find_place(package)
         prefix = f"{place}/" if place else ""
-        return [
-            *(path.removeprefix(prefix) for path in own),
-            *self._list_taken_in(package, files),
-        ]
+        names = (path.removeprefix(prefix) for path in own)
+        return [*dict.fromkeys((*names, *self._list_taken_in(package, files)))]
 
     def _list_taken_in(
         self, package: Package, files: Mapping[PackageId, Sequence[str]]

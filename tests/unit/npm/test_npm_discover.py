@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fakes
-from javascript import discovered, ecosystem, write
+from javascript import discovered, ecosystem, target, write
 from releasekit.ecosystems.npm import Inputs, roots
 from releasekit.ecosystems.npm.roots import read_workspace_files
 from releasekit.errors import ConfigError, PlanError
@@ -264,6 +264,45 @@ def test_optional_peers_and_bundled_packages(tmp_path: Path) -> None:
     (edge,) = found["web"].dependencies
     assert (edge.on.name, edge.kind) == ("peer", DependencyKind.OPTIONAL)
     assert [edge.on.name for edge in found["lib"].dependencies] == ["@acme/core"]
+
+
+def test_what_a_tarball_brings_along_is_pinned_with_it_and_built_first(tmp_path: Path) -> None:
+    """R64: a bundled sibling with all that it needs at run time, as npm packs it."""
+    star = "workspace:*"
+
+    def member(name: str, **keys: object) -> dict[str, object]:
+        return {"name": name, "version": "1.0.0", **keys}
+
+    files = {
+        "pnpm-workspace.yaml": "packages: ['*']",
+        "web/package.json": member(
+            "web",
+            dependencies={"ui": star, "core": "^0.9.0", "beside": star},
+            devDependencies={"tool": star},
+            bundleDependencies=["ui", "core", "tool", "gone"],
+        ),
+        "ui/package.json": member(
+            "ui",
+            dependencies={"made": star, "web": star},
+            optionalDependencies={"inner": star},
+            peerDependencies={"beside": star},
+            devDependencies={"tool": star},
+        ),
+        "made/package.json": member("made", scripts={"prepack": "tsc"}),
+        "inner/package.json": member("inner", private=True, scripts={"prepare": "tsc"}),
+        **{f"{name}/package.json": member(name) for name in ("core", "beside", "tool")},
+    }
+    root = write(tmp_path, files)
+    found = discovered(root)
+    web = found["web"]
+    assert web.inherits == tuple(root / f"{it}/package.json" for it in ("ui", "made", "inner"))
+    assert [(edge.on.name, edge.kind) for edge in web.dependencies] == [
+        ("beside", DependencyKind.RUNTIME),
+        ("made", DependencyKind.BUILD),
+    ]
+    directories = [root / name for name in ("ui", "made", "inner")]
+    assert [*target(root).list_outside(web)] == directories
+    assert found["ui"].inherits == ()
 
 
 def test_scripts_are_built_after_those_they_compile_against(tmp_path: Path) -> None:

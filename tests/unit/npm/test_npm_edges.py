@@ -63,13 +63,24 @@ def test_all_is_exact_where_pins_are(tmp_path: Path) -> None:
     assert edge.requirement == "1.2.0"
 
 
+@pytest.mark.parametrize("spec", ["workspace:*", "workspace:^", "^1.0.0", "*"])
+def test_what_is_bundled_is_held_in_one_version(tmp_path: Path, spec: str) -> None:
+    """R64: its users keep the copy in the tarball, whatever the range allows."""
+    web = {"dependencies": {"core": spec}, "bundleDependencies": ["core"]}
+    (edge,) = edges(tmp_path, web, "none")
+    assert (edge.requirement, edge.kind) == ("1.2.0", DependencyKind.RUNTIME)
+    assert (edge.admits("1.2.0"), edge.admits("1.2.1")) == (True, False)
+
+
 @pytest.mark.parametrize(
     "manifest",
     [
         {"devDependencies": {"core": "workspace:*"}},
         {"dependencies": {"core": "^0.9.0"}},
         {"dependencies": {"core": "latest"}},
-        {"dependencies": {"core": "^1.0.0"}, "bundleDependencies": ["core"]},
+        {"dependencies": {"core": "^0.9.0"}, "bundleDependencies": ["core"]},
+        {"dependencies": {"tools": "*"}, "bundleDependencies": ["tools"]},
+        {"private": True, "dependencies": {"core": "*"}, "bundleDependencies": ["core"]},
         {"dependencies": {"tools": "workspace:*"}},
         {"dependencies": {"web": "*"}},
         {"private": True, "dependencies": {"core": "workspace:*"}},

@@ -135,9 +135,19 @@ def make_packages(found: Found) -> list[Package]:
             version=project.version,
             directory=project.directory,
             manifest=project.manifest,
-            dependencies=tuple(dict.fromkeys(_find_edges(project, found, inside=True))),
+            dependencies=tuple(
+                dict.fromkeys(
+                    (*_find_edges(project, found, inside=True), *_find_built(project, found))
+                )
+            ),
             elsewhere=tuple(dict.fromkeys(_find_edges(project, found, inside=False))),
             unpublishable=project.unpublishable,
+            # So what is bundled asks for what its own users get, whichever is packed first.
+            inherits=tuple(
+                each.manifest
+                for each in find_bundled(project, found)
+                if found.by_name[each.name] is each
+            ),
             doubt=_find_doubt(project, found.home(project)),
         )
         for project in found.by_name.values()
@@ -186,6 +196,35 @@ def _find_edges(project: NpmPackage, found: Found, *, inside: bool) -> Iterator[
             exact=declared.field == "peerDependencies" and is_exact(reference),
             private="" if needed is found.by_name[needed.name] else needed.unpublishable,
         )
+
+
+def _find_built(project: NpmPackage, found: Found) -> Iterator[Dependency]:
+    """Those that are bundled as their scripts make them."""
+    for bundled in find_bundled(project, found):
+        if bundled.scripts and not bundled.unpublishable:
+            yield Dependency(on=PackageId(ECOSYSTEM, bundled.name), kind=DependencyKind.BUILD)
+
+
+def find_bundled(project: NpmPackage, found: Found) -> list[NpmPackage]:
+    """The packages here that its tarball holds: those that it bundles, with what they need at run
+    time. https://github.com/npm/npm-packlist/blob/main/lib/index.js (gatherBundles)
+    """
+    bundled: dict[Path, NpmPackage] = {}
+    pending = [project] if project.bundled else []
+    while pending:
+        taker = pending.pop()
+        for declared in taker.declared:
+            if declared.field in {"devDependencies", "peerDependencies"}:
+                continue
+            if taker is project and declared.key not in project.bundled:
+                continue
+            needed = find_needed(declared, taker, found)
+            if needed is None or needed is project or needed.directory in bundled:
+                continue
+            if is_ours(found.resolve(declared, taker), needed.version):
+                bundled[needed.directory] = needed
+                pending.append(needed)
+    return [*bundled.values()]
 
 
 def find_kind(declared: DeclaredDependency, project: NpmPackage) -> DependencyKind:

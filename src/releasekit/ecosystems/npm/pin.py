@@ -8,6 +8,7 @@ pnpm and yarn do: https://pnpm.io/workspaces#publishing-workspace-packages
 from __future__ import annotations
 
 import json
+import operator
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from releasekit.decided import Edge
 from releasekit.ecosystems.npm import manifest
 from releasekit.ecosystems.npm.discover import (
     ECOSYSTEM,
+    find_bundled,
     find_catalog_spec,
     find_kind,
     find_needed,
@@ -159,6 +161,16 @@ class Pins:
     def list_edges(self) -> Iterator[Edge]:
         """As `interface.Target.published_edges`, where `versions` are those that were released."""
         for project in self.found.by_name.values():
+            for bundled in () if project.is_private else find_bundled(project, self.found):
+                released = self.versions.get(bundled.name, bundled.version)
+                if bundled.is_private or not released:
+                    continue
+                yield Edge(
+                    dependent=PackageId(ECOSYSTEM, project.name),
+                    on=PackageId(ECOSYSTEM, bundled.name),
+                    requirement=released,
+                    admits=partial(operator.eq, released),
+                )
             for declared in project.declared if not project.is_private else ():
                 needed = find_needed(declared, project, self.found)
                 if (

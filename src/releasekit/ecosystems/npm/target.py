@@ -179,7 +179,10 @@ class NpmTarget(Target):
         return ()
 
     def list_outside(self, package: Package, /) -> Collection[Path]:
-        return self._packages.list_outside(package)
+        found = self._packages.found
+        own = None if package.prebuilt else found.by_name.get(package.id.name)
+        bundled = discover.find_bundled(own, found) if own else []
+        return [*self._packages.list_outside(package), *(each.directory for each in bundled)]
 
     def inherited_at(self, package: Package, read: Read, /) -> str:
         return inherited_at(self._packages.found, package, read)
