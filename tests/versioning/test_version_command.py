@@ -70,6 +70,27 @@ PYTHON = {
 PYTHON_TAGS = ("acme-core-v1.2.0", "acme-cli-v0.4.1", "acme-web-v0.3.0")
 
 
+@pytest.mark.parametrize("command", ["version", "preview", "init"])
+def test_versions_need_no_destination(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    """R68: npmjs.com is not asked about what goes elsewhere, so that no answer is taken for it."""
+    monkeypatch.delenv("RELEASEKIT_REGISTRY")
+    config = {"registry": "https://npm.corp.example/"}
+    manifest = {"name": "@acme/p", "version": "1.0.0", "publishConfig": config}
+    root = repository(tmp_path / "w", {"package.json": json.dumps(manifest)})
+    commit(root, "feat: more", {"index.js": "1\n"})
+    flags = ("--since", "HEAD~1") if command == "preview" else ("--dry-run",)
+    assert main([command, str(root), *flags]) == 0
+    if command != "init":
+        assert "1.1.0" in capsys.readouterr().out
+    assert main(["plan", str(root)]) == 2
+    assert "`packages: npm:@acme/p` and `npm-registry: https://npm." in capsys.readouterr().err
+
+
 @pytest.fixture
 def uv_workspace(tmp_path: Path) -> Path:
     """Example A: a feature, a fix, and a typo."""

@@ -393,14 +393,16 @@ def _find_label(options: VersionOptions, branch: str) -> str:
 async def find_published(
     workspace: Workspace, packages: Iterable[Package]
 ) -> Mapping[PackageId, bool | None]:
-    """Whether its registry has the version of each; None where that does not answer. It is asked
-    once.
+    """Whether its registry has the version of each; None where that does not answer, or is not the
+    one that it goes to. It is asked once.
     """
 
     async def is_there(package: Package) -> bool | None:
+        target = workspace.targets[package.id.ecosystem]
+        if target.goes_elsewhere(package):
+            return None
         try:
-            registry = workspace.targets[package.id.ecosystem].registry
-            return await registry.lookup(package) is not None
+            return await target.registry.lookup(package) is not None
         except (Transient, Denied, Rejected):
             return None
 

@@ -292,6 +292,8 @@ DECIDE: Final = frozenset[Command]({"approve", "reject"})
 RUNS: Final = DECIDE | {"plan", "publish", "status"}
 # What has to know which packages there are, and where they go.
 LOOKUPS: Final = frozenset[Command]({"plan", "publish", "check", "status"})
+# What nobody can do who does not know where each package goes.
+DESTINED: Final = LOOKUPS | DECIDE | TRUST | CHECK
 REPORTS: Final = frozenset[Command]({"plan", "publish", "report"})
 # What has outputs, a summary and annotations.
 STEPS: Final = REPORTS | VERSION | PREVIEW | RELEASE_PR

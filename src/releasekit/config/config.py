@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from releasekit.config.commands import DECIDE, VERIFY
+from releasekit.config.commands import DECIDE, DESTINED, VERIFY
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.config.inputs import Inputs
 from releasekit.config.levels import Levels
@@ -96,6 +96,11 @@ class Config(Inputs):
     @property
     def is_uploading(self) -> bool:
         return self.mode == "publish" and not self.dry_run
+
+    @property
+    def needs_destinations(self) -> bool:
+        """Whether a package that would go to a wrong place ends this command."""
+        return self.mode in DESTINED
 
     def will_build(self, ecosystem: str) -> bool:
         """Whether what builds take is worth preparing while the plan is made. With `dist`, most

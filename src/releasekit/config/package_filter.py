@@ -68,7 +68,8 @@ class PackageFilter:
     def select(self, public: Mapping[PackageId, Package]) -> list[Package]:
         """The packages to publish.
 
-        Raises ConfigError for a pattern that matches nothing: a typo must not shrink a release.
+        Raises ConfigError for a pattern that matches nothing: a typo must not shrink a release; and
+        where all that `packages` names is excluded.
         """
         ours = {package for package in public if self.has_ecosystem(package.ecosystem)}
         picked = set(ours)
@@ -81,6 +82,13 @@ class PackageFilter:
             ecosystem = pattern.partition(":")[0]
             if self.has_ecosystem(ecosystem) or ecosystem not in self.known:
                 picked -= _matching(pattern, "exclude-packages", ours)
+        if self.packages and not picked:
+            raise ConfigError(
+                f"packages: {','.join(self.packages)!r} names only packages that "
+                f"`exclude-packages: {','.join(self.exclude_packages)}` leaves out",
+                hint="Take them out of `exclude-packages`, which may stand in releasekit.toml.",
+                problem=Problem.NOTHING_MATCHES,
+            )
         return [package for package in public.values() if package.id in picked]
 
 

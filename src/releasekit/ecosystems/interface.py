@@ -455,6 +455,10 @@ class Target:
         """Whether the package is published, or would be with another version than it has."""
         return not package.unpublishable
 
+    def goes_elsewhere(self, _package: Package, /) -> bool:
+        """Whether its files name another registry than this one, which knows nothing of it."""
+        return False
+
     def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
         """What the published files of each package ask of others here, as their manifests and
         today's pins have it. `released` maps canonical names to the versions that were published,

@@ -163,6 +163,12 @@ def test_leaving_out_what_is_left_out_already_is_no_typo(tmp_path: Path) -> None
             plan_of(tmp_path, (), ecosystem=("pypi",), exclude_packages=(pattern,))
 
 
+def test_a_run_of_excluded_packages_alone_is_refused(tmp_path: Path) -> None:
+    """R68: releasekit.toml may have the one, and an input the other."""
+    with pytest.raises(ConfigError, match="names only packages that `exclude-packages: core` leav"):
+        plan_of(tmp_path, (), packages=("pypi:core",), exclude_packages=("core",))
+
+
 def rows(plan: Plan) -> list[dict[str, str]]:
     found: list[dict[str, str]] = json.loads(plan_outputs(plan)["matrix"])["include"]
     return found

@@ -95,7 +95,8 @@ def test_nothing_goes_to_central_that_poms_mean_for_another_repository(
         discovered(root, registries=goes_to)
     assert refused in str(caught.value)
     assert f"`maven-registry: {CENTRAL}` publishes everything" in caught.value.hint
-    assert discovered(root, exclude_packages=("*",))
+    for settled in ({"exclude_packages": ("*",)}, {"mode": "version"}):
+        assert discovered(root, **settled)
 
 
 def test_arguments_of_mvn_name_a_repository_too(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
@@ -80,12 +81,14 @@ class Maven(Resource):
         chosen = [*filter(self._is_chosen, projects.values())]
         tops = {each.top for each in chosen}
         refuse_diverted(each for each in found if each.top in tops)
-        if self.config.registries.get(discover.ECOSYSTEM) is None:
-            self._refuse_elsewhere(chosen)
+        elsewhere = self._find_elsewhere(chosen)
+        if self.config.needs_destinations:
+            refuse_elsewhere(elsewhere, here=CENTRAL, setting="maven-registry")
         return MavenWorkspace(
             packages=tuple(discover.make_packages(projects, twins)),
             projects=projects,
             by_key={project.pom.key: project for project in projects.values()},
+            elsewhere=frozenset(chain.from_iterable(elsewhere.values())),
             root=root,
             maven=self,
         )
@@ -95,24 +98,30 @@ class Maven(Resource):
         is_wanted = about.has_package(PackageId(discover.ECOSYSTEM, project.name))
         return is_wanted and not discover.explain_unpublishable(project)
 
-    def _refuse_elsewhere(self, projects: Iterable[PomProject]) -> None:
+    def _find_elsewhere(
+        self, projects: Iterable[PomProject]
+    ) -> dict[NamedRegistry, list[PackageId]]:
         """An input is stronger than what files say, as mvn's `-DaltDeploymentRepository` is."""
-        elsewhere: dict[NamedRegistry, list[str]] = {}
-        for each in projects:
+        elsewhere: dict[NamedRegistry, list[PackageId]] = {}
+        is_given = self.config.registries.get(discover.ECOSYSTEM) is not None
+        for each in projects if not is_given else ():
             if named := find_named_registry(each):
-                elsewhere.setdefault(named, []).append(each.name)
-        refuse_elsewhere(elsewhere, here=CENTRAL, setting="maven-registry")
+                package = PackageId(discover.ECOSYSTEM, each.name)
+                elsewhere.setdefault(named, []).append(package)
+        return elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MavenWorkspace:
     """Implements `interface.Workspace`; `projects` are all, by name, published or not, and `by_key`
-    the same by the coordinates that their POMs write.
+    the same by the coordinates that their POMs write. What is `elsewhere` is meant for another
+    registry.
     """
 
     packages: tuple[Package, ...]
     projects: Mapping[str, PomProject]
     by_key: Mapping[tuple[str, str], PomProject]
+    elsewhere: frozenset[PackageId]
     root: Path
     maven: Maven
     running: dict[Path, RunningBuild] = field(default_factory=dict, compare=False)
@@ -319,6 +328,9 @@ class MavenTarget(Target):
 
     def takes_version(self, package: Package, /) -> bool:
         return not discover.explain_private(self._found.projects[package.id.name])
+
+    def goes_elsewhere(self, package: Package, /) -> bool:
+        return package.id in self._found.elsewhere
 
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         pins = self._found.maven.config.pin

@@ -8,6 +8,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
@@ -169,6 +170,9 @@ class NpmTarget(Target):
     async def follow_up(self, package: Package, /) -> None:
         await self._packages.follow_up(package)
 
+    def goes_elsewhere(self, package: Package, /) -> bool:
+        return package.id in self._packages.elsewhere
+
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         return pin.Pins(self._packages.found, released, self._packages.npm.config.pin).list_edges()
 
@@ -240,32 +244,39 @@ class Npm(Resource):
             )
             for package in public
         }
-        if not self.config.own(Inputs).force_registry:
+        is_forced = self.config.own(Inputs).force_registry
+        elsewhere = {} if is_forced else self._find_elsewhere(found)
+        if self.config.needs_destinations:
             refuse_elsewhere(
-                self._find_elsewhere(found),
+                elsewhere,
                 here=str(self.config.registries.get("npm") or NPMJS),
                 setting="npm-registry",
                 cure="npm-force-registry: true",
             )
         return NpmWorkspace(
-            packages=tuple(discover.make_packages(found)), found=found, contents=contents, npm=self
+            packages=tuple(discover.make_packages(found)),
+            found=found,
+            contents=contents,
+            elsewhere=frozenset(chain.from_iterable(elsewhere.values())),
+            npm=self,
         )
 
-    def _find_elsewhere(self, found: Found) -> dict[NamedRegistry, list[str]]:
-        """The names of packages of this run that are meant for another registry. A directory stands
+    def _find_elsewhere(self, found: Found) -> dict[NamedRegistry, list[PackageId]]:
+        """The packages of this run that are meant for another registry. A directory stands
         for all registries.
         """
         goes_to = self.config.registries.get("npm")
-        elsewhere: dict[NamedRegistry, list[str]] = {}
+        elsewhere: dict[NamedRegistry, list[PackageId]] = {}
         for package in found.by_name.values() if not isinstance(goes_to, Directory) else ():
+            package_id = PackageId("npm", package.name)
             named = find_named_registry(package, found.home(package), is_set=goes_to is not None)
             if (
                 named
                 and not package.unpublishable
-                and self.config.package_filter.has_package(PackageId("npm", package.name))
+                and self.config.package_filter.has_package(package_id)
                 and not is_same_registry(named.url, str(goes_to or NPMJS))
             ):
-                elsewhere.setdefault(named, []).append(package.name)
+                elsewhere.setdefault(named, []).append(package_id)
         return elsewhere
 
 
@@ -274,12 +285,13 @@ class NpmWorkspace:
     """Implements `interface.Workspace`, and follows up with the scripts `npm publish` runs last.
 
     `contents` are the directories that are packed of each package that is published, where that is
-    not its own.
+    not its own, and `elsewhere` those that are meant for another registry.
     """
 
     packages: tuple[Package, ...]
     found: Found
     contents: Mapping[str, str]
+    elsewhere: frozenset[PackageId]
     npm: Npm
 
     def pin(self, manifest: str, versions: Mapping[str, str]) -> str:

@@ -135,6 +135,10 @@ class PyPITarget(Target):
         self._found.refuse_unpublishable(planned, on_pypi=bool(self._index and self._index.is_pypi))
         return ". ".join(filter(None, [of_index, self._found.describe_pins(planned)]))
 
+    def goes_elsewhere(self, package: Package, /) -> bool:
+        named = self._found.projects[package.id.name].goes_to
+        return named is not None and self._config.registries.get(ECOSYSTEM) is None
+
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         return discover.list_published_edges(self._found.projects, released, self._found.pins)
 
@@ -236,20 +240,23 @@ class PyPI(Resource):
         """What the manifests say, before any build hook is asked."""
         list_tags()  # reads files of Python once, which no build can have changed yet
         read, twins = discover.read_projects(root, self._options, list_names(self._config.dist))
-        if self._config.registries.get(ECOSYSTEM) is None:
-            self._refuse_elsewhere(read.values())
+        if self._config.needs_destinations:
+            refuse_elsewhere(self._find_elsewhere(read), here=PYPI, setting="pypi-registry")
         discover.check_sources(read, root, self._options)
         found = {name: discover.with_elsewhere(each, read) for name, each in read.items()}
         discover.check_build_order(found)
         return found, twins
 
-    def _refuse_elsewhere(self, projects: Iterable[PyProject]) -> None:
+    def _find_elsewhere(
+        self, projects: Mapping[str, PyProject]
+    ) -> dict[NamedRegistry, list[PackageId]]:
         """An input is stronger than what files say, as uv's `--publish-url` is."""
-        elsewhere: dict[NamedRegistry, list[str]] = {}
-        for each in projects:
+        elsewhere: dict[NamedRegistry, list[PackageId]] = {}
+        is_given = self._config.registries.get(ECOSYSTEM) is not None
+        for each in projects.values() if not is_given else ():
             if each.goes_to and not each.unpublishable and self._is_chosen(each):
-                elsewhere.setdefault(each.goes_to, []).append(each.name)
-        refuse_elsewhere(elsewhere, here=PYPI, setting="pypi-registry")
+                elsewhere.setdefault(each.goes_to, []).append(PackageId(ECOSYSTEM, each.name))
+        return elsewhere
 
     def _prepare_early(self, found: Mapping[str, PyProject]) -> None:
         """Start to make the environment that most packages of this run are built in, as far as it
