@@ -230,8 +230,21 @@ def test_without_a_branch_to_compare_with_it_asks_for_one(
 ) -> None:
     assert main(["preview", str(root)]) == 2
     told = capsys.readouterr().err
-    assert "it has no commit in common with origin/HEAD" in told
+    assert "git knows no origin/HEAD here" in told
     assert "`--since main`" in told
+    git(root, "update-ref", "refs/remotes/origin/main", "main")
+    git(root, "switch", "--quiet", "--detach")
+    assert main(["preview", str(root)]) == 2
+    told = capsys.readouterr().err
+    assert "`--since origin/main`" in told
+    assert "`git remote set-head origin --auto`" in told
+    assert main(["preview", str(root), "--since", "mian"]) == 2
+    assert "git knows no mian here" in capsys.readouterr().err
+    git(root, "switch", "--quiet", "--orphan", "other")
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "other")
+    git(root, "switch", "--quiet", "--detach", "main")
+    assert main(["preview", str(root), "--since", "other"]) == 2
+    assert "it has no commit in common with other" in capsys.readouterr().err
 
 
 def test_a_check_of_change_files_names_what_nothing_speaks_for(

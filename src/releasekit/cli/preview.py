@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from releasekit.host.ci import PullRequest
     from releasekit.model import Package, PackageId
 
+_MAIN: Final = "origin/main"
 _SILENT: Final = PackageWarning(
     name=WarningName.MISSING_INTENT,
     message="files of it that are published change, and nothing says what that asks for",
@@ -112,9 +113,15 @@ async def find_addition(
         try:
             base = (await commits.run_git("merge-base", "--end-of-options", other, "HEAD")).strip()
         except CommandFailed as error:
+            why = f"it has no commit in common with {visible(other)}"
+            if not await _is_commit(commits, other):
+                why = f"git knows no {visible(other)} here"
+            cure = "`--since main`"
+            if await _is_commit(commits, _MAIN):
+                cure = f"`--since {_MAIN}`, or run `git remote set-head origin --auto`"
             raise ConfigError(
-                f"nothing tells what HEAD adds: it has no commit in common with {visible(other)}",
-                hint="Name the branch that it is going to be merged into, as `--since main`; in a "
+                f"nothing tells what HEAD adds: {why}",
+                hint=f"Name the branch that it is going to be merged into, as {cure}; in a "
                 "job, check out with `fetch-depth: 0`, or `GIT_DEPTH: 0` at GitLab.",
                 problem=Problem.COMMAND_LINE,
             ) from error
@@ -122,6 +129,14 @@ async def find_addition(
         lacks = int(await commits.run_git("rev-list", "--count", f"{base}..{other}"))
     added = await commits.run_git("rev-list", f"{base}..HEAD")
     return Addition(base=base, commits=frozenset(added.split()), lacks=lacks), title
+
+
+async def _is_commit(commits: Commits, name: str) -> bool:
+    try:
+        await commits.run_git("rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}")
+    except CommandFailed:
+        return False
+    return True
 
 
 def find_silent(decided: Decided, addition: Addition) -> list[PackageId]:
