@@ -95,7 +95,8 @@ class Standing:
 class Edge:
     """What the published files of `dependent` ask of `on`: `requirement`, as published, `admits` a
     version or not. What releasekit.toml declares has no requirement, and a `carry`. Of an
-    `optional` one, the dependent can be used without it.
+    `optional` one, the dependent can be used without it. `packed` is the prerelease of the
+    dependent whose files these are, empty where its last stable version counts.
     """
 
     dependent: PackageId
@@ -105,6 +106,7 @@ class Edge:
     admits: Callable[[str], bool] = field(default=lambda _: True, compare=False)
     carry: Carry = ""
     optional: bool = field(default=False, compare=False)
+    packed: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

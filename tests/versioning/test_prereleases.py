@@ -577,3 +577,50 @@ def test_python_has_labels_of_its_own(place: Place, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().err
     assert "pypi:acme-measure the label 'canary'" in said
     assert "a prerelease is called one of rc, beta, b, alpha, a, dev" in said
+
+
+def test_what_the_last_prerelease_requires_is_what_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R65: npm and cargo take ^1.1.0-beta.2 for ^1.1.0-beta.1, and not 1.0.0 of before."""
+    linked = {"version": "1.0.0", "private": False}
+    root = repository(
+        tmp_path / "w",
+        {
+            "package.json": json.dumps({"name": "root", "private": True}),
+            "pnpm-workspace.yaml": "packages: ['js/*']\n",
+            "js/core/package.json": json.dumps({"name": "core", **linked}),
+            "js/peer/package.json": json.dumps(
+                {"name": "peer", **linked, "peerDependencies": {"core": "workspace:^"}}
+            ),
+            "js/user/package.json": json.dumps(
+                {"name": "user", **linked, "dependencies": {"core": "workspace:^"}}
+            ),
+            "js/pinned/package.json": json.dumps(
+                {"name": "pinned", **linked, "dependencies": {"core": "workspace:*"}}
+            ),
+            "releasekit.toml": '[version]\nbranches = { next = "beta" }\n',
+        },
+    )
+    names = ("core", "peer", "pinned", "user")
+    for name in names:
+        git(root, "tag", f"{name}@1.0.0")
+    place = Place(root, capsys)
+    place.switch("next", "--create")
+    place.commit("feat: more", {"js/core/a.js": "1\n"})
+    first = {"core": "1.1.0-beta.1", **dict.fromkeys(names[1:], "1.0.1-beta.1")}
+    assert place.decide() == first
+    place.write()
+    for name, version in first.items():
+        git(root, "tag", f"{name}@{version}")
+    assert place.decide() == {}
+    place.commit("fix: again", {"js/core/a.js": "2\n"})
+    assert place.decide() == {"core": "1.1.0-beta.2", "pinned": "1.0.1-beta.2"}
+    assert "packed here, 1.0.1-beta.1 requires core 1.1.0-beta.1" in "\n".join(place.said)
+    place.write()
+    assert place.decide() == {"core": "1.1.0-beta.2", "pinned": "1.0.1-beta.2"}
+    place.commit("feat!: other", {"js/core/a.js": "3\n"})
+    assert place.decide()["peer"] == "1.0.1-beta.2"
+    place.switch("main")
+    git(root, "merge", "--quiet", "--no-edit", "next")
+    assert place.decide() == {"core": "2.0.0", **dict.fromkeys(names[1:], "1.0.1")}

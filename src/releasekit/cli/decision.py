@@ -428,18 +428,42 @@ def list_edges(
     targets: Mapping[str, Target], standings: Sequence[Standing], extra: Iterable[Edge]
 ) -> list[Edge]:
     """What published files ask, and what `[dependencies]` adds, between packages that have
-    versions.
+    versions. Those of a prerelease were packed beside the prereleases of what they need.
     """
     versions = {each.package: each.last or each.written for each in standings}
+    newest = {it.package: last for it in standings if (last := _find_last_prerelease(it))}
     found = list(extra)
     for name, target in targets.items():
-        released = {
-            package.name: version
-            for package, version in versions.items()
-            if package.ecosystem == name
-        }
-        found += target.published_edges(released)
+        released = {it.name: last for it, last in versions.items() if it.ecosystem == name}
+        edges = target.published_edges(released)
+        found += [each for each in edges if each.dependent not in newest]
+        latest = {it.name: last for it, last in newest.items() if it.ecosystem == name}
+        if latest:
+            found += [
+                replace(each, packed=newest[each.dependent])
+                for each in target.published_edges(released | latest)
+                if each.dependent in newest
+            ]
     return [edge for edge in found if edge.dependent in versions and edge.on in versions]
+
+
+def _find_last_prerelease(standing: Standing) -> str:
+    """The highest one that is out, of those after the last stable version and up to the written
+    one, of a package whose next version is one; empty without any.
+    """
+    if not standing.label:
+        return ""
+    numbering = numbering_of(standing.package.ecosystem)
+    least = numbering.order(standing.released) if standing.released else None
+    most = numbering.order(standing.written)
+    out = [
+        (order, each)
+        for each in standing.taken
+        if numbering.read(each).is_prerelease
+        and (order := numbering.order(each)) <= most
+        and (least is None or least < order)
+    ]
+    return max(out)[1] if out else ""
 
 
 def list_groups(

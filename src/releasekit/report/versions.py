@@ -134,7 +134,7 @@ class VersionsView:
         if edge.kind is DependencyKind.PEER:
             return f"its peer {edge.requirement} excludes {on} {version}"
         joint = "" if edge.on.ecosystem == "pypi" else " "
-        old = self.spell(edge.dependent, dependent.old)
+        old = self.spell(edge.dependent, edge.packed or dependent.old)
         return f"packed here, {old} requires {on}{joint}{edge.requirement}"
 
 
