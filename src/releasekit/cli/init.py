@@ -138,7 +138,7 @@ async def run(config: Config, session: Session) -> int:
     unread = find_unread((top, config.root), deciding, config.written)
     said += describe_unread([replace(each, refused=False) for each in unread])
     first = "\n".join(_describe_first(name, setup, chosen) for name, setup in setups.items())
-    tag = shlex.quote(f"v{chosen[0].version if chosen else '1.0.0'}")
+    tag = shlex.quote(f"v{chosen[0].version.removeprefix('v') if chosen else '1.0.0'}")
     following = (_NEXT if is_for_github else _NEXT_ELSEWHERE).format(
         first=first, tag=tag, remote=remote, place=place, docs=DOCS
     )

@@ -168,3 +168,14 @@ def test_for_another_forge_it_names_the_page_with_the_file_and_writes_no_workflo
 def test_where_there_is_nothing_to_publish_nothing_is_written(root: Path) -> None:
     assert main(["init", str(root)]) == 2
     assert not (root / ".github").exists()
+
+
+def test_the_tag_of_a_module_of_go_has_one_v(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: its version begins with one already."""
+    module = "module example.com/m\n\ngo 1.22\n"
+    write(root, {"go.mod": module, "m.go": "package m\n"})
+    write(root, {"releasekit.toml": '[go]\nversion = "1.4.0"\n'})
+    assert main(["init", str(root), "--dry-run"]) == 0
+    assert "git tag v1.4.0 &&" in capsys.readouterr().out
