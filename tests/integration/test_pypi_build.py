@@ -211,6 +211,31 @@ def test_dynamic_versions_of_hatchling_and_setuptools(tmp_path: Path) -> None:
     assert status(root) == "!! .releasekit/\n"
 
 
+@pytest.mark.parametrize("layout", [".", "src"])
+def test_a_plan_leaves_a_tracked_egg_info_as_it_is(tmp_path: Path, layout: str) -> None:
+    """R63: setuptools is asked for a version, and a plan changes nothing."""
+    root = tmp_path.resolve() / "root"
+    files = {
+        "pyproject.toml": SETUPTOOLS + '[project]\nname = "one"\ndynamic = ["version"]\n'
+        f'[tool.setuptools]\npackage-dir = {{"" = "{layout}"}}\npy-modules = ["one"]\n'
+        '[tool.setuptools.dynamic]\nversion = {attr = "one.VERSION"}\n',
+        f"{layout}/one.py": "VERSION = '1.5'\n",
+        f"{layout}/one.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: one\nVersion: 1.4\n",
+        f"{layout}/one.egg-info/SOURCES.txt": "one.py\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    commit(root)
+
+    async def main() -> list[str]:
+        async with opened(root) as workspace:
+            return [package.version for package in workspace.packages]
+
+    assert asyncio.run(main()) == ["1.5"]
+    assert status(root) == "!! .releasekit/\n"
+
+
 FROM_GIT = {
     "hatch-vcs": '[build-system]\nrequires = ["hatchling", "hatch-vcs"]\n'
     'build-backend = "hatchling.build"\n'

@@ -121,6 +121,7 @@ def here(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Request], dic
     """The operations in this process, whose state is restored afterwards."""
     monkeypatch.chdir(root)
     monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.setenv("DIST_EXTRA_CONFIG", os.devnull)
     monkeypatch.setattr(config, "EXCLUDED_DIRECTORIES", constants.EXCLUDED_DIRECTORIES)
 
     def perform(asked: Request) -> dict[str, object]:

@@ -383,10 +383,22 @@ def _extract(archive: tarfile.TarFile, into: Path) -> None:
 def metadata(request: Request) -> Answer:
     """The METADATA of the wheel the tree would be built into now."""
     with tempfile.TemporaryDirectory(dir=request["scratch"]) as scratch:
+        if not request["inert"]:
+            _keep_egg_info(Path(scratch))
         hooks = Hooks(request, Path(request["source"]))
         if missing := hooks.missing("wheel"):
             return {"requires": missing}
         return {"metadata": hooks.metadata(Path(scratch))}
+
+
+def _keep_egg_info(scratch: Path) -> None:
+    """Let setuptools write its egg-info there, not over one in the tree that git may track, also
+    where it is asked for requirements.
+    https://setuptools.pypa.io/en/latest/deprecated/distutils/configfile.html
+    """
+    settings = scratch / "setup.cfg"
+    settings.write_text(f"[egg_info]\negg_base = {scratch}\n", encoding="utf-8")
+    os.environ.setdefault("DIST_EXTRA_CONFIG", str(settings))
 
 
 OPERATIONS: dict[str, Callable[[Request], Answer]] = {
