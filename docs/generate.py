@@ -159,7 +159,8 @@ def schema(declared: Declared) -> dict[str, object]:
     }
     keys["dependencies"] = {
         "description": "The order that no manifest states: a package, and those it has to follow; "
-        "`bump` says what a new version of one asks of the package.",
+        "`bump` says what a new version of one asks of the package, across ecosystems by default "
+        "nothing unless the package contains that one.",
         "type": "object",
         "additionalProperties": {"type": "array", "items": NEEDED},
     }

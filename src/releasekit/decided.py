@@ -94,9 +94,9 @@ class Standing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
     """What the published files of `dependent` ask of `on`: `requirement`, as published, `admits` a
-    version or not. What releasekit.toml declares has no requirement, and a `carry`. Of an
-    `optional` one, the dependent can be used without it. `packed` is the prerelease of the
-    dependent whose files these are, empty where its last stable version counts.
+    version or not. What releasekit.toml declares has no requirement, and a `carry`, unless it
+    `only_orders`. Of an `optional` one, the dependent can be used without it. `packed` is the
+    prerelease of the dependent whose files these are, empty where its last stable version counts.
     """
 
     dependent: PackageId
@@ -107,6 +107,10 @@ class Edge:
     carry: Carry = ""
     optional: bool = field(default=False, compare=False)
     packed: str = field(default="", compare=False)
+
+    @property
+    def only_orders(self) -> bool:
+        return self.kind is DependencyKind.EXTRA and not self.carry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -471,6 +471,7 @@ def test_propagation_is_a_choice(propagate: Propagate, expected: Mapping[str, st
         ("same", MINOR, "1.1.0"),
         ("same", MAJOR, "2.0.0"),
         ("none", MAJOR, ""),
+        ("", MAJOR, ""),
         # Written by hand; what is released without a level asks for a patch.
         ("same", "1.0.1", "1.0.1"),
         ("same", "1.7.0", "1.1.0"),
@@ -491,13 +492,16 @@ def test_a_declared_dependency_carries_what_it_says(
 
 
 def test_why_dependents_are_left_alone_is_told() -> None:
-    standings = [standing(name, "1.0.0") for name in ("a", "b", "c", "d")]
+    standings = [standing(name, "1.0.0") for name in ("a", "b", "c", "d", "e")]
     edges = [edge("b", "a", "^1.0.0"), declared("c", "a", "none"), edge("d", "a")]
+    edges += [declared("e", "a", "")]
     left_alone = decided(standings, [asking("a", MINOR)], edges).left_alone
     assert left_alone[0] == Reason(package=named("b"), edge=edges[0])
+    why = 'no manifest says that it contains that; write bump = "patch" if it does'
     assert [word(each) for each in left_alone[1:]] == [
         "does not follow npm:a 1.1.0: [dependencies] says so",
         "takes any version of npm:a",
+        f"does not follow npm:a 1.1.0: {why}",
     ]
     edges = [edge("b", "a", "==1.0.0")]
     left_alone = decided(standings, [asking("a", MINOR)], edges, propagate="never").left_alone
@@ -880,7 +884,7 @@ def make_world(seed: int, *, most: int) -> World:
             found = Edge(dependent=dependent, on=on, requirement=f"{kind}{released[on]}")
             edges.append(replace(found, admits=requirement(kind, released[on])))
         elif drawn.random() < 0.1:
-            carry: Carry = drawn.choice(("patch", "same", "none"))
+            carry: Carry = drawn.choice(("patch", "same", "none", ""))
             edges.append(Edge(dependent=dependent, on=on, kind=EXTRA, carry=carry))
     groups = tuple(
         VersionGroup(
@@ -918,8 +922,8 @@ class Judge:
             level = levels[each.on]
             if each.dependent != package or not level or self.rules.propagate == "never":
                 continue
-            if each.carry:
-                asked.append({"patch": 1, "same": level, "none": 0}[each.carry])
+            if each.kind is EXTRA:
+                asked.append({"patch": 1, "same": level, "none": 0, "": 0}[each.carry])
             else:
                 excluded = not each.admits(self.version(each.on, level))
                 asked.append(int(excluded or self.rules.propagate == "always"))

@@ -218,9 +218,15 @@ def test_projects_need_exactly_each_other(root: Path, capsys: pytest.CaptureFixt
 
 
 def test_what_is_left_out_is_still_a_reason(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    more = '[dependencies]\n"npm:far" = ["go:example.com/acme/kit"]\n'
+    more = '[dependencies]\n"npm:far" = [{ on = "go:example.com/acme/kit", bump = "patch" }]\n'
     commit(root, "chore: order", {"releasekit.toml": FILES["releasekit.toml"] + more})
     assert snapshot(root, capsys)["far"].startswith("0.0.0-pr-97.")
+
+
+def test_what_only_comes_later_gets_none(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = '[dependencies]\n"npm:far" = ["go:example.com/acme/kit"]\n'
+    commit(root, "chore: order", {"releasekit.toml": FILES["releasekit.toml"] + more})
+    assert "far" not in snapshot(root, capsys)
 
 
 def test_a_development_release_leads_to_no_second_one(

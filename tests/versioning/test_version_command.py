@@ -585,6 +585,83 @@ def test_a_wheel_takes_the_level_of_the_crate_in_it(
     ]
 
 
+def crate(name: str, *needs: str, more: str = "") -> str:
+    head = f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n{more}'
+    return head + "[dependencies]\n" + "".join(f"{each}\n" for each in needs)
+
+
+def pom(name: str, argument: str) -> str:
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        f"<groupId>org.acme</groupId><artifactId>{name}</artifactId><version>0.1.0</version>"
+        f"<properties><native>{argument}</native></properties></project>"
+    )
+
+
+def test_what_follows_a_package_of_another_ecosystem_is_what_contains_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R67: by where it lies and what manifests name; all others only come later."""
+    require_tool("cargo")
+    greet, private = 'greet = { path = "../../crates/greet", version = "0.1" }', "publish = false\n"
+    contain = ["maven:org.acme:jni", "npm:inside", "npm:napi", "npm:wasm", "pypi:mixed", "pypi:own"]
+    follow = ["maven:org.acme:far", "npm:far", "pypi:far"]
+    files = {
+        "releasekit.toml": (
+            '[pypi]\npackages = ["python/*"]\n[maven]\nreactors = ["java/jni", "java/far"]\n'
+            "[dependencies]\n"
+            + "".join(f'"{each}" = ["cargo:greet"]\n' for each in [*contain, *follow])
+        ),
+        "Cargo.toml": (
+            '[workspace]\nmembers = ["crates/*", "npm/napi", "npm/inside/rust"]\nresolver = "2"\n'
+            'exclude = ["python"]\n'
+        ),
+        "package.json": '{"private": true, "workspaces": ["npm/*"]}',
+        "crates/greet/Cargo.toml": crate("greet"),
+        "crates/py/Cargo.toml": crate("py", greet, more=private),
+        # The crate of a wheel, a member of the workspace.
+        "python/mixed/pyproject.toml": (
+            member("mixed", "0.1.0")
+            + '[tool.maturin]\nmanifest-path = "../../crates/py/Cargo.toml"\n'
+        ),
+        # One that is in no workspace.
+        "python/own/pyproject.toml": member("own", "0.1.0"),
+        "python/own/rust/Cargo.toml": crate("own", 'greet = { path = "../../../crates/greet" }'),
+        "python/far/pyproject.toml": member("far", "0.1.0"),
+        "npm/napi/package.json": '{"name": "napi", "version": "0.1.0"}',
+        "npm/napi/Cargo.toml": crate("napi", greet, more=private),
+        "npm/inside/package.json": '{"name": "inside", "version": "0.1.0"}',
+        "npm/inside/rust/Cargo.toml": crate(
+            "inside", greet.replace("..", "../..", 1), more=private
+        ),
+        "npm/wasm/package.json": (
+            '{"name": "wasm", "version": "0.1.0", "scripts": '
+            '{"build": "wasm-pack build ../../crates/greet --out-dir ../../npm/wasm/pkg"}}'
+        ),
+        # It needs what contains the crate, and says that it shares a licence.
+        "npm/far/package.json": (
+            '{"name": "far", "version": "0.1.0", "dependencies": {"wasm": "^0.1.0"}, '
+            '"license": "SEE LICENSE IN ../../LICENSE"}'
+        ),
+        "java/jni/pom.xml": pom("jni", "${project.basedir}/../../crates/greet/Cargo.toml"),
+        "java/far/pom.xml": pom("far", "../../LICENSE"),
+    }
+    files |= {f"{each.rpartition('/')[0]}/src/lib.rs": "" for each in files if "/Cargo" in each}
+    root = repository(tmp_path / "w", files, "v0.1.0")
+    latin = f"<?xml version='1.0' encoding='ISO-8859-1'?><!-- é -->{files['java/jni/pom.xml']}"
+    (root / "java/jni/pom.xml").write_text(latin, encoding="latin-1")
+    commit(root, "chore: encode", {})
+    commit(root, "fix: greet", {"crates/greet/src/lib.rs": "pub fn greet() {}\n"})
+    assert main(["version", str(root), "--verbose"]) == 0
+    bumps, _, left_alone = capsys.readouterr().out.partition("left alone:")
+    names = re.findall(r"^(\S+) +0\.1\.0 → 0\.1\.1", bumps, re.MULTILINE)
+    assert [each.rpartition(":")[2] for each in names] == [
+        *("greet", "jni", "inside", "napi", "wasm", "mixed", "own")
+    ], bumps
+    assert left_alone.count("does not follow cargo:greet 0.1.1: no manifest says") == len(follow)
+    assert not (root / "npm/far/CHANGELOG.md").exists()
+
+
 def test_versions_of_go_modules_are_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

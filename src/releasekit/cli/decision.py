@@ -288,11 +288,20 @@ async def decide_versions(
     by_hand = {each.package for each in chosen}
     # What is decided by hand stands in place of what a change file says.
     stated = [each for each in collected.intents if not (each.exact and each.package in by_hand)]
-    edges = list_edges(targets, standings, config.extra_edges)
+    edges = [
+        replace(each, carry="patch")
+        if each.only_orders and holdings.contains(each.dependent, each.on)
+        else each
+        for each in list_edges(targets, standings, config.extra_edges)
+    ]
     propagate = options.propagate
     if config.snapshot:
         # No usual requirement takes one, so whatever needs it comes along.
-        propagate, edges = "needed", [replace(each, carry=each.carry or "patch") for each in edges]
+        propagate = "needed"
+        edges = [
+            each if each.carry or each.only_orders else replace(each, carry="patch")
+            for each in edges
+        ]
     rules = Rules(
         zero=options.zero,
         propagate=propagate,

@@ -192,7 +192,7 @@ def _dependencies(
         label = f'{where}: [{_DEPENDENCIES}] "{package}"'
         if not isinstance(value, list):
             raise ConfigError(f'{label} is not a list of packages; write ["…", "…"]')
-        entries = [_dependency(each, label) for each in value]
+        entries = [_dependency(each, package, label) for each in value]
         for each in (package, *(on for on, _ in entries)):
             if not _names_package(each, ecosystems):
                 raise ConfigError(
@@ -212,12 +212,14 @@ def _dependencies(
     return tuple(found)
 
 
-def _dependency(entry: object, label: str) -> tuple[str, Carry]:
+def _dependency(entry: object, package: str, label: str) -> tuple[str, Carry]:
     match entry:
         case str():
-            return entry, "patch"
+            return entry, _choose_carry(package, entry)
         case {"on": str(on), **rest} if rest.keys() <= {"bump"}:
-            match rest.get("bump", "patch"):
+            match rest.get("bump"):
+                case None:
+                    return on, _choose_carry(package, on)
                 case "patch" | "same" | "none" as carry:
                     return on, carry
                 case other:
@@ -229,6 +231,11 @@ def _dependency(entry: object, label: str) -> tuple[str, Carry]:
         f"{label} has {visible(repr(entry))[:80]}; write a package, or "
         '{ on = "ecosystem:name", bump = "same" }'
     )
+
+
+def _choose_carry(package: str, on: str) -> Carry:
+    """Across ecosystems it depends on what the package contains."""
+    return "patch" if PackageId.parse(package).ecosystem == PackageId.parse(on).ecosystem else ""
 
 
 def _dist(

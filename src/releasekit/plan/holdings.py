@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from dataclasses import dataclass
@@ -17,8 +18,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.shared.packed import is_beside
-from releasekit.errors import CommandFailed, PathError
-from releasekit.host.files import repository_of
+from releasekit.errors import CommandFailed, ConfigError, PathError
+from releasekit.host.files import read_file, repository_of
+from releasekit.model import MAX_MANIFEST_BYTES, DependencyKind
 from releasekit.versioning.owners import Places, name_place
 
 if TYPE_CHECKING:
@@ -41,6 +43,12 @@ _MOST_COMPARED: Final = 1_000
 _LINK, _SUBMODULE = "120000", "160000"
 _UNTRACKED: Final = "?"
 _LISTING: Final = ("git", "ls-files", "--stage", "-t", "-z")
+# A path that leads out of the directory of a manifest, wherever that has it: as the crate of
+# maturin's `manifest-path`, of `wasm-pack build`, or of a dependency.
+_WAY_OUT: Final = re.compile(rb"(?<![\w.])\.\.(?![\w.])(?:/[\w.@+-]{1,255}){0,64}")
+_COMPILED_IN: Final = frozenset(
+    {DependencyKind.RUNTIME, DependencyKind.INDIRECT, DependencyKind.OPTIONAL}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +232,54 @@ class Holdings:
         for place, holders in self.elsewhere.items():
             if place.startswith(inside):
                 found |= {package for package, name in holders if self.holds(package, name)}
+        return found
+
+    def contains(self, package: PackageId, other: PackageId) -> bool:
+        """Whether what is built of it may contain another one, by where that lies and by what
+        manifests name: the other, or one that needs it at run time, is in its directory, or is
+        taken in by it, or is named by a path in a manifest there.
+        """
+        whole = self._by_id[package]
+        named = self._find_named(whole)
+        pending = [
+            each.id
+            for each in self._by_id.values()
+            if each.id in named
+            or each.directory.is_relative_to(whole.directory)
+            or any(it == package for it, _ in self.locate(name_place(each.manifest, self._root)))
+        ]
+        seen = {package}
+        while pending:
+            inside = self._by_id.get(pending.pop())
+            if inside and inside.id not in seen:
+                seen.add(inside.id)
+                pending += [need.on for need in inside.needs if need.kind in _COMPILED_IN]
+        return other in seen
+
+    def _find_named(self, package: Package) -> set[PackageId]:
+        """The packages that the manifests in its directory name by a path to or into theirs. A path
+        into a directory that is around both, as that of a licence, is about neither.
+        """
+        places: defaultdict[str, set[PackageId]] = defaultdict(set)
+        for each in self._by_id.values():
+            for known in (each.directory, each.manifest):
+                places[str(known)].add(each.id)
+        around = set(map(str, (package.directory, *package.directory.parents)))
+        names = {each.manifest.name for each in self._by_id.values()}
+        below = (name for name in self.list_own(package) if posixpath.basename(name) in names)
+        found: set[PackageId] = set()
+        for manifest in {package.manifest, *(package.directory / name for name in below)}:
+            try:
+                data = read_file(manifest, max_bytes=MAX_MANIFEST_BYTES)
+            except ConfigError:  # of a package that is none of this workspace
+                continue
+            # A POM may have any encoding; in most of them, without zeros, such a path is ASCII.
+            for way in _WAY_OUT.finditer(data.replace(b"\0", b"")):
+                place = os.path.normpath(manifest.parent / way[0].decode())
+                found |= places.get(place, set())
+                while place not in around:
+                    found |= places.get(place, set())
+                    place = posixpath.dirname(place)
         return found
 
     @cached_property

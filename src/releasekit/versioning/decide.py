@@ -534,6 +534,10 @@ def _list_idle_edges(edges: Iterable[Edge], bumps: Mapping[PackageId, Bump]) -> 
         new = bumps[edge.on].new
         if not edge.carry and edge.requirement and edge.admits(new):
             yield Reason(package=edge.dependent, edge=edge)
+        elif edge.only_orders:
+            why = 'no manifest says that it contains that; write bump = "patch" if it does'
+            rule = f"does not follow {edge.on} {new}: {why}"
+            yield Reason(package=edge.dependent, rule=rule)
         elif not edge.carry and not edge.requirement:
             yield Reason(package=edge.dependent, rule=f"takes any version of {edge.on}")
         else:
@@ -555,7 +559,8 @@ def _find_unstable(
 
     for edge in edges:
         on, bump, new = known[edge.on], bumps.get(edge.dependent), upcoming.get(edge.on)
-        if edge.carry or not bump or not new or not is_prerelease(edge.on, new):
+        is_declared = edge.kind is DependencyKind.EXTRA
+        if is_declared or not bump or not new or not is_prerelease(edge.on, new):
             continue
         has_stable = on.released and edge.admits(on.released) and edge.admits(new)
         if has_stable or is_prerelease(edge.dependent, bump.new):

@@ -110,13 +110,15 @@ def test_options_that_do_nothing_yet_are_refused(tmp_path: Path) -> None:
 def test_an_entry_of_dependencies_says_what_it_carries_over(tmp_path: Path) -> None:
     text = (
         '[dependencies]\n"pypi:m" = [{ on = "cargo:m", bump = "same" }, "npm:m", '
-        '{ on = "npm:n", bump = "none" }, { on = "npm:o" }]\n'
+        '{ on = "npm:n", bump = "none" }, { on = "npm:o" }, "pypi:n", { on = "pypi:o" }]\n'
     )
     assert loaded(tmp_path, text).extra_edges == (
         extra_edge("pypi:m", "cargo:m", "same"),
-        extra_edge("pypi:m", "npm:m", "patch"),
+        extra_edge("pypi:m", "npm:m", ""),
         extra_edge("pypi:m", "npm:n", "none"),
-        extra_edge("pypi:m", "npm:o", "patch"),
+        extra_edge("pypi:m", "npm:o", ""),
+        extra_edge("pypi:m", "pypi:n", "patch"),
+        extra_edge("pypi:m", "pypi:o", "patch"),
     )
 
 
