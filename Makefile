@@ -26,6 +26,8 @@ DEMO += go|go|1.21|npm:@acme/cli
 DEMO += maven|mvn|3|
 # demo:end
 
+DEMO_URL := http://127.0.0.1:8000
+
 demo: ## publish examples/polyglot into build/demo-registry, as far as its tools are here
 	@echo "This takes half a minute, and longer where tools have to fetch something first."; \
 	chosen=pypi; behind=; for row in $(foreach row,$(DEMO),'$(row)'); do \
@@ -38,11 +40,20 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 				"and there is $${version:-none that works}"; fi; done; \
 	(set -x; ./entrypoint.sh publish examples/polyglot --ecosystem "$$chosen" \
 		--exclude-packages "$${behind#,}" --registry "dir:$(CURDIR)/build/demo-registry") && \
-	echo && echo "Now install from it:" && \
-	echo "    python3 -m http.server --directory build/demo-registry/pypi 8000 &" && \
-	echo "    python3 -m venv build/try && build/try/bin/pip install --index-url" \
-		"http://127.0.0.1:8000/simple/ acme-cli" && \
-	echo "With npm, cargo and go: docs/getting-started.md, Try it without a registry"
+	echo && echo "Now install from it; the first line serves it, until kill %1:" && \
+	echo "    $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/demo-registry 8000 & sleep 1" && \
+	for ecosystem in $${chosen//,/ }; do case $$ecosystem in \
+		pypi) echo "    $(PYTHON) -m venv build/try/pypi && build/try/pypi/bin/pip install --index-url" \
+			"$(DEMO_URL)/pypi/simple/ acme-cli && build/try/pypi/bin/acme" ;; \
+		npm) echo "    npm install --prefix build/try/npm --registry $(DEMO_URL)/npm/ @acme/format" ;; \
+		cargo) echo "    [ -e build/try/cargo ] || cargo init --quiet --lib --vcs none --name demo build/try/cargo;" \
+			"(cd build/try/cargo && export CARGO_REGISTRIES_DEMO_INDEX=sparse+$(DEMO_URL)/cargo/" \
+			"&& cargo add --registry demo acme-measure && cargo build)" ;; \
+		go) echo "    GOBIN=\"\$$PWD/build/try/go\" GOPROXY=$(DEMO_URL)/go GONOSUMDB=github.com/example" \
+			"go install github.com/example/polyglot/go/cmd/greet@v0.1.0 && build/try/go/greet" ;; \
+		maven) echo "    mvn org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get" \
+			"-DremoteRepositories=$(DEMO_URL)/maven -Dartifact=com.example.acme:acme-client:1.3.0" ;; \
+	esac; done
 
 # What tests ask for by `require_tool`, and Debian has in packages; in CI all of it has to be there.
 TOOLS := node npm cargo go mvn java gpg nginx rsync strace

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from integration import reactor
+from integration.maven_server import local_repository
 from integration.servers import static_server
 from integration.tools import require_tool
 from workspaces import PROJECT, Program, git
@@ -102,16 +106,54 @@ def test_the_demo_publishes_what_pip_installs(demo: Demo, tmp_path: Path) -> Non
     assert all(f"pypi:{name}" in out for name in names)
     for ecosystem in OTHERS:
         assert (demo.registry / ecosystem).is_dir() != (f"without {ecosystem}" in out)
-    assert "/bin/pip install --index-url http://127.0.0.1:8000/simple/ acme-cli\n" in out
     before = demo.files()
     assert "already published" in demo.run()
     assert demo.files() == before
     assert git(demo.clone, "status", "--porcelain") == ""
 
-    with static_server(demo.registry / "pypi") as url:
+    with static_server(demo.registry) as url:
         install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir"]
-        where = ["--target", str(tmp_path / "into"), "--index-url", f"{url}/simple/"]
+        where = ["--target", str(tmp_path / "into"), "--index-url", f"{url}/pypi/simple/"]
         subprocess.run([*install, *where, *names], check=True, timeout=300)
+
+    # Each line that it ends with, copied as it is; and all of it lands below build/.
+    _, serve, *lines = re.split(r"^ {4}(?=\S)", out[out.index("Now install") :], flags=re.MULTILINE)
+    published = [each for each in ("pypi", *OTHERS) if f"without {each}" not in out]
+    assert len(lines) == len(published)
+    environment = {**demo.environment, "GOFLAGS": "-modcacherw"}
+    if "maven" in published:
+        environment["MAVEN_OPTS"] = "-Duser.home=" + fetch_plugin(Path(demo.environment["HOME"]))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    script = "".join(["set -ex\ntrap 'kill %1' EXIT\n", serve, *lines]).replace("8000", port)
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=demo.clone,
+        env=environment,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    there = {path.name for path in (demo.clone / "build" / "try").iterdir()}
+    assert there == {*published} - {"maven"}
+    assert {path.name for path in tmp_path.iterdir()} == {"a clone", "home", "into"}
+    assert git(demo.clone, "status", "--porcelain") == ""
+
+
+def fetch_plugin(home: Path) -> str:
+    """The home from which Maven finds it where other tests have it."""
+    if not (local_repository() / "org/apache/maven/plugins/maven-dependency-plugin/3.8.1").exists():
+        reactor.mvn(home, "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:help")
+    (home / ".m2").mkdir()
+    (home / ".m2" / "settings.xml").write_text(
+        "<settings><mirrors><mirror><id>tests</id><mirrorOf>central</mirrorOf>"
+        f"<url>{local_repository().as_uri()}</url></mirror></mirrors></settings>"
+    )
+    return str(home)
 
 
 def test_the_demo_takes_no_more_than_python_and_make(demo: Demo, tmp_path: Path) -> None:
