@@ -107,7 +107,7 @@ def input_table(declared: Declared) -> Iterator[str]:
     yield "| --- | --- | --- |"
     for each in _of_the_action(declared):
         default = f"`{each.shown}`" if each.shown else ""
-        yield f"| `{each.name}` | {default} | {_cell(each.help)} |"
+        yield f"| `{each.name}` | {default} | {_cell(each.meaning)} |"
 
 
 def option_tables(declared: Declared) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 Run in two checkouts, `diff -r` of the two directories shows what a change of the source has changed
 for users: plans of real repositories, a release of the example with its results, outputs, summary
-and page, a release in which a build fails, simulated journals, `--help`, and the action's inputs.
-Durations, times, run ids and temporary places are masked.
+and page, a release in which a build fails, simulated journals, `--help-all`, and the inputs of
+the action. Durations, times, run ids and temporary places are masked.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def write(directory: Path) -> None:
     for name in COPIED:
         shutil.copyfile(ROOT / name, directory / Path(name).name)
     for name in COMMANDS:
-        (directory / f"help-{name or 'all'}.txt").write_text(_run(*filter(None, [name]), "--help"))
+        (directory / f"help-{name or 'all'}.txt").write_text(
+            _run(*filter(None, [name]), "--help-all")
+        )
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch)
         write_plans(directory, place)

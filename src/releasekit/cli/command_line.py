@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from releasekit import __version__
 from releasekit.cli.completion import write_bash_completion
+from releasekit.cli.help import EVERYTHING, write_help, write_overview
 from releasekit.config.commands import COMMANDS, Command, list_commands
 from releasekit.errors import ConfigError, closest, did_you_mean
 from releasekit.problems import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from releasekit.config.declaration import Declaration
     from releasekit.config.inputs import Declared, Inputs
 
 _FLAG: Final = re.compile(r"--[a-z]+(?:-[a-z]+)*")
@@ -37,32 +37,6 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "path": "PATH",
     "registry": "dir:./registry",
 }
-_HELP: Final = """\
-usage: releasekit COMMAND [ROOT | RESULTS | FILE ...] [--FLAG ...]
-
-{about}
-
-commands (`releasekit COMMAND --help` lists the flags):
-{commands}
-
-  --help           this text
-  --version        the version of ReleaseKit
-  completion bash  a script for the Tab key: eval "$(releasekit completion bash)"
-
-examples:
-  releasekit check                               say what a release from here still needs
-  releasekit plan                                show what would be published from here
-  releasekit plan --format mermaid               show it as a graph
-  releasekit publish --registry dir:./registry   publish into a directory, for pip
-  RELEASEKIT_PYPI_TOKEN=... releasekit publish   publish to pypi.org
-  releasekit approve results.json                approve what a run has staged
-  releasekit verify dist --repository acme/kit   check that files come from there
-
-Every flag is also an input of the action and a variable (--max-retries, RELEASEKIT_MAX_RETRIES),
-and most are keys of releasekit.toml. Secrets are variables only. A flag overrides a variable, and
-a variable overrides releasekit.toml. Without a command, RELEASEKIT_MODE names it, as in the action.
-
-{exit_codes}"""
 
 
 def parse_command_line(
@@ -80,6 +54,10 @@ def parse_command_line(
     if argv[0] == "completion":
         _print_completion(argv[1:], declared)
     command = _command(argv[0])
+    given = {*takewhile(lambda word: word != "--", argv[1:])}
+    if given & {"-h", "--help", EVERYTHING}:
+        print(write_help(command, declared, everything=EVERYTHING in given), end="")  # noqa: T201
+        raise SystemExit(0)
     parser, words = _parser(command, declared), [*_spelled_out(argv[1:], declared)]
     positional = COMMANDS[command].positional
     parse = parser.parse_known_intermixed_args if positional.several else parser.parse_known_args
@@ -118,8 +96,8 @@ def _print_completion(shells: Sequence[str], declared: Declared) -> NoReturn:
 
 
 def _command(word: str) -> Command:
-    if word in {"-h", "--help", "help"}:
-        print(help_text(), end="")  # noqa: T201 (what was asked for)
+    if word in {"-h", "--help", EVERYTHING, "help"}:
+        print(write_overview(), end="")  # noqa: T201 (what was asked for)
         raise SystemExit(0)
     if word in {"-V", "--version"}:
         print(f"releasekit {__version__}")  # noqa: T201
@@ -143,14 +121,6 @@ def _command(word: str) -> Command:
     )
 
 
-def help_text() -> str:
-    """What `releasekit --help` prints."""
-    width = max(map(len, list_commands())) + 2
-    listed = "\n".join(f"  {name:<{width}}{COMMANDS[name].about}" for name in list_commands())
-    about = "Publishes every package of a monorepo in dependency order, each version exactly once."
-    return _HELP.format(about=about, commands=listed, exit_codes=COMMANDS["publish"].exit_codes)
-
-
 class _Parser(argparse.ArgumentParser):
     """`examples` has a value of each flag that takes one."""
 
@@ -163,54 +133,26 @@ class _Parser(argparse.ArgumentParser):
         if rest == "expected one argument":
             what = f"{flag} needs a value: write {flag} {self.examples[flag]}, for example"
         raise ConfigError(
-            what, hint=f"{self.prog} --help lists the flags.", problem=Problem.COMMAND_LINE
+            what, hint=f"{self.prog} {EVERYTHING} lists the flags.", problem=Problem.COMMAND_LINE
         )
 
 
 def _parser(command: Command, declared: Declared) -> _Parser:
-    row = COMMANDS[command]
-    secrets = [each.variable for each in declared.secrets.values() if command in each.commands]
-    listed = "secrets, in variables, never as flags:\n  " + "\n  ".join(secrets) + "\n\n"
-    parser = _Parser(
-        prog=f"releasekit {command}",
-        description=row.about,
-        epilog=f"{row.credentials or (listed if secrets else '')}{row.exit_codes}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = _Parser(prog=f"releasekit {command}", add_help=False, allow_abbrev=False)
     parser.examples = {
         each.flag: each.choices[0] if each.choices else _EXAMPLES.get(each.kind, "VALUE")
         for each in declared.inputs.values()
     }
-    parser.add_argument(
-        "place",
-        nargs="*" if row.positional.several else "?",
-        metavar=row.positional.metavar,
-        help=row.positional.help,
-    )
-    add: dict[str, Callable[..., object]] = {}
-    for ecosystem in declared.ecosystems.values():
-        group = parser.add_argument_group(ecosystem.title)
-        add |= {each.name: group.add_argument for each in ecosystem.declarations}
-    for declaration in declared.inputs.values():
-        if command in declaration.commands:
-            _add_flag(add.get(declaration.name, parser.add_argument), declaration)
+    parser.add_argument("place", nargs="*" if COMMANDS[command].positional.several else "?")
+    for each in declared.inputs.values():
+        if command not in each.commands:
+            continue
+        if each.kind == "bool":
+            parser.add_argument(each.flag, action=argparse.BooleanOptionalAction, default=None)
+        else:
+            several = each.kind in {"names", "lines"}
+            parser.add_argument(each.flag, action="append" if several else "store")
     return parser
-
-
-def _add_flag(add: Callable[..., object], declaration: Declaration) -> None:
-    about = declaration.description.replace("`", "")
-    if declaration.kind == "bool":
-        add(declaration.flag, help=about, action=argparse.BooleanOptionalAction, default=None)
-    else:
-        several = declaration.kind in {"names", "lines"}
-        add(
-            declaration.flag,
-            help=about,
-            action="append" if several else "store",
-            metavar="|".join(declaration.choices)
-            or declaration.kind.removeprefix("named-").upper(),
-        )
 
 
 def _spelled_out(argv: Sequence[str], declared: Declared) -> Iterator[str]:
@@ -264,7 +206,7 @@ def _not_understood(
     """The error for the first of them, without its value, which may be a secret; and without what
     may be one instead of a flag.
     """
-    hint, problem = f"releasekit {command} --help lists the flags.", Problem.COMMAND_LINE
+    hint, problem = f"releasekit {command} {EVERYTHING} lists the flags.", Problem.COMMAND_LINE
     word = next((word for word in unknown if word.startswith("-")), unknown[0])
     flag = word.partition("=")[0]
     name = flag.removeprefix("--")

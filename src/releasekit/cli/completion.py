@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from releasekit.cli.help import EVERYTHING
 from releasekit.config.commands import list_commands
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def write_bash_completion(declared: Declared) -> str:
     """All words are names of ours, so that none needs quotes."""
     inputs = declared.inputs.values()
     flags = {
-        name: [each.flag for each in inputs if name in each.commands] + ["--help"]
+        name: [each.flag for each in inputs if name in each.commands] + ["--help", EVERYTHING]
         for name in list_commands()
     }
     choices = {each.flag: each.choices for each in inputs if each.choices and each.commands}

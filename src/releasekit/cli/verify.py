@@ -71,7 +71,7 @@ async def run(config: Config, session: Session) -> int:
         raise ConfigError(
             "there is nothing to verify: write releasekit verify PATH… or URL… --repository "
             "OWNER/NAME",
-            hint="releasekit verify --help lists the flags.",
+            hint="releasekit verify --help-all lists the flags.",
             problem=Problem.COMMAND_LINE,
         )
     interruption = Interruption("cancelled; nothing was changed")

@@ -9,7 +9,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Final, Literal, assert_never, get_args, get_origin, get_type_hints
 
 from releasekit.config import values
-from releasekit.config.commands import ALL, DECIDE, Command
+from releasekit.config.commands import DECIDE, OF_THE_ACTION, REGISTRIES, Command
 from releasekit.errors import ConfigError
 from releasekit.host.scrub import ToolVariables
 from releasekit.host.secret_encodings import is_token_like
@@ -45,6 +45,19 @@ Place = Literal["action", "flag", "file"]
 # Of an input that states none, the type of its field says the kind.
 _KINDS: Final[Mapping[object, Kind]] = {bool: "bool", int: "int", float: "duration", Path: "path"}
 
+Group = Literal["", "packages", "jobs", "trust", "pace", "places", "reports", "machine"]
+# What help calls them, in this order; the first is what a command is for.
+GROUPS: Final[Mapping[Group, str]] = {
+    "": "What it does",
+    "packages": "Which packages",
+    "jobs": "Several jobs",
+    "trust": "Who publishes, and who signs",
+    "pace": "How fast, how long, and what a failure ends",
+    "places": "Where packages go",
+    "reports": "What it writes for people and programs",
+    "machine": "The workspace, and the machine",
+}
+
 NOT_IN_FILE: Final = frozenset[Place]({"action", "flag"})
 FLAG_ONLY: Final = frozenset[Place]({"flag"})
 
@@ -53,10 +66,11 @@ FLAG_ONLY: Final = frozenset[Place]({"flag"})
 class Declaration:
     """`minimum` and `maximum` of a duration are in seconds. `word` is a value that stands for None:
     the program decides. An "index" is a URL that belongs to the registry of its ecosystem. A path,
-    or each line, becomes a value by `into`.
+    or each line, becomes a value by `into`. `words` are those of commands for which `help` does not
+    hold; what is used `often` is in their short help.
     """
 
-    help: str
+    help: str = ""
     kind: Kind = "text"
     _: KW_ONLY
     name: str = ""
@@ -67,6 +81,9 @@ class Declaration:
     word: str = ""
     into: Callable[[str], object] = str
     commands: frozenset[Command] = frozenset({"plan", "publish", "check"})
+    words: Mapping[Command, str] = field(default_factory=dict, hash=False)
+    group: Group = ""
+    often: bool = False
     places: frozenset[Place] = frozenset({"action", "flag", "file"})
 
     @classmethod
@@ -79,7 +96,7 @@ class Declaration:
     ) -> Declaration:
         """Where the packages of an ecosystem go; registries may be `named` in files of its tool."""
         kind: Kind = "named-registry" if named else "registry"
-        return cls(help, kind, name=name, commands=ALL)
+        return cls(help, kind, name=name, commands=REGISTRIES, group="places", often=True)
 
     @classmethod
     def secret(cls, name: str, help: str, *, default: str = "") -> Declaration:  # noqa: A002
@@ -121,12 +138,32 @@ class Declaration:
                 return str(self.default)
 
     @property
+    def meaning(self) -> str:
+        """For all commands of the action: what `words` add, with those that they are of."""
+        of: dict[str, list[str]] = {}
+        for command in OF_THE_ACTION:
+            if (words := self.words.get(command, "")) not in self.help:
+                of.setdefault(words, []).append(f"`{command}`")
+        told = (
+            f"With {' or '.join(names)}: {words[0].lower()}{words[1:]}"
+            for words, names in of.items()
+        )
+        return " ".join(filter(None, [self.help, *told]))
+
+    @property
     def description(self) -> str:
+        return self._with_default(self.meaning)
+
+    def describe(self, command: Command) -> str:
+        """For one command, as text for a terminal."""
+        return self._with_default(self.words.get(command, self.help)).replace("`", "")
+
+    def _with_default(self, text: str) -> str:
         if self.kind == "path" and self.shown == ".":
-            return f"{self.help} Default: the current directory."
+            return f"{text} Default: the current directory."
         # What the action gives a secret is an expression, which only a default may hold.
         told = self.shown and self.kind != "secret"
-        return self.help + (f" Default: `{self.shown}`." if told else "")
+        return text + (f" Default: `{self.shown}`." if told else "")
 
     def parse(self, text: str, label: str) -> object:
         """The value of `text`; raises ConfigError that names `label`, where it was written."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from releasekit.config import values
 from releasekit.config.commands import (
@@ -19,6 +19,7 @@ from releasekit.config.commands import (
     DECIDE,
     LOOKUPS,
     NOTES,
+    OF_THE_ACTION,
     PREVIEW,
     PUBLISH,
     RELEASE_PR,
@@ -67,6 +68,21 @@ FORGE_TOKEN = Declaration.secret(
     default="${{ github.token }}",
 )
 
+# What more than one command says of an input.
+_PACKAGES: Final = (
+    "Only packages whose name matches one of these globs, separated by commas or line breaks."
+)
+_DIST: Final = (
+    "Directories with package files that were built elsewhere, one per line: wheels, npm tarballs, "
+    "crates, jars."
+)
+_MAX_WAIT: Final = "The longest pause that a server may ask for (`Retry-After`)."
+_STATE: Final = "Directory of the journal and built files."
+_FORGE: Final = (
+    "as KIND:URL of the repository: `github:…`, `gitlab:…`, `gitea:…` (Forgejo, too). Default: the "
+    "CI's own, else that of the git remote at github.com, gitlab.com or codeberg.org."
+)
+
 _verify_flag = partial(Declaration, commands=VERIFY, places=FLAG_ONLY)
 
 
@@ -87,48 +103,60 @@ class Inputs:
             "Files, directories with releases, and addresses of files on registries, one per line.",
             "lines",
             into=values.path_or_url,
+            often=True,
         ),
     ] = ()
     repository: Annotated[
         str,
         Declaration(
             "The repository, OWNER/NAME at github.com or https://gitlab.com/GROUP/PROJECT, whose "
-            "workflow must have signed; required by `verify`. With `trust`: the one that publishes."
-            " Default: that of the git remote.",
+            "workflow must have signed; required.",
+            words={
+                "trust": "The repository that publishes, OWNER/NAME at github.com or "
+                "https://gitlab.com/GROUP/PROJECT. Default: that of the git remote."
+            },
             commands=VERIFY | TRUST,
             places=FLAG_ONLY,
             into=values.repository,
+            often=True,
         ),
     ] = ""
     workflow: Annotated[
         str,
         Declaration(
             "The workflow of that repository that must have signed (`release.yml`; of GitLab its "
-            "path, `.gitlab-ci.yml`). Default: any. With `trust`: the one that publishes. Default: "
-            "the only one that runs ReleaseKit.",
+            "path, `.gitlab-ci.yml`). Default: any.",
+            words={
+                "trust": "The workflow that publishes (`release.yml`; of GitLab its path). "
+                "Default: the only one that runs ReleaseKit."
+            },
             commands=VERIFY | TRUST,
             places=FLAG_ONLY,
             into=values.workflow,
+            often=True,
         ),
     ] = ""
     ref: Annotated[
         str,
         _verify_flag(
             "The branch or tag whose run must have signed, in full: `refs/heads/main`, "
-            "`refs/tags/v1.2` (`main` could be either). Default: any except a pull request's."
+            "`refs/tags/v1.2` (`main` could be either). Default: any except a pull request's.",
+            often=True,
         ),
     ] = ""
     event: Annotated[
         str,
         _verify_flag(
             "The event that must have started the signing run (`push`). Default: any except a pull"
-            " request's."
+            " request's.",
+            often=True,
         ),
     ] = ""
     bundle: Annotated[
         Path | None,
         _verify_flag(
-            "The file with the attestations, instead of those beside the files or on the registry."
+            "The file with the attestations, instead of those beside the files or on the registry.",
+            often=True,
         ),
     ] = None
     mode: Annotated[
@@ -139,13 +167,16 @@ class Inputs:
             "since the last release ask for, `preview` shows what merging a pull request would "
             "release, `release-pr` keeps one pull request with the next versions, `report` joins "
             "the results of several jobs into one summary.",
-            choices=("plan", "publish", "check", "version", "preview", "release-pr", "report"),
+            choices=OF_THE_ACTION,
             commands=frozenset(),
             places=frozenset({"action"}),
         ),
     ] = "plan"
     working_directory: Annotated[
-        Path, Declaration("The root of the workspace.", commands=ALL, places=NOT_IN_FILE)
+        Path,
+        Declaration(
+            "The root of the workspace.", commands=ALL, places=NOT_IN_FILE, group="machine"
+        ),
     ] = Path()
     config_file: Annotated[
         Path | None,
@@ -153,6 +184,7 @@ class Inputs:
             "The configuration file. Default: `releasekit.toml` in the root, if there is one.",
             commands=ALL,
             places=NOT_IN_FILE,
+            group="machine",
         ),
     ] = None
     ecosystem: Annotated[
@@ -162,15 +194,19 @@ class Inputs:
             "{ecosystems}. Default: all that are found.",
             "names",
             commands=ALL,
+            group="packages",
+            often=True,
         ),
     ] = ()
     packages: Annotated[
         tuple[str, ...],
         Declaration(
-            "Only packages whose name matches one of these globs, separated by commas or line "
-            "breaks. Dependencies that do not match must already be on their registry.",
-            "names",
+            f"{_PACKAGES} Dependencies that do not match must already be on their registry.",
+            words=dict.fromkeys(STATUS | TRUST | {"check"}, _PACKAGES),
+            kind="names",
             commands=LOOKUPS | TRUST,
+            group="packages",
+            often=True,
         ),
     ] = ()
     exclude_packages: Annotated[
@@ -180,40 +216,53 @@ class Inputs:
             " breaks.",
             "names",
             commands=LOOKUPS | TRUST,
+            group="packages",
+            often=True,
         ),
     ] = ()
     dist: Annotated[
         tuple[Dist, ...],
         Declaration(
-            "Directories with package files that were built elsewhere, one per line: wheels, npm "
-            "tarballs, crates, jars. ReleaseKit checks them, builds what is missing, and publishes"
-            " in order.",
-            "lines",
+            f"{_DIST} ReleaseKit checks them, builds what is missing, and publishes in order.",
+            words=dict.fromkeys(("plan", "check"), _DIST),
+            kind="lines",
             into=lambda text: Dist(Path(text)),
+            group="packages",
         ),
     ] = ()
     plan_file: Annotated[
         Path | None,
         Declaration(
-            "Publish exactly what this plan of an earlier job says, or fail if the sources differ."
-            " With `plan`: the file to write. With `report`: the plan whose packages need results.",
+            "Publish exactly what this plan of an earlier job says, or fail if the sources differ.",
+            words={
+                "plan": "The file to write.",
+                "report": "The plan whose packages need results.",
+            },
             commands=REPORTS,
             places=NOT_IN_FILE,
+            group="jobs",
+            often=True,
         ),
     ] = None
     dry_run: Annotated[
         bool,
         Declaration(
-            "Do everything except the uploads; builds run. With `init` or `version`: print what "
-            "would be written.",
+            "Do everything except the uploads; builds run.",
+            words=dict.fromkeys(VERSION | {"init"}, "Print what would be written."),
             commands=PUBLISH | VERSION | {"init"},
             places=NOT_IN_FILE,
+            often=True,
         ),
     ] = False
     concurrency: Annotated[
         int,
         Declaration(
-            "How many packages to upload at a time.", minimum=1, maximum=100, commands=LOOKUPS
+            "How many packages to upload at a time.",
+            words=dict.fromkeys(STATUS, "How many packages to resolve at a time."),
+            minimum=1,
+            maximum=100,
+            commands=LOOKUPS,
+            group="pace",
         ),
     ] = 5
     build_concurrency: Annotated[
@@ -223,6 +272,7 @@ class Inputs:
             word="auto",
             minimum=1,
             maximum=256,
+            group="pace",
         ),
     ] = None
     max_retries: Annotated[
@@ -232,6 +282,7 @@ class Inputs:
             minimum=0,
             maximum=20,
             commands=RUNS | RELEASE_PR,
+            group="pace",
         ),
     ] = 3
     retry_base_delay: Annotated[
@@ -241,16 +292,19 @@ class Inputs:
             minimum=0,
             maximum=60,
             commands=RUNS | RELEASE_PR,
+            group="pace",
         ),
     ] = 1.0
     max_wait: Annotated[
         float,
         Declaration(
-            "The longest pause that a registry may ask for (`Retry-After`). If it asks for more, "
-            "the package fails at once, and the message says when to run again.",
+            f"{_MAX_WAIT} If it asks for more, the package fails at once, and the message says "
+            "when to run again.",
+            words=dict.fromkeys((RUNS - PUBLISH) | RELEASE_PR, _MAX_WAIT),
             minimum=0,
             maximum=7 * 86_400,
             commands=RUNS | RELEASE_PR,
+            group="pace",
         ),
     ] = 3600.0
     task_timeout: Annotated[
@@ -258,9 +312,11 @@ class Inputs:
         Declaration(
             "Timeout of one build, upload, confirmation or registry request (npmjs.com: at least "
             "45m to show a package).",
+            words=dict.fromkeys((RUNS - PUBLISH) | RELEASE_PR, "Timeout of one request."),
             minimum=1,
             maximum=86_400,
             commands=RUNS | RELEASE_PR,
+            group="pace",
         ),
     ] = 600.0
     deadline: Annotated[
@@ -270,20 +326,22 @@ class Inputs:
             "none.",
             minimum=1,
             maximum=7 * 86_400,
+            group="pace",
         ),
     ] = None
     failure_policy: Annotated[
         Literal["skip-dependents", "stop"],
         Declaration(
             "After a failure, `skip-dependents` goes on with all packages that do not depend on "
-            "the failed one; `stop` starts nothing new."
+            "the failed one; `stop` starts nothing new.",
+            group="pace",
         ),
     ] = "skip-dependents"
     strict: Annotated[
         bool,
         Declaration(
             "Treat warnings as errors: a warning in the plan stops the run, and a warning about "
-            "built files stops that package."
+            "built files stops that package.",
         ),
     ] = False
     gate: Annotated[
@@ -308,6 +366,7 @@ class Inputs:
             "Stage versions, so that a person has to approve them before users can install them: "
             "`always`, `never`, or `auto`, if this identity may only stage. Also a key of `[npm]` "
             "and `[maven]`.",
+            words={"trust": "As the job has it that publishes: to stage takes other rights."},
             commands=TRUST | {"plan", "publish", "check"},
         ),
     ] = "auto"
@@ -328,6 +387,7 @@ class Inputs:
             "this job; `0s` refuses packages that need one.",
             minimum=0,
             maximum=7 * 86_400,
+            group="jobs",
         ),
     ] = 0.0
     shards: Annotated[
@@ -337,6 +397,7 @@ class Inputs:
             "many jobs of the matrix, with equal work for each. The publishing jobs need `wait`.",
             "names",
             commands=frozenset({"plan"}),
+            group="jobs",
         ),
     ] = ()
     shard: Annotated[
@@ -346,6 +407,7 @@ class Inputs:
             "needs `plan-file`.",
             commands=PUBLISH,
             places=NOT_IN_FILE,
+            group="jobs",
         ),
     ] = ""
     results_directory: Annotated[
@@ -354,6 +416,7 @@ class Inputs:
             "A directory with the state directories or results of all jobs of a release. Other "
             "jobs stop waiting for a package once its job has ended without publishing it.",
             commands=PUBLISH,
+            group="jobs",
         ),
     ] = None
     pin: Annotated[
@@ -367,14 +430,16 @@ class Inputs:
         TrustedPublishing,
         Declaration(
             "Get credentials by OIDC: `always`, `never`, or `auto`, if no token is given and the "
-            "job may request an identity."
+            "job may request an identity.",
+            group="trust",
         ),
     ] = "auto"
     attestations: Annotated[
         AttestationMode,
         Declaration(
             "Sign where files come from: `auto`, if this job has an identity and the registry "
-            "accepts attestations; `required`, to publish nothing without; or `off`."
+            "accepts attestations; `required`, to publish nothing without; or `off`.",
+            group="trust",
         ),
     ] = "auto"
     trust_config: Annotated[
@@ -383,6 +448,7 @@ class Inputs:
             "The client trust config of a private Sigstore instance. Default: the public one.",
             commands=VERIFY | {"plan", "publish", "check"},
             places=NOT_IN_FILE,
+            group="trust",
         ),
     ] = None
     tag: Annotated[
@@ -390,7 +456,9 @@ class Inputs:
         Declaration(
             "Tag every version that is on its registry, including those that earlier runs left "
             "untagged, and push the tags. The table `[tag]` has the options.",
+            words={"check": "Say what the tags of a release need, too."},
             places=NOT_IN_FILE,
+            often=True,
         ),
     ] = False
     announce: Annotated[
@@ -398,15 +466,18 @@ class Inputs:
         Declaration(
             "Create a release with notes at GitHub, GitLab or Gitea for every tagged version. The "
             "table `[announce]` has the options.",
+            words={"check": "Say what releases at GitHub, GitLab or Gitea need, too."},
             places=NOT_IN_FILE,
+            often=True,
         ),
     ] = False
     forge: Annotated[
         ForgePlace | None,
         Declaration(
-            "Where `announce` makes releases, as KIND:URL of the repository: `github:…`, "
-            "`gitlab:…`, `gitea:…` (Forgejo, too). Default: the CI's own, else that of the git "
-            "remote at github.com, gitlab.com or codeberg.org.",
+            f"Where `announce` makes releases, {_FORGE}",
+            words=dict.fromkeys(
+                (RUNS | NOTES | RELEASE_PR) - {"plan", "publish"}, f"Where the project is, {_FORGE}"
+            ),
             commands=RUNS | NOTES | CHECK | RELEASE_PR,
             places=FLAG_ONLY,
             into=values.forge,
@@ -419,6 +490,7 @@ class Inputs:
             commands=PUBLISH | {"report"},
             places=FLAG_ONLY,
             into=values.web_address,
+            group="reports",
         ),
     ] = ""
     outputs_file: Annotated[
@@ -428,15 +500,18 @@ class Inputs:
             "shell reads them. Default on GitLab: `outputs.env` in the state directory.",
             commands=REPORTS,
             places=FLAG_ONLY,
+            group="reports",
         ),
     ] = None
     registry: Annotated[
         Directory | Url | None,
         Declaration(
-            "`dir:PATH`: publish into static directories (`PATH/pypi` for Python) for every "
-            "ecosystem whose own registry input is not set.",
+            "`dir:PATH`: static directories (`PATH/pypi` for Python) in place of the registry of "
+            "every ecosystem whose own registry input is not set.",
             "registry",
             commands=VERSION | LOOKUPS,
+            group="places",
+            often=True,
         ),
     ] = None
     insecure_hosts: Annotated[
@@ -448,27 +523,34 @@ class Inputs:
             "lines",
             commands=LOOKUPS,
             places=NOT_IN_FILE,
+            group="places",
         ),
     ] = ()
     allow_events: Annotated[
         tuple[str, ...],
         Declaration(
-            "Events on which `publish`, `approve`, `reject` and `release-pr` may run, and `trust` "
-            "may write, although their jobs have the secrets of the repository and may run a "
-            "stranger's code, one per line: `workflow_run`, `issue_comment`, "
-            "`pull_request_target`. Make sure that the job checks out no commit of a pull request "
-            "and downloads no artifact of one.",
+            "Events on which it may publish or write, although the job has the secrets of the "
+            "repository and may run a stranger's code, one per line: `workflow_run`, "
+            "`issue_comment`, `pull_request_target`. Make sure that the job checks out no commit "
+            "of a pull request and downloads no artifact of one.",
             "lines",
             commands=PUBLISH | DECIDE | RELEASE_PR | TRUST,
             places=NOT_IN_FILE,
+            group="trust",
         ),
     ] = ()
     state_directory: Annotated[
         Path,
         Declaration(
-            "Directory of the journal and built files. Carry it to another runner as an artifact, "
-            "with the same `state-key`, to resume there.",
+            f"{_STATE} Carry it to another runner as an artifact, with the same `state-key`, to "
+            "resume there.",
+            words={
+                **dict.fromkeys(ALL - PUBLISH, _STATE),
+                "report": "The directory with the state directories or results of all jobs.",
+            },
             commands=ALL,
+            group="machine",
+            often=True,
         ),
     ] = Path(".releasekit")
     results_file: Annotated[
@@ -477,21 +559,29 @@ class Inputs:
             "The results as JSON. Default: `results.json` in the state directory.",
             commands=REPORTS,
             places=FLAG_ONLY,
+            group="reports",
         ),
     ] = None
     summary: Annotated[
         bool,
-        Declaration("Write the job summary.", commands=STEPS),
+        Declaration("Write the job summary.", commands=STEPS, group="reports"),
     ] = True
-    annotations: Annotated[bool, Declaration("Annotate failures.", commands=STEPS)] = True
+    annotations: Annotated[
+        bool, Declaration("Annotate failures.", commands=STEPS, group="reports")
+    ] = True
     verbose: Annotated[
         bool,
         Declaration(
-            "Log everything: phases, requests, and why packages wait; a job re-run with debug "
-            "logging does so too. With `check`: print all locks in their order. With `version`: "
-            "say what was left alone, and why.",
+            "Log everything: phases, requests, and what is waited for; a job re-run with debug "
+            "logging does so too.",
+            words={
+                **dict.fromkeys(CHECK, "Print all locks in their order."),
+                "version": "Say what was left alone, and why.",
+            },
             commands=RUNS | CHECK | VERSION | RELEASE_PR,
             places=NOT_IN_FILE,
+            group="reports",
+            often=True,
         ),
     ] = False
     uv_path: Annotated[
@@ -500,6 +590,7 @@ class Inputs:
             "The uv that creates environments. Default: the one on PATH, else pip.",
             "path",
             places=NOT_IN_FILE,
+            group="machine",
         ),
     ] = ""
     python_path: Annotated[
@@ -509,6 +600,7 @@ class Inputs:
             "builds cannot write to.",
             "path",
             places=NOT_IN_FILE,
+            group="machine",
         ),
     ] = ""
     build_sandbox: Annotated[
@@ -518,6 +610,7 @@ class Inputs:
             "read other processes. `auto`, if Linux supports it; `required`, to fail otherwise; or"
             " `off`.",
             places=NOT_IN_FILE,
+            group="machine",
         ),
     ] = "auto"
     build_sandbox_paths: Annotated[
@@ -528,6 +621,7 @@ class Inputs:
             "lines",
             into=Path,
             places=NOT_IN_FILE,
+            group="machine",
         ),
     ] = ()
     index_url: Annotated[
@@ -535,6 +629,7 @@ class Inputs:
         Declaration(
             "The package index from which to install ReleaseKit and build requirements.",
             places=NOT_IN_FILE,
+            group="machine",
         ),
     ] = ""
     find_links: Annotated[
@@ -543,26 +638,34 @@ class Inputs:
             "Directories or pages with additional wheels to install from, one per line.",
             "lines",
             places=NOT_IN_FILE,
+            group="machine",
         ),
     ] = ()
     set: Annotated[
         tuple[str, ...],
         Declaration(
-            "With `version`: versions that are decided by hand, one per line: `NAME=VERSION`, and "
-            "`npm:@acme/core=2.0.0` where packages of two ecosystems share the name.",
-            "lines",
+            words={
+                "version": "Versions that are decided by hand, one per line: `NAME=VERSION`, and "
+                "`npm:@acme/core=2.0.0` where packages of two ecosystems share the name."
+            },
+            kind="lines",
             commands=VERSION,
             places=NOT_IN_FILE,
+            often=True,
         ),
     ] = ()
     snapshot: Annotated[
         str,
         Declaration(
-            "With `version`: write versions of this commit alone, to be thrown away, under this "
-            "label (`pr-97`), for whatever would be released and all that needs it. No changelogs.",
+            words={
+                "version": "Write versions of this commit alone, to be thrown away, under this "
+                "label (`pr-97`), for whatever would be released and all that needs it. No "
+                "changelogs."
+            },
             commands=VERSION,
             places=NOT_IN_FILE,
             into=values.snapshot_label,
+            often=True,
         ),
     ] = ""
     branch: Annotated[
@@ -573,6 +676,7 @@ class Inputs:
             commands=VERSION | PREVIEW | RELEASE_PR,
             places=FLAG_ONLY,
             into=values.branch,
+            often=True,
         ),
     ] = ""
     since: Annotated[
@@ -582,16 +686,21 @@ class Inputs:
             "the pull request, else `origin/HEAD`.",
             commands=PREVIEW | CHANGE,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = ""
     check: Annotated[
         bool,
         Declaration(
-            "As `--dry-run`, and exit 1 if there is something to write. With `change`: write "
-            "nothing, and exit 1 if nothing speaks for a package that changes. With `trust`: show "
-            "only packages that do not trust the workflow, and exit 1 if there are any.",
+            words={
+                "version": "As `--dry-run`, and exit 1 if there is something to write.",
+                "change": "Write nothing, and exit 1 if nothing speaks for a package that changes.",
+                "trust": "Show only packages that do not trust the workflow, and exit 1 if there "
+                "are any.",
+            },
             commands=VERSION | CHANGE | TRUST,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = False
     write: Annotated[
@@ -600,6 +709,7 @@ class Inputs:
             "Have registries trust the workflow where they let a program say so.",
             commands=TRUST,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = False
     environment: Annotated[
@@ -609,16 +719,22 @@ class Inputs:
             "the workflow.",
             commands=TRUST,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = ""
     format: Annotated[
         Literal["table", "json", "mermaid"],
-        Declaration("How to print the plan.", commands=frozenset({"plan"}), places=FLAG_ONLY),
+        Declaration(
+            "How to print the plan.", commands=frozenset({"plan"}), places=FLAG_ONLY, often=True
+        ),
     ] = "table"
     fix: Annotated[
         bool,
         Declaration(
-            "First repair what earlier runs left behind.", commands=CHECK, places=FLAG_ONLY
+            "First repair what earlier runs left behind.",
+            commands=CHECK,
+            places=FLAG_ONLY,
+            often=True,
         ),
     ] = False
     run: Annotated[
@@ -628,10 +744,12 @@ class Inputs:
             " reads its artifacts.",
             commands=DECIDE,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = ""
     yes: Annotated[
-        bool, Declaration("Do not ask for confirmation.", commands=DECIDE, places=FLAG_ONLY)
+        bool,
+        Declaration("Do not ask for confirmation.", commands=DECIDE, places=FLAG_ONLY, often=True),
     ] = False
     subject: Annotated[
         tuple[str, ...],
@@ -640,6 +758,7 @@ class Inputs:
             "lines",
             commands=NOTES,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = ()
     release: Annotated[
@@ -650,6 +769,7 @@ class Inputs:
             commands=STATUS,
             places=FLAG_ONLY,
             into=values.version_or_path,
+            often=True,
         ),
     ] = ""
     smoke: Annotated[
@@ -659,6 +779,7 @@ class Inputs:
             "npm or pnpm, cargo, go, mvn. Nothing of any package is executed.",
             commands=STATUS,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = False
     package: Annotated[
@@ -669,6 +790,7 @@ class Inputs:
             "lines",
             commands=CHANGE,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = ()
     text: Annotated[
@@ -677,6 +799,7 @@ class Inputs:
             "What changed, for users of the package: one line of Markdown.",
             commands=CHANGE,
             places=FLAG_ONLY,
+            often=True,
         ),
     ] = ""
     ecosystem_values: Mapping[str, object] = field(default_factory=dict)

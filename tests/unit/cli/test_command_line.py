@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pytest
 from fakes import DECLARED
 from releasekit import __version__
 from releasekit.cli import command_line
+from releasekit.config.commands import COMMANDS, Command, list_commands
 from releasekit.config.inputs import Inputs
 from releasekit.config.values import Url
 from releasekit.errors import ConfigError
@@ -78,7 +80,7 @@ def test_files_to_verify_may_stand_anywhere() -> None:
 
 def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
-        parse(["verify", "--help"], {})
+        parse(["verify", "--help-all"], {})
     printed = capsys.readouterr().out
     assert "0    all files are verified" in printed
     assert "--repository" in printed
@@ -201,7 +203,7 @@ def test_what_follows_two_hyphens_is_a_place() -> None:
 
 def test_no_default_reads_as_the_parent_directory(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
-        parse(["plan", "--help"], {})
+        parse(["plan", "--help-all"], {})
     printed = " ".join(capsys.readouterr().out.split())
     assert "The root of the workspace. Default: the current directory." in printed
     assert "Default: .." not in printed
@@ -210,7 +212,7 @@ def test_no_default_reads_as_the_parent_directory(capsys: pytest.CaptureFixture[
 
 def test_the_help_of_publish_names_every_secret(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
-        parse(["publish", "--help"], {})
+        parse(["publish", "--help-all"], {})
     printed = capsys.readouterr().out
     for name in ("STATE_KEY", "PYPI_TOKEN", "NPM_TOKEN", "CARGO_TOKEN", "MAVEN_PASSWORD"):
         assert f"  RELEASEKIT_{name}" in printed
@@ -240,15 +242,64 @@ def test_help_has_examples_and_exit_codes(flag: str, capsys: pytest.CaptureFixtu
 
 def test_help_of_a_command_has_each_of_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
-        parse(["publish", "--help"], {})
+        parse(["publish", "--help-all"], {})
     printed = capsys.readouterr().out
     for declaration in DECLARED.inputs.values():
         shown = re.search(rf"(?m)^  {declaration.flag}(?![\w-])", printed) is not None
         assert shown == ("publish" in declaration.commands)
-    assert "Default: 600s." in printed
+    assert "--help " not in printed
+    assert "Default: 600s." in " ".join(printed.split())
     for ecosystem in DECLARED.ecosystems.values():
         _, group = printed.split(f"\n{ecosystem.title}:\n")
         assert ecosystem.registry.flag in group
+
+
+@pytest.mark.parametrize("command", list_commands())
+def test_short_help_fits_a_terminal(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it is for, five examples that are understood, at most fifteen options."""
+    for flag in ("-h", "--help"):
+        with pytest.raises(SystemExit, match="0"):
+            parse([command, flag, "--no-such"], {})
+    printed = capsys.readouterr().out
+    first, second = printed[: len(printed) // 2], printed[len(printed) // 2 :]
+    assert first == second
+    lines = first.splitlines()
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 80
+    assert lines[2] == COMMANDS[command].about or " ".join(lines[2:4]) == COMMANDS[command].about
+    assert lines[-1].startswith(f"releasekit {command} --help-all ")
+    flags = re.findall(r"(?m)^  (--[a-z-]+)", first)
+    assert 0 < len(flags) <= 15
+    assert {*flags} <= {each.flag for each in DECLARED.inputs.values() if command in each.commands}
+    examples = COMMANDS[command].examples.splitlines()
+    assert len(examples) == 5
+    for example in examples:
+        words = shlex.split(re.split(" {2,}|>", example.strip())[0])
+        assert words[words.index("releasekit") + 1] == command
+        assert parse(words[words.index("releasekit") + 1 :], {}).mode == command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_long_help_is_about_this_command_alone(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In groups, of which none is empty; what others do with an input is theirs."""
+    with pytest.raises(SystemExit, match="0"):
+        parse([command, ".", "--help-all"], {})
+    printed = capsys.readouterr().out
+    assert "\n\n\n" not in printed
+    assert max(map(len, printed.splitlines())) <= 88
+    titles = re.findall(r"(?m)^([A-Za-z].*):$", printed)
+    assert len(titles) == len({*titles})
+    others = "|".join(each for each in list_commands() if each != command)
+    told = " ".join(printed.partition("\n\nexit codes")[0].split())
+    assert not re.findall(rf"With ({others})\b", told)
+    reads = {each for each, row in DECLARED.ecosystems.items() if row.registry.flag in printed}
+    assert reads == (set() if command in {"verify", "notes", "report"} else {*DECLARED.ecosystems})
+
+
+def test_help_behind_two_hyphens_is_a_place() -> None:
+    assert str(parse(["plan", "--", "-h"], {}).working_directory) == "-h"
 
 
 @pytest.mark.parametrize("flag", ["--version", "-V"])

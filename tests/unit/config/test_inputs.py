@@ -56,7 +56,7 @@ def test_an_input_is_a_field(
     (tmp_path / "releasekit.toml").write_text('greeting = "good night"\n')
     assert read_config(tmp_path / "releasekit.toml", declared).texts == {"greeting": "good night"}
     with pytest.raises(SystemExit):
-        parse_command_line(["plan", "--help"], {}, declared)
+        parse_command_line(["plan", "--help-all"], {}, declared)
     assert "What to say first. Default: hello." in capsys.readouterr().out
     assert "action" in declared.everything["greeting"].places
 
@@ -222,7 +222,9 @@ def test_a_default_reads_back_as_itself(declaration: Declaration) -> None:
     else:
         assert declaration.default in ("", (), None)
     assert declaration.commands <= set(get_args(Command))
-    assert declaration.help.endswith(".")
+    assert declaration.description.endswith(".")
+    assert declaration.words.keys() <= declaration.commands
+    assert all(declaration.describe(each).endswith(".") for each in declaration.commands)
 
 
 def test_secrets_have_neither_a_flag_nor_a_key() -> None:
