@@ -187,6 +187,14 @@ def test_tags_of_a_form_that_is_not_read_are_said(two: Repository) -> None:
     assert not two.collect().unread_tags
 
 
+def test_tags_of_what_gets_no_version_are_not_taken_for_those_of_another(two: Repository) -> None:
+    """R68: as those of Go modules whose versions nothing tells, beside a new package of Maven."""
+    two.commit("feat: more", two.write("packages/web", "acme-web", "0.3.0"))
+    two.write("tools/lint", "acme-lint", "2.0.0")
+    two.git("tag", "acme-lint-v2.0.0")
+    assert not two.collect(private=["tools/lint"]).unread_tags
+
+
 def as_python(repository: Repository, place: str) -> Package:
     found = repository.packages[place]
     repository.packages[place] = replace(found, id=replace(found.id, ecosystem="pypi"))

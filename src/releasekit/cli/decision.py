@@ -124,7 +124,10 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
         private = [each for each in workspace.packages.values() if each.unpublishable]
         notes += describe_private([each for each in private if about.has_package(each.id)])
     deciding = Deciding(
-        packages=workspace.versioned, branch=workspace.branch, excluded=config.exclude_packages
+        packages=workspace.versioned,
+        branch=workspace.branch,
+        excluded=config.exclude_packages,
+        given=config.given.keys(),
     )
     unread = list(find_unread((top, config.root), deciding, config.written))
     # A change file is written whatever the version will be.

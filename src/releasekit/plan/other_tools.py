@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -48,6 +48,10 @@ _ALWAYS: Final = 'propagate = "always"'
 _LITERAL: Final = 'zero = "literal"'
 _MINOR: Final = 'zero = "minor"'
 _MANIFEST: Final = ".release-please-manifest.json"
+_UNTAGGED: Final = "tag the commits of these versions, or correct the file"
+_BEHIND: Final = "write the versions of here before release-please runs again"
+# Of changesets.
+PRE_MODE: Final = ".changeset/pre.json"
 _BELOW: Final = "below [version] in releasekit.toml"
 _INTO_FILES: Final = "write them into [version.files]"
 _UNSAFE: Final = "___experimentalUnsafeOptions_WILL_CHANGE_IN_PATCH"
@@ -89,11 +93,14 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding:
-    """What versions are about to be decided for; `excluded` are the globs that leave others out."""
+    """What versions are about to be decided for; `excluded` are the globs that leave others out,
+    and `given` the inputs that are, by attribute.
+    """
 
     packages: Sequence[Package]
     branch: str = ""
     excluded: Sequence[str] = ()
+    given: Collection[str] = ()
 
     @property
     def is_below_one(self) -> bool:
@@ -302,6 +309,16 @@ _CHANGESETS: Final = (
         "privatePackages",
         lambda it: isinstance(it, dict) and it.get("version"),
         advice=f"{_NOTHING}private packages get no version",
+    ),
+    _when(
+        lambda document, about: (
+            document.get("access") == "public"
+            and "npm_access" not in about.given
+            and any(name.startswith("@") for name in about.list_names("npm"))
+        ),
+        "access",
+        line='npm-access = "public"',
+        advice="write above the tables of releasekit.toml",
     ),
     _where("snapshot", advice=f"{_NOTHING}the input `snapshot` sets the form of a snapshot"),
 )
@@ -579,7 +596,7 @@ def _where_there(table: str) -> _Reader:
 
 
 _TOOLS: Final[Sequence[tuple[str, _Tool]]] = (
-    (".changeset/pre.json", _Tool(parse_json, (_read_prerelease,), ecosystem="npm")),
+    (PRE_MODE, _Tool(parse_json, (_read_prerelease,), ecosystem="npm")),
     (".changeset/config.json", _Tool(parse_json, _CHANGESETS, ecosystem="npm")),
     ("pnpm-workspace.yaml", _Tool(parse_yaml, (_read_pnpm,), ("versioning",), "npm")),
     ("release-please-config.json", _Tool(parse_json, _RELEASE_PLEASE)),
@@ -650,7 +667,7 @@ def compare_manifest(
         except ConfigError as error:
             yield Unread("its content", file=_MANIFEST, advice=f"correct it: {error}")
             continue
-        found: dict[bool, list[str]] = {False: [], True: []}
+        found: dict[tuple[bool, str], list[str]] = {}
         for directory, each in by_place:
             inside = directory.is_relative_to(place)
             said = told.get(directory.relative_to(place).as_posix()) if inside else None
@@ -659,11 +676,13 @@ def compare_manifest(
             here = f"{each.last} here" if each.last else "not released here"
             known = [it for it in (each.last, each.written) if it]
             is_above = bool(known) and all(_compare(said, it, each) == 1 for it in known)
-            found[is_above].append(f"{each.package} at {clip(visible(said), 100)} ({here})")
-        for is_above, named in found.items():
-            if named:
-                advice = "tag the commits of these versions, or correct the file"
-                yield Unread(few(named), file=_MANIFEST, advice=advice, refused=is_above)
+            # Nothing here writes the file, so each release leaves it behind.
+            is_behind = bool(each.last) and _compare(said, each.last, each) == -1
+            advice = _BEHIND if is_behind else _UNTAGGED
+            named = f"{each.package} at {clip(visible(said), 100)} ({here})"
+            found.setdefault((is_above, advice), []).append(named)
+        for (is_above, advice), names in found.items():
+            yield Unread(few(names), file=_MANIFEST, advice=advice, refused=is_above)
 
 
 def _compare(version: str, other: str, standing: Standing) -> int | None:

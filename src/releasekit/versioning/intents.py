@@ -157,7 +157,7 @@ async def collect_intents(
     )
     line = await read_line(commits)
     releases = await find_releases(
-        versions, commits, root, line, templates, find_published, labels, together
+        versions, everything, commits, root, line, templates, find_published, labels, together
     )
     units = await read_units(commits, line, max((it.base for it in releases.values()), default=0))
     is_titled = read_message(title) or find_reverted(title)

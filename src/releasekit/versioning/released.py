@@ -118,6 +118,7 @@ class _Place(NamedTuple):
 
 async def find_releases(
     versions: Mapping[Package, VersionAt],
+    everything: Iterable[Package],
     commits: Commits,
     root: Path,
     line: Line,
@@ -126,7 +127,8 @@ async def find_releases(
     labels: Mapping[PackageId, str],
     together: Iterable[Collection[PackageId]],
 ) -> dict[PackageId, Release]:
-    """Of each package; `versions` says how its manifests are read at another commit, `templates`
+    """Of each package, whose tags are none of the others among `everything` that lies here.
+    `versions` says how its manifests are read at another commit, `templates`
     what its tags are called, with NUL in the place of the version. `labels` are those of packages
     whose next version is a prerelease, and `together` the packages whose version stands in one
     place.
@@ -135,6 +137,12 @@ async def find_releases(
     """
     known = await commits.list_tags()
     tags = _sort_tags(versions, root, commits.top, known, templates, together)
+    if tags.unread:
+        others = [each for each in everything if each not in versions]
+        left = {name: known[name] for name in tags.unread}
+        listed = list_own_tags(others, root, commits.top, left)
+        read = {name for own in listed.values() for name in own.values()}
+        tags = replace(tags, unread=[name for name in tags.unread if name not in read])
     reached = {tag.commit for listed in tags.listed.values() for tag in listed}
     places = await _find_places(reached, commits, line)
     last = await _find_last(versions, tags, places, commits)
@@ -227,6 +235,18 @@ async def find_releases(
         wanted = {each: at for each, at in versions.items() if each.id in labels}
         await _add_prereleases(releases, wanted, labels, tags, places, commits, line)
     return releases
+
+
+def list_own_tags(
+    packages: Iterable[Package], root: Path, top: Path, tags: Mapping[str, str]
+) -> dict[PackageId, dict[str, str]]:
+    """The tags that are of one package alone, by its versions, the highest first."""
+    listed = _sort_tags(packages, root, top, tags, {}, ()).listed
+    return {
+        holder: {each.version: each.name for each in found if each.is_own}
+        for holder, found in listed.items()
+        if not isinstance(holder, str)
+    }
 
 
 async def _find_beginnings(

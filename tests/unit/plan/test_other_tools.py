@@ -24,6 +24,7 @@ from releasekit.plan.other_tools import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from releasekit.model import Package
@@ -65,6 +66,27 @@ def test_what_changesets_makes_of_peers_is_said(tmp_path: Path) -> None:
     told = describe_unread(find(tmp_path, config, packages=(a, replace(b, dependencies=(peer,)))))
     assert "for peer dependencies no option corresponds: changesets 2 releases a major" in told[0]
     assert "peer" not in describe_unread(find(tmp_path, config, packages=(a, b, c)))[0]
+
+
+@pytest.mark.parametrize(
+    ("access", "packages", "given", "is_said"),
+    [
+        ("public", NPM, (), True),
+        ("public", NPM, ("npm_access",), False),
+        ("restricted", NPM, (), False),  # as npm does without being told
+        ("public", NPM[2:], (), False),  # without a scope, all are public
+    ],
+)
+def test_who_may_see_packages_of_changesets_is_said(
+    tmp_path: Path, access: str, packages: Sequence[Package], given: Sequence[str], is_said: bool
+) -> None:
+    """R68: https://github.com/changesets/changesets/blob/main/docs/config-file-options.md#access"""
+    (tmp_path / ".changeset").mkdir()
+    (tmp_path / ".changeset/config.json").write_text(json.dumps({"access": access}))
+    deciding = Deciding(packages=packages, given=given)
+    (told,) = describe_unread([*find_unread([tmp_path], deciding, frozenset())])
+    line = 'for access write above the tables of releasekit.toml `npm-access = "public"`'
+    assert (line in told) is is_said
 
 
 @pytest.mark.parametrize(
@@ -559,3 +581,7 @@ def test_a_manifest_of_release_please_is_compared(
     told = " ".join([*describe_unread(unread), *map(str, refuse_unread(unread))])
     here = f"{released} here" if released else "not released here"
     assert refused is None or f"{found.id} at {said} ({here})" in told
+    # Nothing here writes the file: that it is behind is nothing to tag.
+    is_behind = (said, released) == ("1.3.0", "1.4.0")
+    assert ("write the versions of here before release-please runs again" in told) is is_behind
+    assert ("tag the commits of these versions" in told) is (refused is False and not is_behind)
