@@ -40,13 +40,13 @@ from releasekit.plan.holdings import NO_TREE
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.registries import find_unnamed, look_up_all, refresh_staged, refuse_unnamed
 from releasekit.plan.unlisted_packages import (
-    ASIDE,
     TESTS,
     describe_foreign,
     describe_included,
     describe_unlisted,
     describe_unread,
     find_unlisted,
+    is_aside,
     mark_unread,
 )
 from releasekit.plan.warnings import WAY_OUT
@@ -245,7 +245,7 @@ def with_doubt(package: Package, root: Path) -> Package:
     if package.doubt:
         return package
     parts = package.directory.parts[len(root.parts) :]
-    if aside := [each for each in parts if each in ASIDE or TESTS.fullmatch(each)]:
+    if aside := [each for each in parts if is_aside(each)]:
         return replace(package, doubt=f"lies in a directory called `{min(aside)}`")
     if TESTS.fullmatch(package.id.name):
         return replace(package, doubt="has the name of tests")

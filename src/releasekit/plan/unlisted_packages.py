@@ -59,6 +59,7 @@ ASIDE: Final = frozenset(
     }
 )
 TESTS: Final = re.compile(r".+[-_]tests")
+_LIKE_ASIDE: Final = re.compile(rf"{TESTS.pattern}|.+[-_]examples?")
 # Likewise single packages: websites, what only tests need, and directories whose names are filled
 # in. https://cookiecutter.readthedocs.io/en/stable/overview.html
 _BESIDE: Final = re.compile(
@@ -356,12 +357,20 @@ def write_list(values: Sequence[str]) -> str:
 
 
 def _with_globs(directories: Sequence[str]) -> list[str]:
-    """With a glob in place of many in one directory."""
-    named = []
-    for parent, names in groupby(directories, key=lambda name: name.rpartition("/")[0]):
-        beside = list(names)
-        named += [f"{parent}/*"] if parent and len(beside) >= _MANY else beside
-    return named
+    """With a glob in place of many in one directory, where others may lie between them."""
+    beside: dict[str, list[str]] = {}
+    for name in directories:
+        beside.setdefault(name.rpartition("/")[0], []).append(name)
+    return [
+        each
+        for parent, names in beside.items()
+        for each in ([f"{parent}/*"] if parent and len(names) >= _MANY else names)
+    ]
+
+
+def is_aside(directory: str) -> bool:
+    """Whether a directory of this name holds what hardly anybody means to publish."""
+    return directory in ASIDE or _LIKE_ASIDE.fullmatch(directory) is not None
 
 
 async def list_manifests(
@@ -435,8 +444,7 @@ def _classify(
             UnreadManifest(name, clip(visible(f"{path} is in git, but not checked out"), _MAX_WHY))
             for path in candidates
             if not os.path.lexists(root / path)
-            and ASIDE.isdisjoint(path.parts)
-            and not any(map(_BESIDE.fullmatch, path.parts))
+            and not any(is_aside(part) or _BESIDE.fullmatch(part) for part in path.parts)
         ]
         if not below and not foreign:
             continue  # what its roots import takes long
@@ -504,7 +512,7 @@ class _Unclaimed:
         return members
 
     def _is_meant(self, directory: Path) -> bool:
-        return ASIDE.isdisjoint(directory.relative_to(self.root).parts)
+        return not any(map(is_aside, directory.relative_to(self.root).parts))
 
     def _workspace_at(self, directory: Path) -> Membership | None:
         # Discovery reads that of the root.

@@ -135,6 +135,9 @@ ASIDE = {
     "docs/package.json": js("website"),
     "src/it/jetty/pyproject.toml": uv("it"),
     "pyodide_test/package.json": js("wasm"),
+    "acme-example/package.json": '{"workspaces": ["*"]}',
+    "acme-example/app/package.json": js("app"),
+    "js-examples/package.json": js("shown"),
     "playground/package.json": js("play"),
     "node_modules/d/package.json": js("d"),
     ".venv/e/pyproject.toml": uv("e"),
@@ -262,6 +265,14 @@ def test_the_option_that_takes_it_in_can_be_copied(tmp_path: Path) -> None:
         '`[maven] reactors = [".", "java"]`',
     ]
     assert lines[1].startswith("npm packages in no workspace here: js (2 packages), tool; ")
+
+
+def test_a_glob_is_named_once(tmp_path: Path) -> None:
+    """R68: also where others lie between the packages that it fits."""
+    names = ["a", "b", "b/inner", "c", "d"]
+    root = write(tmp_path, {f"libs/{name}/pyproject.toml": uv(name[-1]) for name in names})
+    (line,) = describe_unlisted(found(root), root, {}, ECOSYSTEMS)
+    assert '`[pypi] packages = ["libs/*", "libs/b/inner"]`' in line
 
 
 def planned(root: Path, survey: Survey, unpublishable: str = "", **given: object) -> Plan:
