@@ -455,6 +455,12 @@ class Target:
         """Whether the package is published, or would be with another version than it has."""
         return not package.unpublishable
 
+    def find_untold(self, _package: Package, _tagged: Iterable[str], /) -> str:
+        """The version to tell of a package that is not published for want of one: the last of those
+        `tagged`, or else the first that it can have. Empty for any other package.
+        """
+        return ""
+
     def goes_elsewhere(self, _package: Package, /) -> bool:
         """Whether its files name another registry than this one, which knows nothing of it."""
         return False

@@ -111,6 +111,22 @@ def test_tags_begin_with_the_directory(path: str, directory: str, prefix: str, t
     assert paths.is_at(path, PurePosixPath(directory)) is there
 
 
+@pytest.mark.parametrize(
+    ("path", "version"),
+    [
+        ("example.com/m", "0.1.0"),
+        ("example.com/m/v2", "2.0.0"),
+        ("example.com/m/v30", "30.0.0"),
+        ("gopkg.in/yaml.v0", "0.1.0"),
+        ("gopkg.in/yaml.v1", "1.0.0"),
+        ("gopkg.in/yaml.v3", "3.0.0"),
+    ],
+)
+def test_the_first_version_belongs_to_the_path(path: str, version: str) -> None:
+    assert paths.find_first(path) == version
+    assert paths.trouble_with_version(path, f"v{version}") == ""
+
+
 def test_proxies_spell_capitals_their_own_way() -> None:
     assert (
         paths.escape("github.com/Azure/SDK@v1.0.0-RC1") == "github.com/!azure/!s!d!k@v1.0.0-!r!c1"

@@ -81,6 +81,13 @@ DECLARATION: Final = EcosystemDeclaration(
     setup=Setup(
         first="Nothing is to be registered: the job pushes the tags of {name}, and "
         "https://proxy.golang.org shows them.",
+        steps="""\
+- uses: actions/setup-go@b7ad1dad31e06c5925ef5d2fc7ad053ef454303e # v7.0.0
+  with:
+    go-version: stable  # modules are built before their tags are pushed
+    cache: false
+""",
+        versions="versions",
         pushes=True,
     ),
     tool=Tool(program="go", version="1.21", followers=("npm:@acme/cli",)),

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.go.gomod import GoMod, Replace
 
 ECOSYSTEM: Final = "go"
+# The same words for all modules: there may be a hundred.
+UNTOLD: Final = (
+    "its version is unknown: write [go] version or version-file in releasekit.toml, or "
+    'DIRECTORY = "1.2.3" below [go.versions]'
+)
 MAX_DIRECTORIES: Final = 100_000
 # A version file, or keys of releasekit.toml.
 Place = Path | tuple[str, ...]
@@ -369,11 +374,7 @@ def _read_module(root: Path, directory: Path, options: Options) -> Module:
     reason = reason or paths.trouble_with_path(mod.module)
     version, place = ("", ()) if reason else find_version(mod.module, directory, root, options)
     if not reason and not version:
-        # The same words for all modules: there may be a hundred.
-        reason = (
-            "its version is unknown: write [go] version or version-file in releasekit.toml, or "
-            'DIRECTORY = "1.2.3" below [go.versions]'
-        )
+        reason = UNTOLD
     trouble = "" if reason else paths.trouble_with_version(mod.module, version)
     if trouble:
         raise ManifestError(

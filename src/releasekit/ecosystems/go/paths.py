@@ -90,6 +90,13 @@ def trouble_with_version(path: str, version: str) -> str:
     return f"{version} does not belong to {path}; write {instead}, or `module {fitting}` in go.mod"
 
 
+def find_first(path: str) -> str:
+    """The first version that a module of this path can have, without its `v`."""
+    gopkg = _GOPKG_IN.fullmatch(path)
+    major = gopkg["major"] if gopkg else split_major(path)[1].removeprefix("v")
+    return f"{major}.0.0" if major.strip("0") else "0.1.0"
+
+
 def tag_prefix(path: str, directory: PurePosixPath) -> str:
     """The prefix of the version in the tags of a module: "", or its directory and a slash.
 

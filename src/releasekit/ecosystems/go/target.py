@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
-from releasekit.ecosystems.go import OFFICIAL, discover, gomod, release
+from releasekit.ecosystems.go import OFFICIAL, discover, gomod, paths, release
 from releasekit.ecosystems.go.edit import edit_versions
 from releasekit.ecosystems.go.major import find_moved, move_modules
 from releasekit.ecosystems.go.module_zip import list_outside, packs
@@ -92,6 +92,20 @@ class GoTarget(Target):
             self.deployment, self.whole = self._tags, False
             self.rights = self._tags
             self.is_new = self._tags.is_new
+
+    def find_untold(self, package: Package, tagged: Iterable[str], /) -> str:
+        module = self._modules[package.id.name]
+        if module.unpublishable != discover.UNTOLD:
+            return ""
+        fitting = [
+            each for each in tagged if not paths.trouble_with_version(module.path, f"v{each}")
+        ]
+        stable = [each for each in fitting if "-" not in each]
+        return max(
+            stable or fitting,
+            key=lambda each: paths.parse_version(f"v{each}"),
+            default=paths.find_first(module.path),
+        )
 
     def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:
         if not self._go.options.verify or self._go.processes.which("go") is not None:
