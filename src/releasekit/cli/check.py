@@ -24,16 +24,26 @@ from releasekit.cli.session import (
     open_workspace,
     refuse_elsewhere,
 )
+from releasekit.cli.trust import is_publishing
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
 from releasekit.ecosystems.prebuilt import with_prebuilt
-from releasekit.errors import CommandFailed, PlanError, ReleasekitError, StateError, told_of
+from releasekit.ecosystems.shared.documents import table_in, text_in
+from releasekit.errors import (
+    CommandFailed,
+    ConfigError,
+    PlanError,
+    ReleasekitError,
+    StateError,
+    told_of,
+)
 from releasekit.git.commits import Commits
 from releasekit.git.remote import HINT, NO_REMOTE_HINT, Remote
 from releasekit.host.files import find_closed, repository_of
 from releasekit.http.identity import open_tokens
 from releasekit.plan.make import collect_packages
 from releasekit.plan.provenance import refuse_unattested
+from releasekit.plan.publishers import read_workflows
 from releasekit.plan.source import read_checkout
 from releasekit.plan.unlisted_packages import mark_unread
 from releasekit.problems import Problem, mark
@@ -42,7 +52,8 @@ from releasekit.report.screen import fit_lines
 from releasekit.report.text import count_of, few, packages
 from releasekit.state import doctor
 from releasekit.state.seals import Seal
-from releasekit.text.escape import log_line, redact_urls
+from releasekit.text.commands import spell
+from releasekit.text.escape import log_line, redact_urls, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,15 +215,28 @@ async def _examine_packages(
     for name, registry in registries.items():
         own = [package for package in chosen if package.id.ecosystem == name]
         if name in targets and not own:
-            for package in targets[name].workspace.packages[:1]:
+            there = targets[name].workspace.packages
+            # Where nothing else is published, somebody wants these to be.
+            untold = [] if chosen else [p for p in there if targets[name].find_untold(p, ())]
+            for package in (*untold, *there)[:1]:
                 leaving = "exclude-packages" if about.is_excluded(package.id) else "packages"
                 why = package.unpublishable or f"`{leaving}` leaves it out"
-                rows.append(Row(said=f"{name}: nothing to publish", hint=f"{package.id}: {why}"))
-            continue
+                ways = f"; {spell('init')} writes those of its tags" if untold else ""
+                rows.append(
+                    Row(
+                        said=f"{name}: nothing to publish",
+                        hint=f"{package.id}: {why}{ways}",
+                        code=ConfigError.exit_code if untold else 0,
+                    )
+                )
+            if not untold:
+                continue
         with _collecting(rows):
-            if name in targets:
-                if missing := await asyncio.to_thread(targets[name].missing_tool, own):
-                    raise missing
+            if name in targets and (
+                missing := await asyncio.to_thread(targets[name].missing_tool, own)
+            ):
+                raise missing
+            if name in targets and own:
                 packer = await _describe_packer(session.ecosystems[name], config.root, services)
                 rows.append(Row(said=f"{name}: {packages(len(own))}, packed by {packer}"))
         with _collecting(rows):
@@ -222,6 +246,46 @@ async def _examine_packages(
             if name in targets and targets[name].builds_from_commit and not in_directory:
                 remote = str(config.ecosystem_tables.get(name, {}).get("remote", "origin"))
                 rows.append(await _examine_push(name, remote, services))
+                rows += await asyncio.to_thread(_examine_workflows, name, config.root)
+
+
+def _examine_workflows(what: str, root: Path) -> list[Row]:
+    """Of the jobs that publish with ReleaseKit, those whose token may certainly not push tags."""
+    rows = []
+    for file, workflow in read_workflows(repository_of(root) or root):
+        if isinstance(workflow, ConfigError):
+            continue
+        for name, job in table_in(workflow, "jobs").items():
+            steps = job.get("steps") if isinstance(job, dict) else None
+            if not (isinstance(steps, list) and any(map(is_publishing, steps))):
+                continue
+            given = [table_in(step, "with") for step in steps if _is_checkout(step)]
+            if any({"token", "ssh-key"} & each.keys() for each in given) or any(
+                re.search(r"\bgit\s+(?:config|remote)\b", text_in(step, "run")) for step in steps
+            ):
+                continue  # it pushes as somebody else
+            # https://docs.github.com/actions/reference/workflows-and-actions/workflow-syntax#permissions
+            of_all = workflow.get("permissions") if isinstance(workflow, dict) else None
+            granted = job.get("permissions", of_all)
+            # Where nothing is written, the settings of the repository decide.
+            may_push = granted in (None, "write-all") or text_in(granted, "contents") == "write"
+            keeps = not any(each.get("persist-credentials") in (False, "false") for each in given)
+            lacking = [] if may_push else ["`contents: write` below its permissions"]
+            lacking += [] if keeps else ["`persist-credentials: true` at actions/checkout"]
+            if lacking:
+                rows.append(
+                    Row(
+                        said=f"{what}: the job {visible(str(name))} of {file} may not push tags",
+                        hint=f"Write {' and '.join(lacking)}.",
+                        problem=Problem.TAG_REFUSED,
+                        code=PlanError.exit_code,
+                    )
+                )
+    return rows
+
+
+def _is_checkout(step: object) -> bool:
+    return text_in(step, "uses").startswith("actions/checkout@")
 
 
 async def _examine_git(root: Path, processes: Processes, rows: list[Row]) -> None:

@@ -272,7 +272,7 @@ def _find_workflows(top: Path, given: str) -> dict[str, set[str]]:
 def _list_environments(workflow: object) -> Iterator[str]:
     for job in table_in(workflow, "jobs").values():
         steps = job.get("steps") if isinstance(job, dict) else None
-        if isinstance(steps, list) and any(map(_is_publishing, steps)):
+        if isinstance(steps, list) and any(map(is_publishing, steps)):
             place = job.get("environment")
             named = place.get("name") if isinstance(place, dict) else place
             if named is None or isinstance(named, str):
@@ -283,7 +283,7 @@ def _list_environments(workflow: object) -> Iterator[str]:
                 yield f"`{'a list' if isinstance(named, Collection) else named}`"
 
 
-def _is_publishing(step: object) -> bool:
+def is_publishing(step: object) -> bool:
     """A dry run, which checks pull requests, does not."""
     if _ACTION.fullmatch(text_in(step, "uses")):
         given = table_in(step, "with")
