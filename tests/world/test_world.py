@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from effort import SEARCHING
 from integration.tools import require_tool
 from releasekit.__main__ import main
+from releasekit.ecosystems.go.paths import tag_prefix
 from releasekit.graph import reachable
 from world import facts, pypi, skeleton, user
 
@@ -34,6 +36,22 @@ PUBLISHED: Final = [world for world in SMALL if SEARCHING or world.name in SAMPL
 # Those of ecosystems whose tools read manifests alone, and within a second.
 READABLE: Final = [
     world for world in (WORLDS if SEARCHING else PUBLISHED) if world.ecosystem in {"cargo", "go"}
+]
+
+
+# All that need no build to tell versions, which takes `init` two; the backend of hatch is a sibling
+# that only its releasekit.toml names.
+INITIAL: Final = [
+    world
+    for world in WORLDS
+    if world.name != "pypi-hatch"
+    and (
+        SEARCHING
+        or not any(
+            "version" in each.get("project", {}).get("dynamic", ())
+            for each in world.shape.get("manifests", {}).values()
+        )
+    )
 ]
 
 
@@ -73,6 +91,34 @@ def test_what_is_planned_is_what_the_repository_s_own_tool_says(
     said = capsys.readouterr()
     assert code == 0, said.err
     assert differences(json.loads(said.out)["packages"], world) == []
+
+
+@pytest.mark.parametrize("world", INITIAL, ids=of)
+def test_what_init_writes_is_planned_or_init_says_why_not(
+    world: World, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: without a releasekit.toml of its own, in a repository with the tags of Go modules."""
+    (root / "releasekit.toml").unlink(missing_ok=True)
+    if world.ecosystem == "go":
+        paths = {kept["at"]: path for path, kept in world.shape["modules"].items()}
+        head = next((root / ".git/refs/heads").iterdir()).read_text()
+        for where, version in world.options["versions"].items():
+            # As `git tag` has it, which takes a process each.
+            name = f"{tag_prefix(paths[where], PurePosixPath(where))}{version}"
+            (root / ".git/refs/tags" / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / ".git/refs/tags" / name).write_text(head)
+    where = [str(root), "--registry", f"dir:{tmp_path / 'registry'}"]
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    code = main(["plan", *where, "--format", "json"])
+    planned = capsys.readouterr()
+    assert ("`releasekit plan` refuses it: " in said) is (code != 0), said + planned.err
+    assert (tmp_path / "repository/.github/workflows/release.yml").is_file()
+    if code == 0:
+        made = json.loads(planned.out)["packages"]
+        assert made
+        counted = f"`releasekit plan` with that: {len(made)} package"
+        assert counted in said
 
 
 def test_workspaces_below_a_root_without_a_manifest_are_one_release(

@@ -1,4 +1,8 @@
-"""The command init: the files that a first release takes, written for what the repository holds."""
+"""The command init: the files that a first release takes, written for what the repository holds.
+
+What it writes is planned before it is written, as the next `plan` will: what that would refuse is
+mended, or said.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,40 @@ import asyncio
 import json
 import os
 import shlex
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from difflib import unified_diff
-from itertools import groupby
+from itertools import count, groupby
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
 
+from releasekit.cli.prepare import prepare
 from releasekit.cli.session import open_command, open_targets, open_workspace, say
+from releasekit.config.file import take_apart
+from releasekit.config.inputs import Declared
 from releasekit.config.locations import FILENAME
-from releasekit.errors import ConfigError, PathError, describe_os_error
+from releasekit.decided import Level
+from releasekit.errors import (
+    CommandFailed,
+    ConfigError,
+    PackageError,
+    PathError,
+    ReleasekitError,
+    describe_os_error,
+    told_of,
+)
+from releasekit.git.commits import Commits
 from releasekit.git.remote import Remote
+from releasekit.git.versions import find_versions
 from releasekit.graph import reachable
 from releasekit.host import durable
-from releasekit.host.files import read_text, repository_of
+from releasekit.host.files import exists, is_file, read_text, repository_of
 from releasekit.host.forges import ForgePlace
+from releasekit.model import UNKNOWN, WarningName
 from releasekit.plan.make import collect_packages, with_doubt
-from releasekit.plan.other_tools import Deciding, describe_unread, find_unread
+from releasekit.plan.other_tools import PRE_MODE, Deciding, describe_unread, find_unread
+from releasekit.plan.publishers import describe_publishers, find_publishers
+from releasekit.plan.registries import ask_all
 from releasekit.plan.unlisted_packages import (
     find_unlisted,
     list_options,
@@ -29,19 +51,27 @@ from releasekit.plan.unlisted_packages import (
     read_list,
     write_list,
 )
-from releasekit.problems import DOCS, OWN_REPOSITORY
-from releasekit.report.text import few
+from releasekit.plan.warnings import refuse_errors
+from releasekit.problems import DOCS, OWN_REPOSITORY, Problem, mark
+from releasekit.report.plans import plan_headline
+from releasekit.report.text import describe_private, few
+from releasekit.state.history import History
+from releasekit.text.bounds import parse_toml
 from releasekit.text.escape import log_line
+from releasekit.versioning.numbering import numbering_of
+from releasekit.versioning.released import UNSAID, list_own_tags, name_unsaid
+from releasekit.versioning.tag_forms import SHARED_TAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.aio import Group
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
     from releasekit.config.declaration import Setup
-    from releasekit.ecosystems.interface import Target
-    from releasekit.model import Package
+    from releasekit.ecosystems.interface import Services, Target
+    from releasekit.model import Package, PackageId, Plan
     from releasekit.plan.unlisted_packages import NestedPackages
 
 WORKFLOW: Final = ".github/workflows/release.yml"
@@ -53,7 +83,7 @@ _WORKFLOW: Final = """\
 name: Release
 on:
   push:
-    tags: ["v*"]  # `git tag v1.2.3 && git push origin v1.2.3` starts a release
+    tags: ["{start.glob}"]  # {start.comment}
 permissions: {{}}  # the job names those it needs
 concurrency:  # one release at a time, and never cut one off
   group: release
@@ -67,6 +97,7 @@ jobs:
       - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1 # v7.0.1
         with:
           fetch-depth: 0  # with the tags, by which the plan sees what changed without a new version
+{submodules}
           persist-credentials: {persist}
 {steps}
       - uses: {action}@v1
@@ -79,16 +110,15 @@ _CONFIG: Final = """\
 # What the manifests do not say. All keys: https://github.com/{action}/blob/v1/docs/inputs.md
 {lines}
 """
-_NEXT: Final = """\
+_FIRST: Final = """\
 
 next:
 1. Read what is written there, and commit it. `releasekit check` says what this machine lacks.
 2. Once, for each registry:
 {first}
    `releasekit trust` says of each package what is left.
-3. Push a tag: git tag {tag} && git push origin {tag}
 """
-_NEXT_ELSEWHERE: Final = """\
+_FIRST_ELSEWHERE: Final = """\
 no workflow is written: the git remote {remote} is at {place.host}
 
 next:
@@ -96,79 +126,391 @@ next:
    {docs}/{place.kind}.md
    and commit it. `releasekit check` says what this machine lacks.
 2. Once, for each registry: do what that page says of tokens.
-3. Push a tag: git tag {tag} && git push origin {tag}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The tags that start a release, what the workflow says of them, and one to push first; empty
+    where nothing tells the next one.
+    """
+
+    glob: str = "v*"
+    comment: str = "`git tag v1.2.3 && git push origin v1.2.3` starts a release"
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Untold:
+    """A package without a version, the one to tell of it, and the tag that has it, if one does."""
+
+    package: Package
+    version: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """What a releasekit.toml has to say. The `unlisted` packages are `alone` where the root has
+    none.
+    """
+
+    unlisted: Sequence[NestedPackages]
+    alone: bool
+    untold: Sequence[_Untold]
+    excluded: Sequence[Package] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    """What the next `plan` makes of a draft: the plan, or why there is none."""
+
+    draft: _Draft
+    text: str
+    plan: Plan | None = None
+    refused: ReleasekitError | None = None
 
 
 async def run(config: Config, session: Session) -> int:
     """Write what is not there yet, and say what a person does next."""
+    given = config
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
         targets = await open_targets(group, config, session, services)
         top, remote = repository_of(config.root) or config.root, config.tagging.remote
         url = await Remote(remote, services.git).find_url()
         place = ForgePlace.of_remote(url)
-    for line in survey.describe_unread(config.package_filter):
-        say(mark_unread(line), session)
-    say(survey.describe_foreign(config.root, config.package_filter), session)
-    unlisted = find_unlisted(survey.nested, targets)
-    chosen, doubted = _choose(config, targets, unlisted)
-    names = {package.id.ecosystem for package in chosen} or {each.ecosystem for each in unlisted}
+        tags: Mapping[str, str] = {}
+        with suppress(CommandFailed):  # what is no repository has none
+            tags = await Commits(top, services.processes).list_tags()
+        for line in survey.describe_unread(config.package_filter):
+            say(mark_unread(line), session)
+        say(survey.describe_foreign(config.root, config.package_filter), session)
+        own_tags = list_own_tags(_list_all(targets), config.root, top, tags)
+        draft = _make_draft(targets, find_unlisted(survey.nested, targets), own_tags)
+        is_new = not config.config_file and not exists(config.root / FILENAME)
+        if is_new and (draft.alone or any(each.tag for each in draft.untold)):
+            joined = _join(given, _write_settings(config, session, draft, ()), session)
+            targets = await open_targets(group, joined, session, services)
+            own_tags = list_own_tags(_list_all(targets), config.root, top, tags)
+        chosen, doubted, notes = await _choose(config, targets, own_tags)
+        waiting = [] if chosen else _list_waiting(targets, draft)
+        if not chosen and not waiting:
+            raise ConfigError(
+                f"{config.root}: there is no package to publish here: "
+                + "; ".join(describe_private(_list_all(targets))),
+                problem=Problem.NO_PACKAGES,
+            )
+        names = {package.id.ecosystem for package in (*chosen, *waiting)}
+        draft = replace(draft, excluded=doubted)
+        from_tags = await _find_tagged_only(chosen, targets, top, services)
+        tried = await _try_out(
+            group,
+            given,
+            session,
+            draft,
+            lambda it: _write_settings(config, session, it, names) if is_new else "",
+        )
+    left_out = {each.id for each in tried.draft.excluded}
+    chosen = [each for each in chosen if each.id not in left_out]
     setups = {
-        name: ecosystem.setup
+        name: _add_install(ecosystem.setup, name, (*chosen, *waiting), top)
         for name, ecosystem in session.ecosystems.items()
         if name in names and ecosystem.setup is not None
     }
+    pushed = {name for name, setup in setups.items() if setup.pushes}
+    taken = _find_taken(chosen, tags, own_tags)
+    start = _find_start(chosen, taken, tags, is_apart=bool(pushed))
     is_for_github = place is None or place.kind == "github"
     files = {}
     if is_for_github:
-        below = config.root.relative_to(top)
-        files[top / WORKFLOW] = write_workflow(setups.values(), below)
-    lines = _list_settings(config, session, unlisted, setups, doubted, alone=not chosen)
-    if settings := "\n".join(lines):
-        files[config.root / FILENAME] = _CONFIG.format(action=OWN_REPOSITORY, lines=settings)
+        files[top / WORKFLOW] = write_workflow(
+            setups.values(),
+            config.root.relative_to(top),
+            start=start,
+            has_submodules=is_file(top / ".gitmodules"),
+        )
+    if tried.text:
+        files[config.root / FILENAME] = tried.text
     said: list[str] = []
-    for path, text in files.items():
-        said += await asyncio.to_thread(_place, path, text, dry_run=config.dry_run)
+    for path, content in files.items():
+        said += await asyncio.to_thread(_place, path, content, dry_run=config.dry_run)
+    if not is_new:
+        said += _describe_untold(draft.untold, config.root)
     for name in targets.keys() - names:
         for package in targets[name].workspace.packages[:1]:
             why = f"{package.id}: {package.unpublishable}"
             said.append(f"{name}: nothing to publish, and so nothing written for it: {why}")
-    deciding = Deciding(packages=chosen, branch=config.branch, excluded=config.exclude_packages)
-    unread = find_unread((top, config.root), deciding, config.written)
-    said += describe_unread([replace(each, refused=False) for each in unread])
-    first = "\n".join(_describe_first(name, setup, chosen) for name, setup in setups.items())
-    tag = shlex.quote(f"v{chosen[0].version.removeprefix('v') if chosen else '1.0.0'}")
-    following = (_NEXT if is_for_github else _NEXT_ELSEWHERE).format(
-        first=first, tag=tag, remote=remote, place=place, docs=DOCS
+    said += notes
+    deciding = Deciding(
+        packages=chosen,
+        branch=config.branch,
+        excluded=[*config.exclude_packages, *(str(each) for each in left_out)],
+        given=config.given.keys(),
     )
-    said += following.splitlines()
+    unread = list(find_unread((top, config.root), deciding, config.written))
+    said += describe_unread([replace(each, refused=False) for each in unread])
+    if is_for_github:
+        said += describe_publishers(find_publishers(top))
+    said += _describe_plan(tried)
+    first = "\n".join(
+        _describe_first(name, setup, chosen or waiting) for name, setup in setups.items()
+    )
+    template = _FIRST if is_for_github else _FIRST_ELSEWHERE
+    said += template.format(first=first, remote=remote, place=place, docs=DOCS).splitlines()
+    steps = [
+        *(
+            f"Settle the prerelease mode of {PRE_MODE}, as said above"
+            for each in unread
+            if each.file == PRE_MODE
+        ),
+        *_describe_versions(chosen, waiting, taken, own_tags, pushed, from_tags),
+        _describe_start(start, remote),
+    ]
+    said += [f"{number}. {step}" for number, step in enumerate(steps, 3)]
     print("\n".join(map(log_line, said)), file=session.out)
     return 0
 
 
-def _choose(
-    config: Config, targets: Mapping[str, Target], unlisted: Sequence[NestedPackages]
-) -> tuple[list[Package], list[Package]]:
-    """The packages to publish, and those that hardly anybody means to, unless the others need them
-    or there are no others. Raises ConfigError where there is nothing at all to publish.
+def _list_all(targets: Mapping[str, Target]) -> list[Package]:
+    return [package for target in targets.values() for package in target.workspace.packages]
+
+
+def _make_draft(
+    targets: Mapping[str, Target],
+    unlisted: Sequence[NestedPackages],
+    tags: Mapping[PackageId, Mapping[str, str]],
+) -> _Draft:
+    untold = []
+    for package in _list_all(targets):
+        own = tags.get(package.id, {})
+        if version := targets[package.id.ecosystem].find_untold(package, own):
+            untold.append(_Untold(package, version, own.get(version, "")))
+    has_own = untold or any(
+        targets[each.id.ecosystem].takes_version(each) for each in _list_all(targets)
+    )
+    return _Draft(unlisted=unlisted, alone=bool(unlisted) and not has_own, untold=untold)
+
+
+def _list_waiting(targets: Mapping[str, Target], draft: _Draft) -> list[Package]:
+    """Those that are published once they have another version, or any."""
+    untold = [each.package for each in draft.untold]
+    takes = [each for each in _list_all(targets) if targets[each.id.ecosystem].takes_version(each)]
+    return [*takes, *untold]
+
+
+async def _choose(
+    config: Config,
+    targets: Mapping[str, Target],
+    tags: Mapping[PackageId, Mapping[str, str]],
+) -> tuple[list[Package], list[Package], list[str]]:
+    """The packages to publish, and those that hardly anybody means to, unless the others need them,
+    or there are no others; and what is not known of these. One that has tags, or is on its
+    registry, is meant. Raises ConfigError where there is nothing at all.
     """
-    if unlisted and not any(
-        not package.unpublishable for one in targets.values() for package in one.workspace.packages
-    ):
-        return [], []
     found = [
         with_doubt(package, config.root)
         for package in collect_packages(targets, config.root, config.package_filter)
         if not package.unpublishable
     ]
+    doubted = [each for each in found if each.doubt and not tags.get(each.id)]
+    answers = await ask_all(doubted, targets)
+    unsure = {each.id for each in doubted}
+    silent: dict[str, PackageError] = {}
+    for package in doubted:
+        answer, is_new = answers[package.id], targets[package.id.ecosystem].is_new
+        if isinstance(answer, PackageError):
+            silent.setdefault(package.id.ecosystem, answer)
+        elif answer is not None or (is_new is not None and not is_new(package.id)):
+            unsure.discard(package.id)
     needs = {each.id: {need.on for need in each.dependencies} for each in found}
-    meant = [each.id for each in found if not each.doubt] or [*needs]
+    meant = [each.id for each in found if each.id not in unsure] or [*needs]
     kept = reachable(meant, lambda each: needs.get(each, ()))
-    return [p for p in found if p.id in kept], [p for p in found if p.id not in kept]
+    notes = [
+        f"{name}: whether its registry has those that are left out is not known: {error}"
+        for name, error in silent.items()
+    ]
+    left_out = [each for each in found if each.id not in kept]
+    return [each for each in found if each.id in kept], left_out, notes if left_out else []
 
 
-def write_workflow(setups: Collection[Setup], below: Path) -> str:
+async def _find_tagged_only(
+    packages: Sequence[Package], targets: Mapping[str, Target], top: Path, services: Services
+) -> list[Package]:
+    """Those whose manifests do not say their version, as where a build takes it from a tag."""
+    commits = Commits(top, services.processes)
+    asked = [
+        (each, name_unsaid(targets[each.id.ecosystem].version_at), commits.head)
+        for each in packages
+    ]
+    try:
+        said = await find_versions(asked, commits)
+    except CommandFailed:
+        return []  # nothing is committed
+    return [each for each in packages if said.get((each.id, commits.head)) == UNSAID]
+
+
+async def _try_out(
+    group: Group,
+    given: Config,
+    session: Session,
+    draft: _Draft,
+    write: Callable[[_Draft], str],
+) -> _Tried:
+    """What the next `plan` makes of the draft, as it is to be written. Leaves out what that would
+    refuse as a new name that is hardly meant, and nothing needs.
+    """
+    while True:
+        text = write(draft)
+        config = replace(_join(given, text, session) if text else given, mode="plan")
+        try:
+            plan = (await prepare(group, config, session, History(), run_id="init")).plan
+            strange = [
+                each.package
+                for each in plan.packages
+                if any(it.error and it.name is WarningName.NEW_NAME for it in each.warnings)
+            ]
+            left = [each.package for each in plan.packages if each.package not in strange]
+            needed = {need.on for each in left for need in each.asked_for}
+            excluded = [each for each in strange if each.id not in needed]
+            further = replace(draft, excluded=[*draft.excluded, *excluded])
+            if excluded and left and write(further) != text:
+                draft = further
+                continue
+            refuse_errors(plan)
+        except ReleasekitError as error:
+            return _Tried(draft=draft, text=text, refused=error)
+        return _Tried(draft=draft, text=text, plan=plan)
+
+
+def _join(config: Config, text: str, session: Session) -> Config:
+    """`config` with what a releasekit.toml of this text says."""
+    declared = Declared.for_ecosystems(session.ecosystems)
+    file = take_apart(parse_toml(text), FILENAME, declared)
+    excluded = file.texts.get("exclude-packages", "").splitlines()
+    return replace(config, ecosystem_tables=file.tables, exclude_packages=tuple(excluded))
+
+
+def _describe_plan(tried: _Tried) -> Iterator[str]:
+    if tried.plan is not None:
+        yield f"`releasekit plan` with that: {plan_headline(tried.plan)}"
+        unknown = {e.package.id.ecosystem for e in tried.plan.packages if e.reason == UNKNOWN}
+        if unknown:
+            yield f"what is published is not known for {few(sorted(unknown))}: `plan` says why"
+    for error in told_of(tried.refused) if tried.refused else ():
+        yield f"`releasekit plan` refuses it: {error}{mark(error.problem)} {error.hint}".rstrip()
+
+
+def _describe_untold(untold: Sequence[_Untold], root: Path) -> Iterator[str]:
+    """What a releasekit.toml that is there does not say."""
+    lines = [f"{_key(each, root)} = {json.dumps(each.version)}" for each in untold if each.tag]
+    for name, own in groupby(untold, key=lambda each: each.package.id.ecosystem):
+        if any(each.tag for each in own):
+            yield (
+                f"{FILENAME} is there already, and stays as it is; below [{name}.versions] write "
+                f"{few([f'`{line}`' for line in lines], 20)}: by its tags, these are the last "
+                "versions"
+            )
+
+
+def _find_start(
+    chosen: Sequence[Package], taken: Collection[str], tags: Collection[str], *, is_apart: bool
+) -> Start:
+    """The version of all packages, as a tag, unless it is `taken`; where they have several, or
+    their registries tags of their own, a number, which is no version of any.
+    """
+    versions = {each.version for each in chosen}
+    if is_apart or len(versions) > 1:
+        tag = next(each for n in count(1) if (each := f"release-{n}") not in tags)
+        how = f"`git tag {tag} && git push origin {tag}` starts a release"
+        return Start("release-*", f"{how}; packages have versions of their own", tag)
+    return Start(tag="" if taken or not versions else f"v{versions.pop()}")
+
+
+def _find_taken(
+    chosen: Sequence[Package],
+    tags: Collection[str],
+    own_tags: Mapping[PackageId, Mapping[str, str]],
+) -> list[str]:
+    """The tags that versions of today have, so that these are released."""
+    versions = dict.fromkeys(each.version for each in chosen)
+    shared = [f"{v}{each}" for each in versions for v in SHARED_TAGS] if len(versions) == 1 else []
+    own = [own_tags.get(each.id, {}).get(each.version.removeprefix("v"), "") for each in chosen]
+    return [each for each in dict.fromkeys([*own, *shared]) if each in tags]
+
+
+def _describe_start(start: Start, remote: str) -> str:
+    tag = shlex.quote(start.tag) if start.tag else "vVERSION"
+    words = f"git tag {tag} && git push {remote} {tag}"
+    if not start.tag:
+        return f"Push a tag of that version: {words}"
+    if start.glob == Start().glob:
+        return f"Push a tag: {words}"
+    return f"Push a tag: {words}. It only starts the release: packages have versions of their own"
+
+
+def _describe_versions(
+    chosen: Sequence[Package],
+    waiting: Sequence[Package],
+    taken: Sequence[str],
+    own_tags: Mapping[PackageId, Mapping[str, str]],
+    pushed: Collection[str],
+    from_tags: Sequence[Package],
+) -> Iterator[str]:
+    """What has to be done about versions before a release is started."""
+    if waiting:
+        yield (
+            "Give what is to be published a version. Now nothing has one: "
+            f"{waiting[0].id}: {waiting[0].unpublishable}"
+        )
+    steps = []
+    for package in chosen:
+        last = package.version.removeprefix("v")
+        if package.id.ecosystem in pushed and (tag := own_tags.get(package.id, {}).get(last)):
+            following = numbering_of(package.id.ecosystem).bump(last, Level.PATCH, "literal")
+            steps.append(f"{tag.removesuffix(last)}{following} after {tag}")
+    if steps:
+        yield (
+            f"Write the next version of each module into {FILENAME}, which has the last ones "
+            f"(`releasekit version` does, by what the commits ask for), and commit it. The job "
+            f"pushes their tags, at least {few(steps)}"
+        )
+    elif taken and from_tags:
+        yield (
+            f"Decide on the next version, as {few(taken, 3)} is there. No manifest says that of "
+            f"{few([str(each.id) for each in from_tags])}: where it comes from the tag, `plan` "
+            "may refuse each commit without one"
+        )
+    elif taken:
+        yield f"Give packages their next versions, and commit them. Tagged already: {few(taken, 3)}"
+
+
+def _add_install(setup: Setup, ecosystem: str, packages: Sequence[Package], top: Path) -> Setup:
+    """With the command that builds, in a comment, by the lock file that is nearest to `top`."""
+    if not setup.installs:
+        return setup
+    places = {
+        place
+        for each in packages
+        if each.id.ecosystem == ecosystem
+        for place in (each.directory, *each.directory.parents)
+        if place.is_relative_to(top)
+    }
+    near_first = sorted(places, key=lambda place: (len(place.parts), place))
+    found = ((place, name) for place in near_first for name in setup.installs if name)
+    where, name = next((it for it in found if is_file(it[0] / it[1])), (top, ""))
+    enter = f"cd {shlex.quote(where.relative_to(top).as_posix())} && " if where != top else ""
+    line = f"# - run: {enter}{setup.installs[name]}  # where what is published is built first\n"
+    return replace(setup, steps=setup.steps + line)
+
+
+def write_workflow(
+    setups: Collection[Setup],
+    below: Path,
+    *,
+    start: Start | None = None,
+    has_submodules: bool = False,
+) -> str:
     """For a workspace that lies `below` the root of the repository."""
     pushes = any(setup.pushes for setup in setups)
     permissions = [
@@ -180,8 +522,11 @@ def write_workflow(setups: Collection[Setup], below: Path) -> str:
             "attestations: write  # GitHub shows what was signed",
         ]
     place = f"working-directory: {json.dumps(str(below))}\n" if below.parts else ""
+    submodules = "submodules: recursive  # packages may hold their files" if has_submodules else ""
     text = _WORKFLOW.format(
+        start=start or Start(),
         permissions=indent("\n".join(permissions), " " * 6),
+        submodules=indent(submodules, " " * 10),
         persist="true  # for the push of tags" if pushes else "false",
         steps=indent("".join(setup.steps for setup in setups), " " * 6),
         action=OWN_REPOSITORY,
@@ -190,28 +535,30 @@ def write_workflow(setups: Collection[Setup], below: Path) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if line.strip())
 
 
-def _list_settings(
-    config: Config,
-    session: Session,
-    unlisted: Sequence[NestedPackages],
-    setups: Mapping[str, Setup],
-    doubted: Sequence[Package],
-    *,
-    alone: bool,
-) -> Iterator[str]:
-    """Lines of releasekit.toml. What lies in no workspace is named in comments, because finding a
-    package does not publish it, unless it is `alone` here.
+def _write_settings(config: Config, session: Session, draft: _Draft, names: Collection[str]) -> str:
+    """The text of releasekit.toml, with the options of the ecosystems of these `names`; empty where
+    it has nothing to say.
     """
-    if (config.root / FILENAME).exists():
-        return
-    if doubted:
+    lines = "\n".join(_list_settings(config, session, draft, names))
+    return _CONFIG.format(action=OWN_REPOSITORY, lines=lines) if lines else ""
+
+
+def _list_settings(
+    config: Config, session: Session, draft: _Draft, names: Collection[str]
+) -> Iterator[str]:
+    """What lies in no workspace is named in comments, because finding a package does not publish
+    it, unless it is alone here. So is what no tag names a version of.
+    """
+    if draft.excluded:
         yield "exclude-packages = ["
-        for package in doubted:
-            yield f"    {write_list([str(package.id)])[1:-1]},  # {package.doubt}"
+        for package in draft.excluded:
+            doubt = package.doubt or "is new, and holds the others"
+            yield f"    {write_list([str(package.id)])[1:-1]},  # {doubt}"
         yield "]"
-    beside = {name: list(own) for name, own in groupby(unlisted, key=lambda one: one.ecosystem)}
+    by_ecosystem = groupby(draft.unlisted, key=lambda one: one.ecosystem)
+    beside = {name: list(own) for name, own in by_ecosystem}
     for name, ecosystem in session.ecosystems.items():
-        manifests = ecosystem.manifests
+        manifests, setup = ecosystem.manifests, ecosystem.setup
         if manifests is None:
             continue
         # Without releasekit.toml, the table holds what a root without a manifest takes in.
@@ -222,15 +569,26 @@ def _list_settings(
             options = list_options(beside[name], manifests, config.root, tables)
             for key, (there, more) in options.items():
                 line = f"{key} = {write_list([*there, *more])}"
-                if alone:
+                if draft.alone:
                     lines.append(line)
                 else:
                     lines += ["# in no workspace, and not published without this:", f"# {line}"]
-        if name in setups and name not in config.registries:
-            lines += setups[name].options.splitlines()
+        if name in names and setup is not None and name not in config.registries:
+            lines += setup.options.splitlines()
         if lines:
             yield f"[{name}]"
             yield from lines
+        untold = [each for each in draft.untold if each.package.id.ecosystem == name]
+        if untold and setup is not None and (name in names or any(each.tag for each in untold)):
+            yield f"[{name}.{setup.versions}]"
+            for each in untold:
+                line = f"{_key(each, config.root)} = {json.dumps(each.version)}"
+                why = "has no tag, and is not published without this"
+                yield line if each.tag else f"# {line}  # {each.package.id.name} {why}"
+
+
+def _key(untold: _Untold, root: Path) -> str:
+    return write_list([untold.package.directory.relative_to(root).as_posix()])[1:-1]
 
 
 def _describe_first(ecosystem: str, setup: Setup, chosen: Sequence[Package]) -> str:

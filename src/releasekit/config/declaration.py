@@ -257,13 +257,17 @@ class Setup:
     """What `init` writes for an ecosystem: `steps` of the job before the action, `inputs` of the
     action, and `options` of releasekit.toml, all as lines without their indentation. Its registry
     `trusts` the job, or the job `pushes` tags. What to do once, for a package like `{name}`, is
-    `first`.
+    `first`. `installs` are commands that build what is published, by the file in the root of the
+    workspace that tells them, empty for one without any. Its table `versions` has the versions of
+    packages by directory, where no manifest has a place for them.
     """
 
     first: str
     steps: str = ""
     inputs: str = ""
     options: str = ""
+    installs: Mapping[str, str] = field(default_factory=dict)
+    versions: str = ""
     trusts: bool = False
     pushes: bool = False
 

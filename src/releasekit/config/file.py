@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.config import levels
 from releasekit.config.levels import Levels
@@ -57,7 +57,12 @@ class ConfigFile:
 
 def read_config(path: Path, declared: Declared) -> ConfigFile:
     """Raises ConfigError that names the file and the key, or line and column."""
-    where = path.name
+    document = read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
+    return take_apart(document, path.name, declared)
+
+
+def take_apart(document: Mapping[str, Any], where: str, declared: Declared) -> ConfigFile:
+    """What a file of this name would say. Raises ConfigError that names it, and the key."""
     texts: dict[str, str] = {}
     tables: dict[str, Mapping[str, object]] = {}
     dependencies: tuple[Edge, ...] = ()
@@ -65,7 +70,6 @@ def read_config(path: Path, declared: Declared) -> ConfigFile:
     dist: Mapping[str, tuple[str, ...]] = {}
     tagging, announcing, versioning = TagOptions(), AnnounceOptions(), VersionOptions()
     written: set[str] = set()
-    document = read_parsed(path, parse_toml, complaint="is not valid TOML", max_bytes=MAX_BYTES)
     for key, value in document.items():
         if key == _DEPENDENCIES:
             dependencies = _dependencies(_table(key, value, where), where, declared.ecosystems)

@@ -509,7 +509,7 @@ class Inputs:
             "`dir:PATH`: static directories (`PATH/pypi` for Python) in place of the registry of "
             "every ecosystem whose own registry input is not set.",
             "registry",
-            commands=VERSION | LOOKUPS,
+            commands=VERSION | LOOKUPS | {"init"},
             group="places",
             often=True,
         ),

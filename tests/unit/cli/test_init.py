@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from fakes import DECLARED
+from integration.tools import require_tool
 from releasekit.__main__ import main
 from releasekit.config.file import ConfigFile, read_config
 from releasekit.text.bounds import parse_toml
@@ -170,12 +171,236 @@ def test_where_there_is_nothing_to_publish_nothing_is_written(root: Path) -> Non
     assert not (root / ".github").exists()
 
 
-def test_the_tag_of_a_module_of_go_has_one_v(
+def test_go_modules_get_their_last_versions_and_a_tag_that_is_none_of_theirs(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: of a repository whose versions are its tags, the plan and `check` are right as well."""
+    go = "module example.com/h%s\n\ngo 1.22\n"
+    write(root, {"go.mod": go % "", "sub/go.mod": go % "/sub", "v2/go.mod": go % "/v2"})
+    write(root, {"tools/go.mod": go % "/tools", "h.go": "package h\n"})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "feat: one")
+    for tag in ("v0.9.0", "v1.24.0", "v1.25.0-rc.1", "sub/v0.2.0", "v2.1.0", "release-1"):
+        git(root, "tag", tag)
+    assert main(["check", str(root)]) == 2
+    assert "\nto do  go: nothing to publish\n" in capsys.readouterr().out
+    where = [str(root), f"--registry=dir:{tmp_path / 'registry'}"]
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    assert read_written(root).tables == {
+        "go": {"versions": {".": "1.24.0", "sub": "0.2.0", "v2": "2.1.0"}}
+    }
+    why = "example.com/h/tools has no tag, and is not published without this"
+    assert f'\n# "tools" = "0.1.0"  # {why}\n' in (root / "releasekit.toml").read_text()
+    path = root / ".github/workflows/release.yml"
+    assert '    tags: ["release-*"]  # ' in path.read_text()
+    job = read_workflow(root)["jobs"]["publish"]
+    assert job["permissions"] == {"contents": "write"}
+    assert [step["uses"].partition("@")[0] for step in job["steps"]][1] == "actions/setup-go"
+    assert "git tag release-2 && git push origin release-2" in said
+    assert "v1.24.1 after v1.24.0, sub/v0.2.1 after sub/v0.2.0, v2.1.1 after v2.1.0" in said
+    assert "`releasekit plan` with that: 3 packages: " in said
+    assert main(["plan", *where, "--format=json"]) == 0
+    made = json.loads(capsys.readouterr().out)["packages"]
+    assert sorted(each["version"] for each in made) == ["v0.2.0", "v1.24.0", "v2.1.0"]
+    for right, wrong, told in [
+        ("contents: write", "contents: read", "Write `contents: write` below its permissions."),
+        ("credentials: true", "credentials: false", "Write `persist-credentials: true` at"),
+    ]:
+        text = path.read_text()
+        path.write_text(text.replace(right, wrong))
+        assert main(["check", str(root)]) == 3
+        said = capsys.readouterr().out
+        assert "\nto do  go: the job publish of .github/workflows/release.yml may not push" in said
+        assert told in said
+        path.write_text(text)
+    assert main(["check", str(root)]) == 3  # for want of a remote
+    assert "may not push" not in capsys.readouterr().out
+
+
+def test_first_versions_of_go_modules_are_for_somebody_to_write(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """R68: its version begins with one already."""
-    module = "module example.com/m\n\ngo 1.22\n"
-    write(root, {"go.mod": module, "m.go": "package m\n"})
-    write(root, {"releasekit.toml": '[go]\nversion = "1.4.0"\n'})
-    assert main(["init", str(root), "--dry-run"]) == 0
-    assert "git tag v1.4.0 &&" in capsys.readouterr().out
+    """R68: no tag names one, and none is made up."""
+    write(root, {"go.mod": "module example.com/m/v3\n", "m.go": "package m\n"})
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    assert read_written(root).tables == {"go": {"versions": {}}}
+    assert '\n# "." = "3.0.0"  # ' in (root / "releasekit.toml").read_text()
+    assert "\n3. Give what is to be published a version. Now nothing has one: go:example" in said
+    assert "git tag v1" not in said
+    (root / "releasekit.toml").write_text('[go]\nremote = "origin"\n')
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    git(root, "tag", "v3.0.0")
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    told = 'stays as it is; below [go.versions] write `"." = "3.0.0"`'
+    assert told in capsys.readouterr().out
+
+
+def test_packages_that_are_never_published_are_no_reason_to_write(root: Path) -> None:
+    """R68: nothing is written, as where there is no package."""
+    write(root, {"package.json": '{"name": "acme", "private": true}'})
+    assert main(["init", str(root)]) == 2
+    assert not (root / ".github").exists()
+
+
+MATURIN = '[build-system]\nrequires = ["maturin"]\nbuild-backend = "maturin"\n[project]\n'
+CRATE = '[package]\nname = "%s"\nversion = "1.0.0"\nedition = "2021"\nlicense = "MIT"\n'
+
+
+def test_what_it_writes_is_planned_first_and_leaves_out_what_hardly_anybody_means(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: the crate of a wheel, and a workspace of examples; not what has tags for all that."""
+    require_tool("cargo")
+    write(
+        root,
+        {
+            "core/Cargo.toml": CRATE % "acme-core" + 'description = "x"\n',
+            "core/src/lib.rs": "",
+            "py/Cargo.toml": CRATE % "acme-python" + '[lib]\ncrate-type = ["cdylib"]\n',
+            "py/src/lib.rs": "",
+            "py/pyproject.toml": MATURIN + 'name = "acme"\nversion = "1.0.0"\n',
+            "acme-examples/package.json": '{"private": true, "workspaces": ["*"]}',
+            "acme-examples/app/package.json": NPM % "acme-app",
+        },
+    )
+    where = [str(root), f"--registry=dir:{root / 'registry'}"]
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    config = read_written(root)
+    assert config.texts == {"exclude-packages": "cargo:acme-python"}
+    assert config.tables == {"pypi": {"packages": ["py"]}, "cargo": {"workspaces": ["core", "py"]}}
+    assert "`releasekit plan` with that: 2 packages: 2 to build and publish" in said
+    assert main(["plan", *where]) == 0
+    # A wheel and a crate of one version.
+    assert "\n3. Push a tag: git tag v1.0.0 && git push origin v1.0.0\n" in said
+
+
+def test_a_package_with_tags_is_not_left_out_for_where_it_lies(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: somebody has released it."""
+    write(
+        root,
+        {
+            "package.json": '{"private": true, "workspaces": ["examples/*", "lib"]}',
+            "lib/package.json": NPM % "acme-lib",
+            "examples/ui/package.json": NPM % "acme-ui",
+            "examples/web/package.json": NPM % "acme-web",
+        },
+    )
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    git(root, "tag", "acme-ui@1.1.0")
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    assert read_written(root).texts == {"exclude-packages": "npm:acme-web"}
+    assert "`releasekit plan` with that: 2 packages: " in capsys.readouterr().out
+
+
+def test_a_refusal_of_the_plan_is_said(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """R68: in the words of the plan, and the files are written all the same."""
+    write(
+        root,
+        {
+            "package.json": '{"private": true, "workspaces": ["*"]}',
+            "a/package.json": (NPM % "acme-a")[:-1] + ', "dependencies": {"acme-b": "*"}}',
+            "b/package.json": (NPM % "acme-b")[:-1] + ', "private": true}',
+        },
+    )
+    where = [str(root), f"--registry=dir:{root / 'registry'}"]
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    assert main(["plan", *where]) == 3
+    refusal = capsys.readouterr().err.partition("error: ")[2].partition("\n")[0]
+    assert f"`releasekit plan` refuses it: {refusal} Publish acme-b too" in said
+    assert (root / ".github/workflows/release.yml").is_file()
+
+
+def test_no_tag_is_proposed_that_says_what_is_there(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: a version with a tag, in whatever form, is released."""
+    write(root, {"package.json": NPM % "acme"})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    for tag in ("v1.2.0", "acme@1.2.0", "1.2.0"):
+        git(root, "tag", tag)
+        assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+        said = capsys.readouterr().out
+        assert f"commit them. Tagged already: {tag}\n" in said
+        assert "git tag v1" not in said
+        git(root, "tag", "--delete", tag)
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        (["package-lock.json"], "npm ci && npm run build"),
+        (["js/pnpm-lock.yaml"], "cd js && npx pnpm install --frozen-lockfile && npx pnpm run"),
+        (["yarn.lock"], "yarn install --frozen-lockfile && yarn run build"),
+        (["yarn.lock", ".yarnrc.yml"], "yarn install --immutable && yarn run build"),
+        (["bun.lock"], "npx bun install --frozen-lockfile && npx bun run build"),
+        ([], "npm install && npm run build"),
+    ],
+)
+def test_the_workflow_builds_with_the_tool_whose_lock_file_is_there(
+    root: Path, files: list[str], command: str
+) -> None:
+    """R68: `npm ci` refuses to run without a lock file of npm. Submodules are checked out, too."""
+    write(root, {"js/package.json": NPM % "acme", **dict.fromkeys(files, "")})
+    write(root, {".gitmodules": ""})
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    assert f"      # - run: {command}" in (root / ".github/workflows/release.yml").read_text()
+    checkout = read_workflow(root)["jobs"]["publish"]["steps"][0]
+    assert checkout["with"]["submodules"] == "recursive"
+
+
+def test_a_prerelease_mode_is_to_be_settled_before_a_tag(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: and the access that changesets gives packages is named."""
+    write(
+        root,
+        {
+            "package.json": '{"private": true, "workspaces": ["packages/*"]}',
+            "packages/ui/package.json": NPM % "@acme/ui",
+            ".changeset/config.json": '{"access": "public"}',
+            ".changeset/pre.json": '{"mode": "pre", "tag": "beta"}',
+        },
+    )
+    where = [str(root), f"--registry=dir:{root / 'registry'}"]
+    assert main(["init", *where]) == 0
+    said = capsys.readouterr().out
+    assert "\n3. Settle the prerelease mode of .changeset/pre.json, as said above\n4. Push" in said
+    assert 'write above the tables of releasekit.toml `npm-access = "public"`' in said
+    (root / "releasekit.toml").write_text('npm-access = "public"\n')
+    assert main(["init", *where]) == 0
+    assert "npm-access" not in capsys.readouterr().out
+
+
+BACKEND = """\
+from pathlib import Path
+def prepare_metadata_for_build_wheel(directory, config_settings=None):
+    place = Path(directory, "acme-1.2.0.dist-info")
+    place.mkdir()
+    (place / "METADATA").write_text("Metadata-Version: 2.1\\nName: acme\\nVersion: 1.2.0\\n")
+    return place.name
+"""
+
+
+def test_it_says_that_a_version_comes_from_a_tag(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R68: what it plans is right for this commit, and for none after it."""
+    build = 'requires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    project = '[project]\nname = "acme"\ndynamic = ["version"]\n'
+    write(root, {"pyproject.toml": f"{project}[build-system]\n{build}", "backend.py": BACKEND})
+    git(root, "add", ".")
+    git(root, "commit", "--quiet", "--message", "x")
+    git(root, "tag", "v1.2.0")
+    assert main(["init", str(root), f"--registry=dir:{root / 'registry'}"]) == 0
+    said = capsys.readouterr().out
+    assert "\n3. Decide on the next version, as v1.2.0 is there. No manifest says that of " in said
+    assert "pypi:acme: where it comes from the tag, `plan` may refuse each commit" in said

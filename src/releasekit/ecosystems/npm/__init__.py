@@ -110,8 +110,21 @@ DECLARATION: Final = EcosystemDeclaration(
 - uses: actions/setup-node@820762786026740c76f36085b0efc47a31fe5020 # v7.0.0
   with:
     node-version: lts/*
-# - run: npm ci && npm run build  # where what is published has to be built first
 """,
+        installs={
+            # https://pnpm.io/cli/install#--frozen-lockfile
+            "pnpm-lock.yaml": "npx pnpm install --frozen-lockfile && npx pnpm run build",
+            # https://yarnpkg.com/cli/install, https://classic.yarnpkg.com/lang/en/docs/cli/install/
+            ".yarnrc.yml": "yarn install --immutable && yarn run build",
+            "yarn.lock": "yarn install --frozen-lockfile && yarn run build",
+            # https://bun.sh/docs/cli/install#production-mode
+            "bun.lock": "npx bun install --frozen-lockfile && npx bun run build",
+            "bun.lockb": "npx bun install --frozen-lockfile && npx bun run build",
+            # https://docs.npmjs.com/cli/commands/npm-ci
+            "package-lock.json": "npm ci && npm run build",
+            "npm-shrinkwrap.json": "npm ci && npm run build",
+            "": "npm install && npm run build",
+        },
         inputs="""\
 # npm-token: ${{ secrets.NPM_TOKEN }}  # for the first version of a new package
 """,
