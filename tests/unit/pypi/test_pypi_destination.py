@@ -95,6 +95,22 @@ def test_nothing_goes_to_pypi_that_files_mean_for_another_index(
         assert discovered(root, **settled) == ["acme-core"]
 
 
+@pytest.mark.parametrize("name", ["poetry.toml", "core/pdm.toml"])
+def test_a_file_that_tells_only_a_registry_is_read_where_none_is_given(
+    tmp_path: Path, name: str
+) -> None:
+    """R66"""
+    root = tmp_path.resolve()
+    (root / "core").mkdir()
+    (root / "pyproject.toml").write_text(TOP)
+    (root / "core" / "pyproject.toml").write_text(CORE)
+    (root / name).write_text("[")
+    with pytest.raises(ConfigError, match=f"{name} is not valid TOML"):
+        discovered(root)
+    for given in (PYPI, "dir:/srv/pypi"):
+        assert discovered(root, registries=fakes.registries(pypi=given)) == ["acme-core"]
+
+
 def test_what_hatch_would_not_publish_is_not_published(tmp_path: Path) -> None:
     """R67"""
     text = f"{CORE}[tool.hatch.publish.index]\ndisable = true"

@@ -46,11 +46,15 @@ if TYPE_CHECKING:
 
 
 def read_projects(
-    root: Path, options: Options, brought: AbstractSet[str] = frozenset()
+    root: Path,
+    options: Options,
+    brought: AbstractSet[str] = frozenset(),
+    *,
+    is_set: bool = False,
 ) -> tuple[dict[str, PyProject], list[PyProject]]:
     """Every project of the workspace, by name in order, and private ones whose name another has;
     raises ConfigError when two that are published share one. Files of those `brought` were built
-    elsewhere.
+    elsewhere. Where a registry `is_set`, no file is asked for one.
 
     The root's own project, the members of its uv workspace and of those that `options.workspaces`
     names, and what `options.packages` names.
@@ -83,8 +87,11 @@ def read_projects(
             reason = f"{project.unpublishable}; `packages = [{place}]` below [pypi] publishes it"
             project = replace(project, unpublishable=reason)
         home = homes.get(path, path.parent)
+        project = replace(project, home=found[path], limits=limits(home))
+        if is_set:
+            return project
         goes_to = find_named_registry(document, path, find_settings(home), home, root)
-        return replace(project, home=found[path], limits=limits(home), goes_to=goes_to)
+        return replace(project, goes_to=goes_to)
 
     return unique_by_name(
         [project for project in map_all(read_project, found) if project],

@@ -136,8 +136,7 @@ class PyPITarget(Target):
         return ". ".join(filter(None, [of_index, self._found.describe_pins(planned)]))
 
     def goes_elsewhere(self, package: Package, /) -> bool:
-        named = self._found.projects[package.id.name].goes_to
-        return named is not None and self._config.registries.get(ECOSYSTEM) is None
+        return self._found.projects[package.id.name].goes_to is not None
 
     def published_edges(self, released: Mapping[str, str], /) -> Iterable[Edge]:
         return discover.list_published_edges(self._found.projects, released, self._found.pins)
@@ -239,7 +238,13 @@ class PyPI(Resource):
     def _read(self, root: Path) -> tuple[Mapping[str, PyProject], Sequence[PyProject]]:
         """What the manifests say, before any build hook is asked."""
         list_tags()  # reads files of Python once, which no build can have changed yet
-        read, twins = discover.read_projects(root, self._options, list_names(self._config.dist))
+        # An input is stronger than what files say, as uv's `--publish-url` is.
+        read, twins = discover.read_projects(
+            root,
+            self._options,
+            list_names(self._config.dist),
+            is_set=self._config.registries.get(ECOSYSTEM) is not None,
+        )
         if self._config.needs_destinations:
             refuse_elsewhere(self._find_elsewhere(read), here=PYPI, setting="pypi-registry")
         discover.check_sources(read, root, self._options)
@@ -250,10 +255,8 @@ class PyPI(Resource):
     def _find_elsewhere(
         self, projects: Mapping[str, PyProject]
     ) -> dict[NamedRegistry, list[PackageId]]:
-        """An input is stronger than what files say, as uv's `--publish-url` is."""
         elsewhere: dict[NamedRegistry, list[PackageId]] = {}
-        is_given = self._config.registries.get(ECOSYSTEM) is not None
-        for each in projects.values() if not is_given else ():
+        for each in projects.values():
             if each.goes_to and not each.unpublishable and self._is_chosen(each):
                 elsewhere.setdefault(each.goes_to, []).append(PackageId(ECOSYSTEM, each.name))
         return elsewhere
