@@ -36,12 +36,12 @@ from releasekit.model import (
     WarningName,
 )
 from releasekit.plan.decision import compare, decide, without_unplanned
+from releasekit.plan.foreign_manifests import describe_foreign
 from releasekit.plan.holdings import NO_TREE
 from releasekit.plan.order import in_order, without_soft_cycles
 from releasekit.plan.registries import find_unnamed, look_up_all, refresh_staged, refuse_unnamed
 from releasekit.plan.unlisted_packages import (
     TESTS,
-    describe_foreign,
     describe_included,
     describe_unlisted,
     describe_unread,

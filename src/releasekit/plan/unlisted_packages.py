@@ -20,7 +20,7 @@ from releasekit.ecosystems import folders
 from releasekit.errors import ConfigError
 from releasekit.host import durable, files
 from releasekit.model import WarningName
-from releasekit.problems import DOCS, mark
+from releasekit.problems import mark
 from releasekit.report.text import few, packages
 from releasekit.text.commands import spell
 from releasekit.text.escape import clip, visible
@@ -47,7 +47,6 @@ _MAX_LINE: Final = 4_000
 # So many files that cannot be read are named, each with so much of the reason.
 _FEW: Final = 3
 _MAX_WHY: Final = 300
-_FOREIGN_HELP: Final = f"{DOCS}/limits.md#other-tools"
 _LEADS_NOWHERE: Final = "is a broken symbolic link"
 # Packages here are examples and fixtures: only a workspace that lists them publishes them.
 ASIDE: Final = frozenset(
@@ -65,49 +64,6 @@ _LIKE_ASIDE: Final = re.compile(rf"{TESTS.pattern}|.+[-_]examples?")
 _BESIDE: Final = re.compile(
     r"docs?|website|site|www|it|e2e|bench(es|marks?)?|.+[-_]tests?|.*\{[{%].*"
 )
-# What other tools publish by, in a root: glob, tool, and what tells a package from mere tooling,
-# where that shows, in the file itself or in another. https://docs.gradle.org/current/userguide/,
-# https://getcomposer.org/doc/04-schema.md#name, https://docs.deno.com/runtime/fundamentals/workspaces/,
-# https://dart.dev/tools/pub/pubspec#publish_to, https://setuptools.pypa.io/en/latest/userguide/
-_FOREIGN_MANIFESTS: Final = (
-    ("settings.gradle*", "Gradle", "", ""),
-    ("build.gradle*", "Gradle", "", ""),
-    ("build.sbt", "sbt", "", ""),
-    ("build.mill", "Mill", "", ""),
-    ("build.mill.*", "Mill", "", ""),
-    ("build.sc", "Mill", "", ""),
-    ("project.clj", "Leiningen", "", ""),
-    ("jsr.json", "JSR", "", ""),
-    ("deno.json*", "Deno", "", r'"name"\s*:\s*"@[^"/]+/|"workspace"\s*:'),
-    ("setup.py", "setuptools", "pyproject.toml", r"(?ms)\A(?!.*^\[project\])"),
-    ("setup.cfg", "setuptools", "", r"(?m)^\[metadata\][^\[]*^name\s*="),
-    ("*.gemspec", "RubyGems", "", ""),
-    ("composer.json", "Composer", "", r'"name"\s*:\s*"[^"/]+/'),
-    ("*.sln", ".NET", "", ""),
-    ("*.slnx", ".NET", "", ""),
-    ("*.csproj", ".NET", "", ""),
-    ("*.fsproj", ".NET", "", ""),
-    ("*.vbproj", ".NET", "", ""),
-    ("Package.swift", "Swift", "", ""),
-    ("*.podspec", "CocoaPods", "", ""),
-    ("pubspec.yaml", "Dart", "", r"(?ms)\A(?!.*^publish_to:\s*['\"]?none\b)"),
-    ("mix.exs", "Mix", "", ""),
-    ("rebar.config", "rebar3", "", ""),
-    ("gleam.toml", "Gleam", "", ""),
-    ("*.cabal", "Cabal", "", ""),
-    ("*.opam", "opam", "", ""),
-    ("dune-project", "Dune", "", ""),
-    ("Project.toml", "Julia", "", r"(?m)^uuid\s*="),
-    ("DESCRIPTION", "R", "", r"(?m)^Package:"),
-    ("*.rockspec", "LuaRocks", "", ""),
-    ("*.nimble", "Nimble", "", ""),
-    ("shard.yml", "Shards", "", ""),
-    ("dub.json", "Dub", "", ""),
-    ("dub.sdl", "Dub", "", ""),
-    ("build.zig.zon", "Zig", "", ""),
-    ("Chart.yaml", "Helm", "", ""),
-)
-_MAX_HEAD_BYTES: Final = 256 * 1024
 # Vendored code, or output of a build.
 _FOREIGN: Final = frozenset({"node_modules", "vendor", "third_party", "target", "dist", "build"})
 
@@ -240,30 +196,6 @@ def describe_unlisted(
                 f"to plan them too, write {lines} in releasekit.toml"
             )
     return sentences
-
-
-def describe_foreign(root: Path) -> str:
-    """What publishes packages from this very directory and is not read here; empty where nothing
-    does.
-    """
-    try:
-        names = sorted(os.listdir(root))  # noqa: PTH208 (as many names as there are)
-    except OSError:
-        return ""
-    found: dict[str, str] = {}
-    for glob, tool, tested, wanted in _FOREIGN_MANIFESTS:
-        for name in names:
-            if tool in found or not fnmatchcase(name, glob) or not files.is_file(root / name):
-                continue
-            text = b""
-            if wanted:
-                with suppress(OSError):
-                    text = files.read_head(root / (tested or name), _MAX_HEAD_BYTES)
-            if re.search(wanted.encode(), text):
-                found[tool] = f"{visible(name)} ({tool})"
-    if not found:
-        return ""
-    return f"ReleaseKit does not read {few(list(found.values()))}; see {_FOREIGN_HELP}"
 
 
 def describe_unread(own: Sequence[UnreadManifest]) -> list[str]:

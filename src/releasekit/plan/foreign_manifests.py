@@ -1,0 +1,84 @@
+"""What other tools publish from a root: a plan says only that their manifests are there."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from releasekit.host import files
+from releasekit.problems import DOCS
+from releasekit.report.text import few
+from releasekit.text.escape import visible
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FOREIGN_HELP: Final = f"{DOCS}/limits.md#other-tools"
+# What other tools publish by, in a root: glob, tool, and what tells a package from mere tooling,
+# where the file shows that. https://docs.gradle.org/current/userguide/,
+# https://getcomposer.org/doc/04-schema.md#name, https://docs.deno.com/runtime/fundamentals/workspaces/,
+# https://dart.dev/tools/pub/pubspec#publish_to
+_FOREIGN_MANIFESTS: Final = (
+    ("settings.gradle*", "Gradle", ""),
+    ("build.gradle*", "Gradle", ""),
+    ("build.sbt", "sbt", ""),
+    ("build.mill", "Mill", ""),
+    ("build.mill.*", "Mill", ""),
+    ("build.sc", "Mill", ""),
+    ("project.clj", "Leiningen", ""),
+    ("jsr.json", "JSR", ""),
+    ("deno.json*", "Deno", r'"name"\s*:\s*"@[^"/]+/|"workspace"\s*:'),
+    ("*.gemspec", "RubyGems", ""),
+    ("composer.json", "Composer", r'"name"\s*:\s*"[^"/]+/'),
+    ("*.sln", ".NET", ""),
+    ("*.slnx", ".NET", ""),
+    ("*.csproj", ".NET", ""),
+    ("*.fsproj", ".NET", ""),
+    ("*.vbproj", ".NET", ""),
+    ("Package.swift", "Swift", ""),
+    ("*.podspec", "CocoaPods", ""),
+    ("pubspec.yaml", "Dart", r"(?ms)\A(?!.*^publish_to:\s*['\"]?none\b)"),
+    ("mix.exs", "Mix", ""),
+    ("rebar.config", "rebar3", ""),
+    ("gleam.toml", "Gleam", ""),
+    ("*.cabal", "Cabal", ""),
+    ("*.opam", "opam", ""),
+    ("dune-project", "Dune", ""),
+    ("Project.toml", "Julia", r"(?m)^uuid\s*="),
+    ("DESCRIPTION", "R", r"(?m)^Package:"),
+    ("*.rockspec", "LuaRocks", ""),
+    ("*.nimble", "Nimble", ""),
+    ("shard.yml", "Shards", ""),
+    ("dub.json", "Dub", ""),
+    ("dub.sdl", "Dub", ""),
+    ("build.zig.zon", "Zig", ""),
+    ("Chart.yaml", "Helm", ""),
+)
+_MAX_HEAD_BYTES: Final = 256 * 1024
+
+
+def describe_foreign(root: Path) -> str:
+    """What publishes packages from this very directory and is not read here; empty where nothing
+    does.
+    """
+    try:
+        names = sorted(os.listdir(root))  # noqa: PTH208 (as many names as there are)
+    except OSError:
+        return ""
+    found: dict[str, str] = {}
+    for glob, tool, wanted in _FOREIGN_MANIFESTS:
+        for name in names:
+            if tool in found or not fnmatchcase(name, glob) or not files.is_file(root / name):
+                continue
+            text = b""
+            if wanted:
+                with suppress(OSError):
+                    text = files.read_head(root / name, _MAX_HEAD_BYTES)
+            if re.search(wanted.encode(), text):
+                found[tool] = f"{visible(name)} ({tool})"
+    if not found:
+        return ""
+    return f"ReleaseKit does not read {few(list(found.values()))}; see {_FOREIGN_HELP}"
