@@ -25,6 +25,7 @@ from releasekit.host.scrub import ToolVariables
 from releasekit.http.client import http_client
 from releasekit.http.pool import CONNECTIONS
 from releasekit.model import WarningName
+from releasekit.plan.absent import refuse_absent_members
 from releasekit.plan.enclosing_workspace import refuse_member
 from releasekit.plan.holdings import read_tree
 from releasekit.plan.make import Survey, discover
@@ -258,6 +259,8 @@ async def survey_root(
     names, chosen = config.ecosystems_to_discover, config.package_filter.ecosystems
     wanted = {name: each for name, each in ecosystems.items() if name in names}
     tree = await read_tree(root, processes)
+    meant = [each for name, each in wanted.items() if config.package_filter.has_ecosystem(name)]
+    await refuse_absent_members(root, tables, meant, tree, processes)
     listed = await list_manifests(root, wanted.values(), tree)
     found, unread = await find_nested(root, tables, wanted, listed)
     tables, note = include_workspaces(root, tables, ecosystems, found)

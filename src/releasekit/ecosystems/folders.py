@@ -31,7 +31,7 @@ def roots(ecosystem: EcosystemDeclaration) -> Roots:
     from releasekit.ecosystems.interface import Roots  # noqa: PLC0415 (as below)
 
     module = import_module(f"{ecosystem.folder}.roots")
-    return Roots(module.workspace_at, module.publishable_at)
+    return Roots(module.workspace_at, module.publishable_at, module.may_list)
 
 
 def discovery(ecosystem: EcosystemDeclaration, config: Config, services: Services) -> Discovery:

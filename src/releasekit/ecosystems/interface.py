@@ -63,12 +63,14 @@ class Roots:
     """What manifests tell of a directory before anything is discovered, without a process.
 
     `workspace_at` is None where there is no root of a workspace; `publishable_at` says whether the
-    directory has a package that may leave the repository. Both raise ConfigError for a manifest
-    that cannot be read.
+    directory has a package that may leave the repository. `may_list` says of a workspace whether it
+    lists a directory of which nothing is known, or one below that: with False, not by a `**`. All
+    raise ConfigError for a manifest that cannot be read.
     """
 
     workspace_at: Callable[[Path], Membership | None]
     publishable_at: Callable[[Path], bool]
+    may_list: Callable[[Path, Path, bool], bool]
 
 
 class Workspace(Protocol):

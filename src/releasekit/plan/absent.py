@@ -1,37 +1,49 @@
 """What packages would go out without, since the checkout does not have it: submodules, files that a
-sparse checkout leaves out, and those of which it has pointers only (Git LFS); and what is a link or
-in a submodule, where a commit alone makes the package, as Go's proxy does.
+sparse checkout leaves out, and those of which it has pointers only (Git LFS); what is a link or in
+a submodule, where a commit alone makes the package, as Go's proxy does; and packages in submodules.
 """
 
 from __future__ import annotations
 
 import posixpath
 from collections import defaultdict
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from releasekit.errors import CommandFailed, PlanError, join_errors
+from releasekit.config.locations import FILENAME
+from releasekit.ecosystems import folders
+from releasekit.errors import CommandFailed, ConfigError, PlanError, join_errors
 from releasekit.host.files import read_head, repository_of
+from releasekit.plan.unlisted_packages import read_list
 from releasekit.problems import Problem
 from releasekit.report.text import few
+from releasekit.text.globs import Glob
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.interface import Target
     from releasekit.host.process import Processes
     from releasekit.model import Package, PackageId
-    from releasekit.plan.holdings import Holdings
+    from releasekit.plan.holdings import Holdings, Tree
+    from releasekit.plan.unlisted_packages import Tables
 
 _TIMEOUT_S: Final = 60.0
 # https://github.com/actions/checkout#usage, https://docs.gitlab.com/ci/runners/git_submodules/,
 # https://git-scm.com/docs/gitmodules#Documentation/gitmodules.txt-submoduleltnamegtupdate
-_SUBMODULES: Final = (
+_CHECK_OUT: Final = (
     "Check out with `submodules: recursive` (actions/checkout) or `GIT_SUBMODULE_STRATEGY: "
-    "recursive` (GitLab), or run `git submodule update --init --recursive`. If no archive "
-    "needs it, exclude it in the manifest, or write `update = none` for it in .gitmodules."
+    "recursive` (GitLab), or run `git submodule update --init --recursive`."
 )
+_SUBMODULES: Final = (
+    f"{_CHECK_OUT} If no archive needs it, exclude it in the manifest, or write `update = none` "
+    "for it in .gitmodules."
+)
+_NO_MEMBER: Final = "If nothing there is a package, exclude it where it is listed."
 # https://git-scm.com/docs/git-submodule#Documentation/git-submodule.txt-add
 _UNLISTED: Final = (
     "Git cannot fetch it either: add it with `git submodule add`, or remove it with "
@@ -106,6 +118,75 @@ async def check_absent(
         for names, packages in _group_by_files(pointers, holdings, asked).items()
     ]
     return ". ".join(notes)
+
+
+async def refuse_absent_members(
+    root: Path,
+    tables: Tables,
+    ecosystems: Iterable[EcosystemDeclaration],
+    tree: Tree,
+    processes: Processes,
+) -> None:
+    """Raises PlanError where packages are listed that lie in submodules that are not checked out:
+    some tools call it a mistake in a manifest, others leave them out in silence.
+    """
+    if not tree.missing:
+        return
+    fates = await _read_fates(root, tree.missing, processes)
+    listings = (
+        (place, _find_listing(root, place, tables, each, tree))
+        for place in tree.missing
+        for each in ecosystems
+        if fates.get(place) != "none"
+    )
+    refused = [
+        PlanError(
+            f"the submodule {place} is not checked out, and {listing} lists packages there",
+            hint=f"{_CHECK_OUT} {_NO_MEMBER}" if place in fates else _UNLISTED,
+            problem=Problem.NOT_CHECKED_OUT,
+        )
+        for place, listing in listings
+        if listing
+    ]
+    if refused:
+        raise join_errors(refused)
+
+
+def _find_listing(
+    root: Path, place: str, tables: Tables, ecosystem: EcosystemDeclaration, tree: Tree
+) -> str:
+    """The workspace or the option that lists this directory, or what may be in it; empty where none
+    does.
+    """
+    name, manifests = ecosystem.name, ecosystem.manifests
+    if manifests is None or any(
+        fnmatchcase(place, glob) for glob in read_list(tables, name, "exclude")
+    ):
+        return ""
+    parts = PurePosixPath(place).parts
+    for key in filter(None, (manifests.workspaces, manifests.packages)):
+        for text in read_list(tables, name, key):
+            with suppress(ConfigError):  # discovery tells what is wrong
+                if Glob.parse(text, where=key).may_name_below(parts):
+                    return f"`{key}` below [{name}] in {FILENAME}"
+    named = [root / text for text in read_list(tables, name, manifests.workspaces)]
+    tops = named if named and manifests.nested else [root, *named]
+    above = [root / each for each in PurePosixPath(place).parents]
+    if manifests.nested:
+        tops += [each for each in above if any(each.is_relative_to(top) for top in tops)]
+    may_list = folders.roots(ecosystem).may_list
+    for top in dict.fromkeys(each for each in tops if each in above):
+        # What lies in a package is part of that, unless the workspace means this very directory.
+        inner = [each for each in above if each != top and each.is_relative_to(top)]
+        is_inner = any(
+            (each / manifest).relative_to(root).as_posix() in tree.files
+            for each in inner
+            for manifest in manifests.names
+        )
+        with suppress(ConfigError):
+            if may_list(top, root / place, not is_inner):
+                return f"the {name} workspace {top}"
+    return ""
 
 
 def _group_by_files(

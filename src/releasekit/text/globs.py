@@ -64,6 +64,10 @@ class Glob:
             reached = self.step(reached, part)
         return reached
 
+    def may_name_below(self, parts: Iterable[str], *, at_any_depth: bool = True) -> bool:
+        """Whether it names these, or a path below them; without `at_any_depth`, not by a `**`."""
+        return (at_any_depth or None not in self.segments) and bool(self.reach(parts))
+
     def matches(self, parts: Iterable[str]) -> bool:
         return len(self.segments) in self.reach(parts)
 

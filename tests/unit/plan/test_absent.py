@@ -11,11 +11,12 @@ import pytest
 
 from fakes import FakeRegistry, FakeTarget, FakeWorkspace
 from integration.tools import require_tool
+from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.go import module_zip
 from releasekit.errors import PlanError
 from releasekit.host.process import Processes
-from releasekit.plan.absent import check_absent
-from releasekit.plan.holdings import Holdings, read_tree
+from releasekit.plan.absent import check_absent, refuse_absent_members
+from releasekit.plan.holdings import Holdings, Tree, read_tree
 from releasekit.problems import Problem
 from unit.plan.checkouts import add_submodule, clone, commit, make_repository, make_target
 from workspaces import git
@@ -93,6 +94,107 @@ def test_a_submodule_in_a_private_root_may_hold_packages(root: Path) -> None:
     private = replace(top, unpublishable="private")
     target = FakeTarget(FakeWorkspace([core, private]), FakeRegistry())
     assert "are not checked out: packages/b (" in check(there, target, core)
+
+
+CARGO = "[workspace]\nmembers = ['{}']\nexclude = ['c/b']\n"
+UV = "[tool.uv.workspace]\nmembers = ['{}']\nexclude = ['c/b']\n"
+POM = (
+    "<project><groupId>g</groupId><artifactId>r</artifactId><version>1</version>"
+    "<packaging>pom</packaging><modules><module>{}</module></modules></project>"
+)
+# Of each tool the file, and all that it lists in the place of {}, with what lies at c/a and c/b.
+LISTED = {
+    "cargo": ("Cargo.toml", CARGO, ("c/a", "c/*", "**", "c/a/inner", "c/b", "c/b/x")),
+    "uv": ("pyproject.toml", UV, ("c/a", "c/*", "**", "c/a/inner")),
+    "npm": (
+        "package.json",
+        '{{"workspaces": ["{}", "!c/b"]}}',
+        ("c/a", "c/*", "c/{a,d}", "**", "c/a/inner"),
+    ),
+    "pnpm": ("pnpm-workspace.yaml", "packages: ['{}', '!c/b']", ("c/a", "c/**", "c/a/inner")),
+    "go": ("go.work", "go 1.22\nuse ./{}\n", ("c/a", "c/a/inner", "c/b")),
+    "maven": ("pom.xml", POM, ("c/a", "c/a/pom.xml", "c/a/inner", "c/b")),
+}
+
+
+def list_refused(
+    root: Path, tables: dict[str, dict[str, object]], files: tuple[str, ...] = ()
+) -> list[str]:
+    """With c/a, c/b and c/none as submodules that are not checked out."""
+    missing = ("c/a", "c/b", "c/none")
+    for place in missing:
+        (root / place).mkdir(parents=True, exist_ok=True)
+    (root / ".gitmodules").write_text(
+        "".join(f'[submodule "{each}"]\npath = {each}\n' for each in missing[:2])
+        + '[submodule "none"]\npath = c/none\nupdate = none\n'
+    )
+    tree = Tree(files=sorted(files), missing=missing)
+
+    async def main() -> list[str]:
+        async with Processes(environment=dict(os.environ)) as processes:
+            try:
+                await refuse_absent_members(root, tables, ECOSYSTEMS.values(), tree, processes)
+            except PlanError as error:
+                found = [error, *error.others]
+                assert {each.problem for each in found} == {Problem.NOT_CHECKED_OUT}
+                assert all("`submodules: recursive`" in each.hint for each in found)
+                return [str(each) for each in found]
+        return []
+
+    return asyncio.run(main())
+
+
+def say_refused(place: str, listing: str) -> str:
+    return f"the submodule {place} is not checked out, and {listing} lists packages there"
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_members_in_a_submodule_that_is_not_checked_out_are_refused(
+    tmp_path: Path, name: str
+) -> None:
+    """R64: some tools leave them out in silence, others call it a mistake in the manifest."""
+    root = tmp_path.resolve()
+    file, text, listed = LISTED[name]
+    tool = {"uv": "pypi", "pnpm": "npm"}.get(name, name)
+    for pattern in listed:
+        (root / file).write_text(text.format(pattern))
+        place = "c/b" if pattern.startswith("c/b") else "c/a"
+        assert list_refused(root, {}) == [say_refused(place, f"the {tool} workspace {root}")]
+        assert list_refused(root, {tool: {"exclude": [place]}}) == []
+    for pattern in ("c/d", "d/*", "c/none"):
+        (root / file).write_text(text.format(pattern))
+        assert list_refused(root, {}) == []
+
+
+def test_a_submodule_in_a_package_is_no_member_by_a_glob_of_any_depth(tmp_path: Path) -> None:
+    """R64: a package may hold sources of another language there, but what is named is meant."""
+    root = tmp_path.resolve()
+    for pattern, found in (("**", 0), ("*/*", 2)):
+        (root / "package.json").write_text(f'{{"workspaces": ["{pattern}"]}}')
+        assert len(list_refused(root, {}, ("c/package.json",))) == found
+
+
+def test_what_options_name_in_a_submodule_is_refused(tmp_path: Path) -> None:
+    """R64: directories, globs and workspaces, and what such a workspace lists."""
+    root = tmp_path.resolve()
+    for name, key in (
+        ("cargo", "workspaces"),
+        ("npm", "packages"),
+        ("npm", "workspaces"),
+        ("pypi", "packages"),
+        ("maven", "reactors"),
+    ):
+        option = f"`{key}` below [{name}] in releasekit.toml"
+        assert list_refused(root, {name: {key: ["c/a"]}}) == [say_refused("c/a", option)]
+    assert len(list_refused(root, {"pypi": {"packages": ["c/*"]}})) == 2
+    assert list_refused(root, {"pypi": {"packages": ["../c"]}}) == []
+    (root / "c" / "Cargo.toml").write_text("[workspace]\nmembers = ['a']\n")
+    (root / "pom.xml").write_text(POM.format("c"))
+    (root / "c" / "pom.xml").write_text(POM.format("b"))
+    assert list_refused(root, {"cargo": {"workspaces": ["c"]}}) == [
+        say_refused("c/a", f"the cargo workspace {root / 'c'}"),
+        say_refused("c/b", f"the maven workspace {root / 'c'}"),
+    ]
 
 
 def test_a_workspace_below_the_top_reads_its_submodules(root: Path) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MANIFEST: Final = "Cargo.toml"
 MAX_BYTES: Final = 1024 * 1024
+_WILDCARD: Final = re.compile(r"[*?\[]")
 # What a manifest may name of the directories above it.
 _COPIED: Final = ("license-file", "readme")
 # Targets that no dependent builds. A file there that `include` names itself belongs to the sources.
@@ -59,6 +60,21 @@ def workspace_at(directory: Path) -> Membership | None:
         return "excluded" if left_out and not listed else "member"
 
     return standing
+
+
+def may_list(top: Path, place: Path, at_any_depth: bool) -> bool:
+    """What a glob names may be excluded, what is listed itself may not."""
+    path = top / MANIFEST
+    workspace = table_in(read_toml(path), "workspace") if path.is_file() else {}
+    there = PurePosixPath(place.relative_to(top).as_posix())
+    left_out = any(there.is_relative_to(each) for each in _strings(workspace.get("exclude")))
+    return any(
+        Glob.parse(text, where=f"{path}: workspace.members").may_name_below(
+            there.parts, at_any_depth=at_any_depth
+        )
+        for text in _strings(workspace.get("members"))
+        if not (left_out and _WILDCARD.search(text))
+    )
 
 
 def publishable_at(directory: Path) -> bool:

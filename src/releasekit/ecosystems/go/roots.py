@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Membership, Standing
 
 
+def may_list(top: Path, place: Path, _at_any_depth: bool) -> bool:
+    work = top / "go.work"
+    listed = gomod.used_directories(gomod.read_text(work), str(work)) if work.is_file() else ()
+    return any((top / use).resolve().is_relative_to(place) for use in listed)
+
+
 def workspace_at(directory: Path) -> Membership | None:
     """A go.work lists its modules one by one, so it leaves out the others on purpose."""
     work = directory / "go.work"

@@ -61,6 +61,12 @@ def workspace_at(directory: Path) -> Membership | None:
     return standing
 
 
+def may_list(top: Path, place: Path, _at_any_depth: bool) -> bool:
+    path = top / "pom.xml"
+    modules = read_pom(path).modules if path.is_file() else ()
+    return any((top / module).resolve().is_relative_to(place) for module in modules)
+
+
 def _read_loosely(path: Path) -> str:
     """Of any encoding, the names in ASCII."""
     data = read_file(path, max_bytes=MAX_BYTES)

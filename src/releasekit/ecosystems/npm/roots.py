@@ -84,6 +84,16 @@ def workspace_at(directory: Path) -> Membership | None:
     return files.find_standing if files.members else None
 
 
+def may_list(top: Path, place: Path, at_any_depth: bool) -> bool:
+    files, parts = read_workspace_files(top), place.relative_to(top).parts
+    listed = any(
+        each.may_name_below(parts, at_any_depth=at_any_depth)
+        for each in files.members
+        if not each.negated
+    )
+    return listed and files.find_standing(place) != "excluded"
+
+
 def publishable_at(directory: Path) -> bool:
     path = directory / MANIFEST
     if not os.path.lexists(path):

@@ -61,6 +61,17 @@ def workspace_at(directory: Path) -> Membership | None:
     return find_standing
 
 
+def may_list(top: Path, place: Path, at_any_depth: bool) -> bool:
+    path = top / MANIFEST
+    members, exclude = (
+        read_globs(manifest.read_pyproject(path), path) if path.is_file() else ((), ())
+    )
+    where, parts = f"{path}: tool.uv.workspace.members", place.relative_to(top).parts
+    globs = (Glob.parse(pattern, where=where) for pattern in members)
+    listed = any(each.may_name_below(parts, at_any_depth=at_any_depth) for each in globs)
+    return listed and not _is_excluded(place, top, _compile_exclusions(exclude))
+
+
 def publishable_at(directory: Path) -> bool:
     path = directory / MANIFEST
     document = manifest.read_pyproject(path) if os.path.lexists(path) else {}
