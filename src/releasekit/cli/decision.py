@@ -111,7 +111,7 @@ async def open_versions(group: Group, config: Config, session: Session) -> Works
     commits = Commits(top, services.processes)
     if config.mode != "change":  # which takes no history
         await require_head(commits)
-    targets = await open_targets(group, config, session, services)
+    targets = await open_targets(group, config, session, services, survey.tree)
     about = config.package_filter
     notes = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
     files = survey.describe_unread(about)

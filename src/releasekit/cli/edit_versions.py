@@ -260,7 +260,8 @@ async def write(
     )
     async with pin:
         config = await asyncio.to_thread(_read_again, config, edited.changes)
-        targets = await open_targets(group, config, session, workspace.services)
+        tree = workspace.holdings.tree
+        targets = await open_targets(group, config, session, workspace.services, tree)
         found = collect_packages(targets, config.root, config.package_filter)
         wanted = {each: it for each, it in view.to_write.items() if each not in edited.by_tag}
         # A private package may share a version.

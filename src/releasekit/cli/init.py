@@ -176,7 +176,7 @@ async def run(config: Config, session: Session) -> int:
     given = config
     async with open_command(config, session) as group:
         config, survey, services = await open_workspace(group, config, session)
-        targets = await open_targets(group, config, session, services)
+        targets = await open_targets(group, config, session, services, survey.tree)
         top, remote = repository_of(config.root) or config.root, config.tagging.remote
         url = await Remote(remote, services.git).find_url()
         place = ForgePlace.of_remote(url)

@@ -115,7 +115,7 @@ async def prepare(
         if remembered is not None:
             await remembered
         with name_bad_paths(config.root):
-            targets = await discover(config.root, discoveries)
+            targets = await discover(config.root, discoveries, survey.tree)
             targets = await with_prebuilt(
                 targets, config.dist, config.package_filter, session.ecosystems
             )

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from releasekit.host.runner import Runner
     from releasekit.http.credentials import Credentials
     from releasekit.model import Package, Report
+    from releasekit.plan.holdings import Tree
 
 MAX_PATH_CHARS: Final = 1_000
 
@@ -116,19 +117,19 @@ async def list_packages(
     group: Group, config: Config, session: Session
 ) -> tuple[Sequence[Package], Processes]:
     """All packages of the workspace, and what starts children."""
-    config, _, services = await open_workspace(group, config, session)
-    targets = await open_targets(group, config, session, services)
+    config, survey, services = await open_workspace(group, config, session)
+    targets = await open_targets(group, config, session, services, survey.tree)
     packages = [each for one in targets.values() for each in one.workspace.packages]
     return packages, services.processes
 
 
 async def open_targets(
-    group: Group, config: Config, session: Session, services: Services
+    group: Group, config: Config, session: Session, services: Services, tree: Tree
 ) -> Mapping[str, Target]:
     """As `open_ecosystems`, and discovered. Raises PathError as `name_bad_paths`."""
     discoveries = await open_ecosystems(group, config, session, services)
     with name_bad_paths(config.root):
-        return await discover(config.root, discoveries)
+        return await discover(config.root, discoveries, tree)
 
 
 def refuse_elsewhere(root: Path, about: PackageFilter, session: Session) -> None:

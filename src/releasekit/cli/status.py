@@ -62,7 +62,7 @@ async def run(config: Config, session: Session) -> int:
     async with open_command(config, session) as group:
         with collect(tell):
             config, survey, services = await open_workspace(group, config, session)
-            targets = await open_targets(group, config, session, services)
+            targets = await open_targets(group, config, session, services, survey.tree)
             about = config.package_filter
             beside = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
             beside += survey.describe_unread(about)

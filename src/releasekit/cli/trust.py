@@ -91,7 +91,7 @@ async def run(config: Config, session: Session) -> int:
         top = repository_of(config.root) or config.root
         job, lacking = await _find_job(top, config, session, services.git)
         is_here = (top / _WORKFLOWS / job.workflow).is_file()
-        targets = await open_targets(group, config, session, services)
+        targets = await open_targets(group, config, session, services, survey.tree)
         unlisted = survey.describe_unlisted(config.root, tables, about, targets)
         unlisted += survey.describe_unread(about)
         found = collect_packages(targets, config.root, about, unlisted)

@@ -6,8 +6,9 @@ a submodule, where a commit alone makes the package, as Go's proxy does; and pac
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import defaultdict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
@@ -150,6 +151,24 @@ async def refuse_absent_members(
     ]
     if refused:
         raise join_errors(refused)
+
+
+@contextmanager
+def explain_absent(root: Path, tree: Tree) -> Iterator[None]:
+    """Raises PlanError where discovery misses what lies in a submodule that is not checked out: it
+    may be a dependency of a package, which no workspace lists.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        for place in tree.missing:
+            if re.search(rf"{re.escape(str(root / place))}(?![\w.-])", str(error)):
+                raise PlanError(
+                    f"the submodule {place} is not checked out: {error}",
+                    hint=_CHECK_OUT,
+                    problem=Problem.NOT_CHECKED_OUT,
+                ) from error
+        raise
 
 
 def _find_listing(

@@ -35,6 +35,7 @@ from releasekit.model import (
     Published,
     WarningName,
 )
+from releasekit.plan.absent import explain_absent
 from releasekit.plan.decision import compare, decide, without_unplanned
 from releasekit.plan.foreign_manifests import describe_foreign
 from releasekit.plan.holdings import NO_TREE
@@ -112,9 +113,12 @@ _NOT_INSTALLED: Final = frozenset({DependencyKind.DEV, DependencyKind.OPTIONAL})
 _NAMED: Final = 50
 
 
-async def discover(root: Path, discoveries: Mapping[str, Discovery]) -> dict[str, Target]:
+async def discover(
+    root: Path, discoveries: Mapping[str, Discovery], tree: Tree
+) -> dict[str, Target]:
     """The packages of every ecosystem, discovered side by side."""
-    found = await gather_all(each.discover(root) for each in discoveries.values())
+    with explain_absent(root, tree):
+        found = await gather_all(each.discover(root) for each in discoveries.values())
     return dict(zip(discoveries, found, strict=True))
 
 

@@ -13,9 +13,9 @@ from fakes import FakeRegistry, FakeTarget, FakeWorkspace
 from integration.tools import require_tool
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.go import module_zip
-from releasekit.errors import PlanError
+from releasekit.errors import ConfigError, PlanError
 from releasekit.host.process import Processes
-from releasekit.plan.absent import check_absent, refuse_absent_members
+from releasekit.plan.absent import check_absent, explain_absent, refuse_absent_members
 from releasekit.plan.holdings import Holdings, Tree, read_tree
 from releasekit.problems import Problem
 from unit.plan.checkouts import add_submodule, clone, commit, make_repository, make_target
@@ -195,6 +195,18 @@ def test_what_options_name_in_a_submodule_is_refused(tmp_path: Path) -> None:
         say_refused("c/a", f"the cargo workspace {root / 'c'}"),
         say_refused("c/b", f"the maven workspace {root / 'c'}"),
     ]
+
+
+def test_what_discovery_misses_in_a_submodule_is_told_so(tmp_path: Path) -> None:
+    """R64: as cargo says of a dependency that no workspace lists."""
+    tree = Tree(missing=("vendor/a",))
+    said = f"failed to read `{tmp_path}/vendor/a/inner/Cargo.toml`"
+    with pytest.raises(PlanError) as raised, explain_absent(tmp_path, tree):
+        raise ConfigError(said)
+    assert str(raised.value) == f"the submodule vendor/a is not checked out: {said}"
+    assert raised.value.problem is Problem.NOT_CHECKED_OUT
+    with pytest.raises(ConfigError, match="vendor/ab"), explain_absent(tmp_path, tree):
+        raise ConfigError(f"failed to read `{tmp_path}/vendor/ab/Cargo.toml`")
 
 
 def test_a_workspace_below_the_top_reads_its_submodules(root: Path) -> None:

@@ -21,6 +21,7 @@ from raising import raises
 from releasekit.ecosystems.interface import Discovery, Target
 from releasekit.errors import ConfigError, Cycle, PlanError, Transient
 from releasekit.model import Action, DependencyKind, Package, Plan
+from releasekit.plan.holdings import NO_TREE
 from releasekit.plan.make import discover, make_plan, with_doubt
 from releasekit.problems import Problem
 from releasekit.state.journal import History
@@ -71,7 +72,7 @@ def test_ecosystems_are_looked_for_side_by_side(tmp_path: Path) -> None:
         discoveries = {
             name: Discovery.joining(Meeting(name, together), registry) for name in ("pypi", "npm")
         }
-        return await discover(tmp_path, discoveries)
+        return await discover(tmp_path, discoveries, NO_TREE)
 
     targets = asyncio.run(main())
     assert {name: target.workspace.packages[0].id.name for name, target in targets.items()} == {

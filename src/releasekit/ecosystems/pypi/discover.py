@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os.path
 from dataclasses import replace
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
@@ -154,7 +155,7 @@ def check_sources(by_name: Mapping[str, PyProject], root: Path, options: Options
                 if isinstance(place, str) and not exists(path.parent / place):
                     raise _no_source(
                         f"{path}: tool.uv.sources.{name} is {{ path = {place!r} }}, and nothing is "
-                        "there",
+                        f"at {os.path.normpath(path.parent / place)}",
                         "Correct the path, or drop the source",
                     )
 
