@@ -172,6 +172,9 @@ def test_a_submodule_in_a_package_is_no_member_by_a_glob_of_any_depth(tmp_path: 
     for pattern, found in (("**", 0), ("*/*", 2)):
         (root / "package.json").write_text(f'{{"workspaces": ["{pattern}"]}}')
         assert len(list_refused(root, {}, ("c/package.json",))) == found
+        (root / "package.json").unlink()
+        option: dict[str, dict[str, object]] = {"npm": {"packages": [pattern]}}
+        assert len(list_refused(root, option, ("c/package.json",))) == found
 
 
 def test_what_options_name_in_a_submodule_is_refused(tmp_path: Path) -> None:
