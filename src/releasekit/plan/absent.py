@@ -182,28 +182,31 @@ def _find_listing(
         fnmatchcase(place, glob) for glob in read_list(tables, name, "exclude")
     ):
         return ""
-    parts = PurePosixPath(place).parts
-    for key in filter(None, (manifests.workspaces, manifests.packages)):
-        for text in read_list(tables, name, key):
-            with suppress(ConfigError):  # discovery tells what is wrong
-                if Glob.parse(text, where=key).may_name_below(parts):
-                    return f"`{key}` below [{name}] in {FILENAME}"
-    named = [root / text for text in read_list(tables, name, manifests.workspaces)]
-    tops = named if named and manifests.nested else [root, *named]
     above = [root / each for each in PurePosixPath(place).parents]
-    if manifests.nested:
-        tops += [each for each in above if any(each.is_relative_to(top) for top in tops)]
-    may_list = folders.roots(ecosystem).may_list
-    for top in dict.fromkeys(each for each in tops if each in above):
-        # What lies in a package is part of that, unless the workspace means this very directory.
+
+    def is_free(top: Path) -> bool:
+        """What lies in a package is part of that, unless this very directory is meant."""
         inner = [each for each in above if each != top and each.is_relative_to(top)]
-        is_inner = any(
+        return not any(
             (each / manifest).relative_to(root).as_posix() in tree.files
             for each in inner
             for manifest in manifests.names
         )
+
+    for key in filter(None, (manifests.workspaces, manifests.packages)):
+        for text in read_list(tables, name, key):
+            with suppress(ConfigError):  # discovery tells what is wrong
+                glob, parts = Glob.parse(text, where=key), PurePosixPath(place).parts
+                if glob.may_name_below(parts, at_any_depth=is_free(root)):
+                    return f"`{key}` below [{name}] in {FILENAME}"
+    named = [root / text for text in read_list(tables, name, manifests.workspaces)]
+    tops = named if named and manifests.nested else [root, *named]
+    if manifests.nested:
+        tops += [each for each in above if any(each.is_relative_to(top) for top in tops)]
+    may_list = folders.roots(ecosystem).may_list
+    for top in dict.fromkeys(each for each in tops if each in above):
         with suppress(ConfigError):
-            if may_list(top, root / place, not is_inner):
+            if may_list(top, root / place, is_free(top)):
                 return f"the {name} workspace {top}"
     return ""
 
