@@ -191,7 +191,7 @@ async def run(config: Config, session: Session) -> int:
         is_new = not config.config_file and not exists(config.root / FILENAME)
         if is_new and (draft.alone or any(each.tag for each in draft.untold)):
             joined = _join(given, _write_settings(config, session, draft, ()), session)
-            targets = await open_targets(group, joined, session, services)
+            targets = await open_targets(group, joined, session, services, survey.tree)
             own_tags = list_own_tags(_list_all(targets), config.root, top, tags)
         chosen, doubted, notes = await _choose(config, targets, own_tags)
         waiting = [] if chosen else _list_waiting(targets, draft)
