@@ -130,6 +130,9 @@ def test_a_bundle_has_what_its_sibling_publishes(program: Program, tmp_path: Pat
         write_json(root / name / "package.json", {**manifest, **keys})
     (root / "web/node_modules/@acme").mkdir(parents=True)
     (root / "web/node_modules/@acme/core").symlink_to("../../../core")
+    # npm lists what is behind it by a path out of the package, which nobody unpacks.
+    (root / "core/node_modules/@acme").mkdir(parents=True)
+    (root / "core/node_modules/@acme/lone").symlink_to("../../../lone")
     write_json(root / "package.json", {"private": True, "workspaces": ["*"]})
     run = program.run("publish", root, "--registry", f"dir:{tmp_path / 'registry'}")
     assert run.code == 0, run.err
@@ -141,6 +144,7 @@ def test_a_bundle_has_what_its_sibling_publishes(program: Program, tmp_path: Pat
     assert held["web"][inside] == held["core"]["package/package.json"]
     assert held["web"][inside]["dependencies"] == {"@acme/lone": "1.0.0"}
     assert "package/node_modules/@acme/core/made.js" in held["web"]
+    assert [path for path in held["web"] if ".." in path] == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -177,6 +178,13 @@ BUNDLES: dict[str, Any] = {"dependencies": {"u": "1.0.0"}, "bundleDependencies":
         ({"": {"a": "^1"}, "/../a": {"u": "*", "@acme/core": "*"}}, {}, ""),
         ({"": {"a": "^1"}, "/node_modules/a": {"@s/c": "^1"}}, {}, "a needs @s/c (^1)"),
         ({"": {"a": "^1"}, "/node_modules/a": {"c": "^1"}, "/../c": {}}, {}, ""),
+        ({"": {"a": "^1"}}, {"dependencies": {"u": "1", "a": "1.2.3 || ^2"}}, ""),
+        ({"": {"a": "^1"}}, {"dependencies": {"u": "1", "a": "^2"}}, "users would get a ^2, as @"),
+        ({"": {"a": "^1"}}, {"dependencies": {"u": "1", "a": "npm:b@^2"}}, ""),
+        ({"": {"a": "^1"}}, {"dependencies": {"u": "1", "a": "next"}}, ""),
+        ({"": {"a": "workspace:^"}}, {"peerDependencies": {"a": "1"}}, "npm does not understand"),
+        ({"": {"a": "link:../a"}}, {"peerDependencies": {"a": "1"}}, "npm does not understand"),
+        ({"": {"a": "file:../a"}}, {"peerDependencies": {"a": "1"}}, ""),
         # Nothing leads there.
         ({"": {}, "/../z": {"c": "^1"}, "/test/node_modules/z": {"c": "^1"}}, {}, ""),
     ],
@@ -203,6 +211,34 @@ def test_what_a_bundled_package_needs_is_bundled_or_installed(
         list(find_warnings(javascript.package(), [file]))
     assert says in str(caught.value)
     assert caught.value.problem is Problem.UNRESOLVABLE
+
+
+@pytest.mark.parametrize(
+    ("bundled", "own", "says"),
+    [
+        ({"peerDependencies": {"a": "^1"}}, {}, "the bundled u needs a (^1), which is neither"),
+        ({"peerDependencies": {"a": "^1"}}, {"peerDependencies": {"a": ">=1"}}, ""),
+        ({"peerDependencies": {"a": "^1"}}, {"peerDependencies": {"a": "2"}}, "users would get"),
+        (
+            {"peerDependencies": {"a": "*"}, "peerDependenciesMeta": {"a": {"optional": True}}},
+            {},
+            "",
+        ),
+        ({"optionalDependencies": {"a": "catalog:"}}, {}, ""),
+        ({"optionalDependencies": {"a": "catalog:"}}, {"peerDependencies": {"a": "1"}}, "npm does"),
+    ],
+)
+def test_peers_of_a_bundled_package_are_of_the_package_around_it(
+    tmp_path: Path, bundled: dict[str, Any], own: dict[str, Any], says: str
+) -> None:
+    """R63: npm installs them for no bundled package, and compares them with what it installs."""
+    texts = {"node_modules/u/package.json": json.dumps(bundled)}
+    file = javascript.tarball(tmp_path, javascript.package(), texts, **{**BUNDLES, **own})
+    if not says:
+        assert list(find_warnings(javascript.package(), [file])) == []
+        return
+    with pytest.raises(PackageError, match=re.escape(says)):
+        list(find_warnings(javascript.package(), [file]))
 
 
 def test_a_bundled_package_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ async function pack (request, run) {
   if ('patchedDependencies' in manifest) {
     await packAsNpm(request, place)
   } else {
-    const files = await packlist(await treeOf(place, manifest), listed(request, place))
+    const files = (await packlist(await treeOf(place, manifest), listed(request, place))).filter(isInside)
     const given = await givenLicenses(request, files)
     // While other files wait, node-tar waits for an archive forever, or loses entries of it.
     // https://github.com/isaacs/node-tar/blob/main/src/pack.ts
@@ -135,6 +135,12 @@ async function pack (request, run) {
   }
   await run('postpack')
   return { name: manifest.name, version: manifest.version }
+}
+
+// Where node_modules has links, what a bundled package needs is listed by its own place, and nobody
+// unpacks that: https://github.com/isaacs/node-tar/blob/main/src/unpack.ts (checkPath)
+function isInside (file) {
+  return !file.split(/[\\/]/).includes('..')
 }
 
 // https://pnpm.io/package_json#publishconfigdirectory

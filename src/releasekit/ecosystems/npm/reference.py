@@ -9,10 +9,13 @@ import posixpath
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from releasekit.ecosystems.shared.semver import PARTIAL, Comparator, Version, satisfied
 from releasekit.text.splice import splice
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _COMPARATOR: Final = re.compile(rf"(?P<operator>[<>]=?|=|~>?|\^)?[v=\s]*(?:{PARTIAL})?")
 _PARTIAL: Final = re.compile(PARTIAL)
@@ -35,6 +38,14 @@ class Range:
     def __contains__(self, version: Version) -> bool:
         return any(satisfied(each, version, skips=_skips) for each in self.alternatives)
 
+    def meets(self, other: Self) -> bool:
+        """Whether some version can be in both."""
+        return any(
+            _is_not_empty((*ours, *theirs))
+            for ours in self.alternatives
+            for theirs in other.alternatives
+        )
+
     @property
     def is_open(self) -> bool:
         """Whether it says nothing: `*`, or an empty string."""
@@ -42,6 +53,12 @@ class Range:
             all(comparator.low is comparator.high is None for comparator in comparators)
             for comparators in self.alternatives
         )
+
+
+def _is_not_empty(comparators: Sequence[Comparator]) -> bool:
+    lows = [each.low for each in comparators if each.low is not None]
+    highs = [each.high for each in comparators if each.high is not None]
+    return not lows or not highs or max(lows) < min(highs)
 
 
 # A workspace asks for the same few ranges again and again.

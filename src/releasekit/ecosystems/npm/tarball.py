@@ -65,6 +65,15 @@ def get_filename(package: Package) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """What a bundled package needs at run time; `optional` where it works without it."""
+
+    name: str
+    spec: str
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Tarball:
     """What a tarball says of itself; `manifest` as clients of a registry expect it. `names` are its
     files, without the directory that they all are in. `bundled` are the packages in it by their
@@ -75,7 +84,7 @@ class Tarball:
     readme: str
     readme_filename: str
     names: frozenset[str]
-    bundled: Mapping[str, Mapping[str, str] | None]
+    bundled: Mapping[str, Sequence[Need] | None]
 
 
 def read_artifact(artifact: Artifact, what: str) -> Tarball:
@@ -91,7 +100,7 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
     text: bytes | None = None
     readme, readme_filename = b"", ""
     names: set[str] = set()
-    bundled: dict[str, Mapping[str, str] | None] = {}
+    bundled: dict[str, Sequence[Need] | None] = {}
     bundled_bytes = 0
     try:
         with opened_archive(file, max_bytes=MAX_UNPACKED_BYTES) as members:
@@ -119,14 +128,21 @@ def read_tarball(file: IO[bytes], what: str) -> Tarball:
     return Tarball(normalized, _decode(readme), readme_filename, frozenset(names), bundled)
 
 
-def _read_needs(text: bytes) -> Mapping[str, str] | None:
+def _read_needs(text: bytes) -> Sequence[Need] | None:
     try:
         document = manifest.parse_manifest(_decode(text))
     except (ValueError, RecursionError):
         return None
-    optional = table_in(document, "optionalDependencies")
-    needs = table_in(document, "dependencies")
-    return {name: text_in(needs, name) for name in needs if name not in optional}
+    meta = table_in(document, "peerDependenciesMeta")
+    found: dict[str, Need] = {}
+    for key in ("peerDependencies", "dependencies", "optionalDependencies"):
+        table = table_in(document, key)
+        for name in table:
+            optional = key == "optionalDependencies" or (
+                key == "peerDependencies" and table_in(meta, name).get("optional") is True
+            )
+            found[name] = Need(name, text_in(table, name)[: manifest.MAX_SPEC_CHARS], optional)
+    return (*found.values(),)
 
 
 def _decode(data: bytes) -> str:
@@ -197,8 +213,8 @@ def _refuse_outside(tarball: Tarball, what: str) -> None:
     raise PackageError(
         f"{what}: it holds package/{min(outside)}, a path with '..', which npm does not unpack",
         hint="A package in node_modules is a link to its directory, as pnpm installs it, and npm "
-        "packs what lies behind the link. Let a `prepack` script put copies into node_modules of "
-        "the package, or remove what is linked from bundleDependencies.",
+        "packs what lies behind the link. Pack it where node_modules holds copies, or remove what "
+        "is linked from bundleDependencies.",
         problem=Problem.UNRESOLVABLE,
     )
 
@@ -208,35 +224,58 @@ def _refuse_unmet(tarball: Tarball, bundled: Collection[str], what: str) -> None
     https://docs.npmjs.com/cli/configuring-npm/package-json#bundledependencies
     """
     declared = manifest.list_declared(tarball.manifest, Path(what))
-    installed = {each.key for each in declared if each.field != "devDependencies"}
+    installed = {each.key: each.spec for each in declared if each.field != "devDependencies"}
     own = text_in(tarball.manifest, "name")
-    pending = [f"node_modules/{name}" for name in sorted(installed.intersection(bundled))]
+    pending = [f"node_modules/{name}" for name in sorted(installed.keys() & bundled)]
     seen = set(pending)
     while pending:
         place = pending.pop()
         name = place.rpartition("node_modules/")[2]
-        needs = tarball.bundled.get(place, {})
+        needs = tarball.bundled.get(place, ())
         if needs is None:
             raise PackageError(
                 f"{what}: {place}/package.json, of the bundled {name}, is not valid JSON",
                 hint=f"Install {name} again, or correct what copies it.",
                 problem=Problem.UNRESOLVABLE,
             )
-        for need, spec in needs.items():
-            found = _find_bundled(tarball.bundled, place, need)
-            if found and found not in seen:
-                seen.add(found)
-                pending.append(found)
-            if found or need in installed or need == own:
-                continue
-            raise PackageError(
-                f"{what}: the bundled {name} needs {need} ({spec}), which is neither bundled nor "
-                f"among the dependencies of {own}, so users would not get it",
-                hint="npm and pnpm install nothing for a bundled package. Copy it to "
-                f"node_modules/{need} of the package in a `prepack` script, add it to "
-                f"dependencies, or remove {name} from bundleDependencies.",
-                problem=Problem.UNRESOLVABLE,
-            )
+        for need in needs:
+            if found := _find_bundled(tarball.bundled, place, need.name):
+                if found not in seen:
+                    seen.add(found)
+                    pending.append(found)
+            elif why := _find_lack(need, installed, own):
+                raise PackageError(
+                    f"{what}: the bundled {name} needs {need.name} ({need.spec}), {why}",
+                    hint="npm and pnpm install nothing for a bundled package. Copy it to "
+                    f"node_modules/{need.name} of the package in a `prepack` script, add it to "
+                    f"dependencies, or remove {name} from bundleDependencies.",
+                    problem=Problem.UNRESOLVABLE,
+                )
+
+
+def _find_lack(need: Need, installed: Mapping[str, str], own: str) -> str:
+    """Why users do not get what is not in the tarball; empty where they do."""
+    if need.name == own:
+        return ""
+    if need.name not in installed:
+        if need.optional:
+            return ""
+        return (
+            f"which is neither bundled nor among the dependencies of {own}, so users would not "
+            "get it"
+        )
+    wanted = Reference.parse(need.name, need.spec)
+    if wanted.kind in _UNRESOLVED and not need.spec.startswith("file:"):
+        # npm compares it with what it has installed for the package around it.
+        return "which npm does not understand, and so does not install the package"
+    given = Reference.parse(need.name, installed[need.name])
+    if (
+        wanted.kind == given.kind == "range"
+        and wanted.name == given.name
+        and not Range.parse(wanted.wanted).meets(Range.parse(given.wanted))
+    ):
+        return f"and users would get {need.name} {given.wanted}, as {own} asks for it"
+    return ""
 
 
 def _find_bundled(places: Collection[str], place: str, name: str) -> str:
