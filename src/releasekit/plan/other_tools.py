@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from releasekit.config.package_filter import matches
@@ -562,6 +563,10 @@ def _read_pnpm(document: Document, _about: Deciding) -> Iterator[Unread]:
         yield Unread("fixed", _write_groups(groups), refused=True)
 
 
+# Of as many bytes as `_load` reads.
+_parse_file: Final = partial(parse_json, max_bytes=None)
+
+
 class _Tool(NamedTuple):
     """Its `readers` get the table at `path`. One of an `ecosystem` says nothing without packages
     of it.
@@ -588,6 +593,8 @@ _OTHER_FILES: Final = (
     # https://commitizen-tools.github.io/commitizen/config/configuration_file/
     *(f"{stem}.{end}" for stem in (".cz", "cz") for end in ("toml", "json", "yaml")),
 )  # fmt: skip
+# What the files of changesets decide before all else, as a key below [version].
+_DECIDING: Final = {"pre.json": "branches", "config.json": "groups"}
 _INTO_VERSION: Final = "write its version settings below [version] in releasekit.toml"
 
 
@@ -596,22 +603,22 @@ def _where_there(table: str) -> _Reader:
 
 
 _TOOLS: Final[Sequence[tuple[str, _Tool]]] = (
-    (PRE_MODE, _Tool(parse_json, (_read_prerelease,), ecosystem="npm")),
-    (".changeset/config.json", _Tool(parse_json, _CHANGESETS, ecosystem="npm")),
+    (PRE_MODE, _Tool(_parse_file, (_read_prerelease,), ecosystem="npm")),
+    (".changeset/config.json", _Tool(_parse_file, _CHANGESETS, ecosystem="npm")),
     ("pnpm-workspace.yaml", _Tool(parse_yaml, (_read_pnpm,), ("versioning",), "npm")),
-    ("release-please-config.json", _Tool(parse_json, _RELEASE_PLEASE)),
-    (".github/release-please-config.json", _Tool(parse_json, _RELEASE_PLEASE)),
-    ("lerna.json", _Tool(parse_json, _LERNA, ecosystem="npm")),
-    ("nx.json", _Tool(parse_json, _NX, ("release",))),
+    ("release-please-config.json", _Tool(_parse_file, _RELEASE_PLEASE)),
+    (".github/release-please-config.json", _Tool(_parse_file, _RELEASE_PLEASE)),
+    ("lerna.json", _Tool(_parse_file, _LERNA, ecosystem="npm")),
+    ("nx.json", _Tool(_parse_file, _NX, ("release",))),
     ("release-plz.toml", _Tool(parse_toml, _RELEASE_PLZ)),
     (".release-plz.toml", _Tool(parse_toml, _RELEASE_PLZ)),
     ("release.toml", _Tool(parse_toml, _CARGO_RELEASE)),
     ("Cargo.toml", _Tool(parse_toml, _CARGO_RELEASE, ("workspace", "metadata", "release"))),
     (".releaserc", _Tool(parse_yaml, _SEMANTIC_RELEASE)),
-    (".releaserc.json", _Tool(parse_json, _SEMANTIC_RELEASE)),
+    (".releaserc.json", _Tool(_parse_file, _SEMANTIC_RELEASE)),
     (".releaserc.yaml", _Tool(parse_yaml, _SEMANTIC_RELEASE)),
     (".releaserc.yml", _Tool(parse_yaml, _SEMANTIC_RELEASE)),
-    ("package.json", _Tool(parse_json, _SEMANTIC_RELEASE, ("release",))),
+    ("package.json", _Tool(_parse_file, _SEMANTIC_RELEASE, ("release",))),
     ("pyproject.toml", _Tool(parse_toml, _PYTHON_SEMANTIC_RELEASE, ("tool", "semantic_release"))),
     (
         "pyproject.toml",
@@ -663,7 +670,7 @@ def compare_manifest(
         if not is_file(path):
             continue
         try:
-            told = _load(path, parse_json)
+            told = _load(path, _parse_file)
         except ConfigError as error:
             yield Unread("its content", file=_MANIFEST, advice=f"correct it: {error}")
             continue
@@ -710,9 +717,12 @@ def _read(path: Path, tool: _Tool, about: Deciding) -> Iterator[Unread]:
     except ConfigError as error:
         if path.name not in _OF_EVERYBODY:
             # What stands in those of changesets would mostly be refused.
-            refused = path.parent.name == ".changeset" and bool(about.list_names(tool.ecosystem))
-            advice = f"correct it: {error}"
-            yield Unread("its content", key=_ANY, advice=advice, refused=refused)
+            key = _DECIDING.get(path.name, "") if path.parent.name == ".changeset" else ""
+            if not (key and about.list_names(tool.ecosystem)):
+                yield Unread("its content", key=_ANY, advice=f"correct it: {error}")
+                return
+            advice = f"correct it, or write its `{key}` {_BELOW}: {error}"
+            yield Unread("its content", key=key, advice=advice, refused=True)
         return
     for key in tool.path:
         found = found.get(key) if isinstance(found, dict) else None
@@ -767,10 +777,12 @@ def describe_unread(unread: Sequence[Unread]) -> list[str]:
             for each in found
             if each.advice
         ]
-        sentences.append(
-            f"ReleaseKit decides versions without {file}: {'; '.join(told)}; or "
-            f"{_delete(file, [each.setting for each in found])}, if no other tool decides versions"
+        told.append(
+            f"or {_delete(file, [each.setting for each in found])}, if no other tool decides "
+            "versions"
         )
+        rest = "".join(f". {each[:1].upper()}{each[1:]}" for each in told[1:])
+        sentences.append(f"ReleaseKit decides versions without {file}: {told[0]}{rest}")
     return sentences
 
 

@@ -64,7 +64,7 @@ def test_what_changesets_makes_of_peers_is_said(tmp_path: Path) -> None:
     peer = Dependency(on=a.id, kind=DependencyKind.PEER, requirement="^1.2.0")
     config: dict[str, Any] = {".changeset/config.json": {}}
     told = describe_unread(find(tmp_path, config, packages=(a, replace(b, dependencies=(peer,)))))
-    assert "for peer dependencies no option corresponds: changesets 2 releases a major" in told[0]
+    assert "For peer dependencies no option corresponds: changesets 2 releases a major" in told[0]
     assert "peer" not in describe_unread(find(tmp_path, config, packages=(a, b, c)))[0]
 
 
@@ -375,15 +375,18 @@ def test_what_no_line_says_comes_with_advice(
     assert says in told
 
 
-@pytest.mark.parametrize("file", [".changeset/pre.json", ".changeset/config.json"])
+@pytest.mark.parametrize(
+    ("file", "key"), [(".changeset/pre.json", "branches"), (".changeset/config.json", "groups")]
+)
 def test_changesets_that_cannot_be_read_decide_nothing_by_default(
-    tmp_path: Path, file: str
+    tmp_path: Path, file: str, key: str
 ) -> None:
     """R66: broken by a merge, say, it was in prerelease mode all the same."""
     [refused] = refuse_unread(find(tmp_path, {file: "<<<<<<< ours"}))
     assert f"{file}: ReleaseKit does not read its content" in str(refused)
-    assert "Correct it" in (refused.hint or "")
-    assert not find(tmp_path, {}, written=frozenset({"branches"}))
+    assert f"Correct it, or write its `{key}` below [version]" in (refused.hint or "")
+    assert refuse_unread([*find(tmp_path, {}, written=frozenset({"changelog"}))])
+    assert not find(tmp_path, {}, written=frozenset({key}))
     assert not refuse_unread(find(tmp_path, {}, packages=CRATES))
 
 
@@ -410,6 +413,13 @@ def test_no_file_is_to_be_deleted_that_is_for_more(
     [told] = [*describe_unread(unread), *(each.hint or "" for each in refused)]
     assert "delete the file" not in told
     assert f"elete `{part}`" in told
+
+
+def test_a_file_of_changesets_may_be_as_large_as_a_manifest(tmp_path: Path) -> None:
+    """R66: changesets has no limit of its own."""
+    config = {"fixed": [["@acme/a", "@acme/b"]], "x": "y" * 256 * 1024}
+    [refused] = refuse_unread(find(tmp_path, {".changeset/config.json": config}))
+    assert "does not read fixed" in str(refused)
 
 
 def test_settings_of_packages_that_are_not_here_say_nothing(tmp_path: Path) -> None:
