@@ -223,7 +223,7 @@ class ChangedMeanwhile(PackageError):
 
 class BuildFailed(PackageError):
     """`log` holds the last lines of the build's output, redacted. A `premature` build lacks nothing
-    but what the release itself is going to publish.
+    but what the release itself is going to publish, or was to build.
     """
 
     problem = Problem.BUILD_FAILED

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 
 _NEVER_SENT: Final = frozenset({Action.REFUSE, Action.AWAIT})
+# Of errors that another package is the cause of.
+_OF_ANOTHER: Final = frozenset({Problem.BLOCKED, Problem.GOES_TOGETHER, Problem.WAITS_FOR_APPROVAL})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,6 +133,12 @@ class PackageRun:
     @property
     def conflict(self) -> bool:
         return isinstance(self.error, DigestMismatch)
+
+    @property
+    def failed_by_itself(self) -> bool:
+        if isinstance(self.error, BuildFailed) and self.error.premature:
+            return False
+        return self.error is not None and self.error.problem not in _OF_ANOTHER
 
     @property
     def id(self) -> PackageId:
@@ -298,9 +306,11 @@ def results_of(
             + [(on, str(Outcome.STAGED)) for on in run.held_by]
             + list(run.lacks.items())
         )
-        # Where all that it needs waits for a person, it may still have failed on its own.
         waits = all(on in held for on, _ in blockers)
-        found = result_of(run, () if waits and run.error else blockers, ending)
+        # A build that was to make several packages has one error for all of them.
+        shares = any(runs[on].error is run.error for on in absent)
+        fails = run.error is not None and (waits or (run.failed_by_itself and not shares))
+        found = result_of(run, () if fails else blockers, ending)
         if found.outcome is Outcome.STAGED or (found.outcome is Outcome.BLOCKED and waits):
             held.add(package)
         if found.outcome is Outcome.BLOCKED and not blockers:

@@ -228,7 +228,7 @@ def test_what_is_of_no_use_alone_is_not_sent_where_sources_of_the_rest_changed(
     results = parts(tmp_path, shelf, plan(RING, APP, package("lone")), careless)
     assert outcomes(results) == {
         "core": Outcome.FAILED,
-        "app": Outcome.BLOCKED,
+        "app": Outcome.FAILED,
         "lone": Outcome.PUBLISHED,
     }
     assert results["core"].reason == "it needs fake:app, which failed; nothing of it was sent"

@@ -19,6 +19,7 @@ from releasekit.errors import (
     Transient,
 )
 from releasekit.model import Action, Dependency, Outcome, PackageId, Published, Span
+from releasekit.problems import Problem
 from releasekit.release.package_run import CUT_OFF, PackageRun, companions, result_of, results_of
 
 if TYPE_CHECKING:
@@ -98,6 +99,37 @@ def test_a_blocked_package_names_what_failed_at_the_bottom_of_it() -> None:
         "needs fake:app, which is blocked by fake:core, needs fake:other, which failed"
     )
     assert found["web"].reason == "needs fake:cli, which is blocked by fake:core, fake:other"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (BuildFailed("it does not compile"), Outcome.FAILED),
+        (PackageError("other bytes", problem=Problem.UNRESOLVABLE), Outcome.FAILED),
+        (BuildFailed("needs core, which could not be built", premature=True), Outcome.BLOCKED),
+        (PackageError("it needs core", problem=Problem.GOES_TOGETHER), Outcome.BLOCKED),
+        (None, Outcome.BLOCKED),
+    ],
+)
+def test_what_fails_by_itself_has_failed(error: PackageError | None, outcome: Outcome) -> None:
+    """R4, R47: its build ran, though something that it needs had failed before."""
+    made = plan(package("core"), package("app", "core"), package("cli", "app"))
+    runs = {each.package.id: PackageRun.from_plan(each) for each in made.packages}
+    runs[package_id("core")].error = BuildFailed("no")
+    runs[package_id("app")].error = error
+    found = {result.package.id.name: result for result in results_of(runs, made.edges())}
+    assert found["app"].outcome is outcome
+    assert found["cli"].outcome is Outcome.BLOCKED
+
+
+def test_an_error_of_a_whole_batch_is_of_the_first_of_it() -> None:
+    made = plan(package("core"), package("app", "core"))
+    runs = {each.package.id: PackageRun.from_plan(each) for each in made.packages}
+    timed_out = BuildFailed("the build did not end within 60 s")
+    for each in runs.values():
+        each.error = timed_out
+    found = [result.outcome for result in results_of(runs, made.edges())]
+    assert found == [Outcome.FAILED, Outcome.BLOCKED]
 
 
 def test_what_failed_shares_a_clause() -> None:

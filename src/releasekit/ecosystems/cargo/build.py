@@ -147,6 +147,7 @@ class Packager:
                     f"cargo:{name} could not be packaged: {culprits[0]}, which it needs, could not "
                     "be packaged",
                     hint=self.lost[culprits[0]].hint,
+                    premature=True,
                 )
         # All crates that one call has lost have the same log, so one of them is enough.
         calls = {error.log: (name, error) for name, error in self.lost.items()}

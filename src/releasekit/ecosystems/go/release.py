@@ -343,7 +343,9 @@ class ModuleBatch:
         failed = self._failed.intersection(self._find_needed(path))
         if not failed:
             return None
-        return BuildFailed(f"go:{path} needs go:{min(failed)}, which could not be built")
+        return BuildFailed(
+            f"go:{path} needs go:{min(failed)}, which could not be built", premature=True
+        )
 
     async def _find_parsed(self, path: str) -> tuple[GoMod, str] | None:
         """Its go.mod and go.sum as they are published; of a later module of a cycle, as they are

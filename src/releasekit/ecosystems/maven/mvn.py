@@ -152,7 +152,7 @@ def explain_unbuilt(package: Package, failure: CommandFailed | None, log: Log) -
     if why is not None and "test failures" in why:
         found = _find_failed_test(artifact, last_lines(log.path, most=_SEARCHED))
         why = f"{why.rstrip('.')}: {found}" if found else why
-    hint = log.hint
+    hint, premature = log.hint, False
     if why is not None:
         text = f"could not be built: {why[:_MAX_REASON]}"
     elif f"{package.id.name}:{package.version}" in _find_deferred(log.path):
@@ -160,11 +160,13 @@ def explain_unbuilt(package: Package, failure: CommandFailed | None, log: Log) -
         text = f"was built, but `deployAtEnd` in the POM held it back: {failed}"
         hint = f"Take `deployAtEnd` out of the POM, so that it goes out once it is built. {hint}"
     elif reasons:
-        text = f"was not built: {', '.join(sorted(reasons))} failed before it"
+        text, premature = f"was not built: {', '.join(sorted(reasons))} failed before it", True
     else:
         text = f"could not be built: {failure}"
     message = f"{package.id}: {text}"
-    return BuildFailed(message, log=failure.log, hint=hint, problem=failure.problem)
+    return BuildFailed(
+        message, log=failure.log, hint=hint, problem=failure.problem, premature=premature
+    )
 
 
 @lru_cache(maxsize=1)
