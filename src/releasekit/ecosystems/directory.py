@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 # The holder of the lock writes a few small files: this long means that it hangs.
 PATIENCE_S: Final = 30.0
 _PAUSE_S: Final = 0.005
+# What a killed run has left of a file goes with the next one that is written beside it.
+_TEMPORARY: Final = ".releasekit.tmp"
 # Of ten thousand versions at least.
 MAX_PAGE_BYTES: Final = 16 * 1024 * 1024
 
@@ -138,7 +140,7 @@ class DirectoryRegistry:
             attested = self._layout.attestation(package, artifact.filename, bundle)
             if attested is not None:
                 _write(self._root / attested[0], attested[1])
-        durable.replace(path, data)
+        durable.replace(path, data, temporary=path.with_name(_TEMPORARY))
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -180,4 +182,4 @@ def _write(path: Path, page: bytes) -> None:
         if file.read(len(page) + 1) == page:
             return
     durable.make_directory(path.parent)
-    durable.replace(path, page)
+    durable.replace(path, page, temporary=path.with_name(_TEMPORARY))

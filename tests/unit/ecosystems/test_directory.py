@@ -175,19 +175,26 @@ class Killed(BaseException):
 
 @pytest.mark.parametrize("step", range(9))
 def test_a_kill_at_any_write_is_completed_by_the_next_upload(
-    registry: DirectoryRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+    registry: DirectoryRegistry,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
 ) -> None:
-    """R21: nothing shows before it is whole, and the pages come from the files."""
+    """R21: nothing shows before it is whole, the pages come from the files, and nothing else is
+    left.
+    """
     artifacts = distributions.both(tmp_path / "dist", PACKAGE)
     calls = 0
     replace = durable.replace
 
-    def replace_or_die(path: Path, data: bytes) -> None:
+    def replace_or_die(path: Path, data: bytes, *, temporary: Path) -> None:
         nonlocal calls
         if calls == step:
+            temporary.write_bytes(data[:10])
             raise Killed
         calls += 1
-        replace(path, data)
+        replace(path, data, temporary=temporary)
 
     with monkeypatch.context() as patch:
         patch.setattr(durable, "replace", replace_or_die)
@@ -195,8 +202,12 @@ def test_a_kill_at_any_write_is_completed_by_the_next_upload(
             run(registry.upload(PACKAGE, artifacts))
         except Killed:
             assert shown(registry) in ({}, expected(*artifacts))
-    run(registry.upload(PACKAGE, artifacts))
+    if shown(registry) != expected(*artifacts):
+        run(registry.upload(PACKAGE, artifacts))
     assert shown(registry) == expected(*artifacts)
+    assert list(root.rglob("*.tmp")) == []
+    projects = json.loads((root / "simple/index.json").read_bytes())["projects"]
+    assert projects == [{"name": PACKAGE.id.name}]
 
 
 def test_a_damaged_page_is_written_anew(

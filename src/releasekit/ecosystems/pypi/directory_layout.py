@@ -103,14 +103,15 @@ class SimpleDirectory:
                 entry["provenance"] = f"{self._url}/{_files_of(package)}/{quote(provenance)}"
             entries.append(entry)
             versions.add(str(release[1]))
-        document = {"name": name, "versions": sorted(versions), "files": entries}
-        yield simple / name / "index.json", _make_json(document)
-        links = map(_make_link, entries)
-        yield simple / name / "index.html", _make_page(f"Links for {name}", links)
-        projects = durable.directories(root / simple)
+        projects = sorted({*durable.directories(root / simple), name})
         yield simple / "index.json", _make_json({"projects": [{"name": each} for each in projects]})
         tops = (f'<a href="{quote(each)}/">{html.escape(each)}</a>' for each in projects)
         yield simple / "index.html", _make_page("Simple index", tops)
+        document = {"name": name, "versions": sorted(versions), "files": entries}
+        yield simple / name / "index.json", _make_json(document)
+        # The last one: what a lookup finds in it is left alone from then on.
+        links = map(_make_link, entries)
+        yield simple / name / "index.html", _make_page(f"Links for {name}", links)
 
     def lookup(self, root: Path, package: Package) -> Published | None:
         page = root / "simple" / package.id.name / "index.html"
