@@ -507,7 +507,16 @@ def _find_errors_of_the_system(error: BaseException | None) -> Iterator[str]:
                 yield from _find_errors_of_the_system(each)
         elif isinstance(error, ConnectionError | TimeoutError) and error.errno:
             yield os.strerror(error.errno)
-        error = error.__cause__ or error.__context__
+        error = _find_cause(error)
+
+
+def _find_cause(error: BaseException) -> BaseException | None:
+    """Not what was merely raised before it, such as the error of another request. httpcore raises
+    `from None`, and has the cause as argument.
+    https://github.com/encode/httpcore/blob/1.0.9/httpcore/_exceptions.py (map_exceptions)
+    """
+    cause = error.__cause__ or next(iter(error.args), None)
+    return cause if isinstance(cause, BaseException) else None
 
 
 def transport_error(request: httpx.Request, error: httpx.TransportError) -> Transient | Rejected:
@@ -526,7 +535,7 @@ def transport_error(request: httpx.Request, error: httpx.TransportError) -> Tran
                 "the authority to the machine's certificates.",
                 problem=Problem.CERTIFICATE,
             )
-        cause = cause.__cause__ or cause.__context__
+        cause = _find_cause(cause)
     return Transient(reason, ambiguous=not isinstance(error, traffic.NEVER_SENT), hint=hint)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import random
 import re
@@ -33,6 +34,7 @@ from releasekit.http.client import (
     retry,
     retry_after,
     send,
+    transport_error,
     words_of_page,
 )
 from releasekit.problems import Problem
@@ -207,6 +209,15 @@ def test_only_what_may_have_arrived_is_ambiguous(error: Exception, ambiguous: bo
     with pytest.raises(Transient) as caught:
         get(Script([error]), RetryPolicy(0))
     assert caught.value.ambiguous is ambiguous
+
+
+def test_an_error_that_was_merely_raised_before_another_one_is_no_cause_of_it() -> None:
+    """R47: a host refuses, and what is asked because of that does not answer in time."""
+    refused, late = ConnectionRefusedError(errno.ECONNREFUSED, "failed"), httpx.ConnectTimeout("")
+    late.__cause__ = TimeoutError()
+    late.__cause__.__context__ = refused
+    told = transport_error(httpx.Request("GET", "https://registry.example/"), late)
+    assert str(told).endswith(": ConnectTimeout")
 
 
 def test_a_host_that_refuses_is_told_in_the_words_of_the_system() -> None:
