@@ -73,5 +73,5 @@ async def run(config: Config, session: Session) -> int:
         case _:
             assert_never(config.format)
     print(text.rstrip("\n"), file=session.out, flush=True)
-    refuse_errors(made)
+    refuse_errors(made, config.levels)
     return 0

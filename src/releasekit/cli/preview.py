@@ -78,7 +78,7 @@ async def run(config: Config, session: Session) -> int:
     if config.annotations:
         session.actions.annotate("warning", warning_annotations(warned))
     print(preview_table(preview), file=session.out, flush=True)
-    refuse_warned(warned)
+    refuse_warned(warned, config.levels)
     return 0
 
 

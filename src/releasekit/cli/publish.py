@@ -121,7 +121,7 @@ async def run(config: Config, session: Session) -> int:
             made = ready.plan
             if planned is not None:
                 planned.check(made)
-            refuse_errors(made)
+            refuse_errors(made, config.levels)
             if not config.dry_run:
                 uploaded = {
                     each.package.id.ecosystem for each in made.packages if each.action in SENT

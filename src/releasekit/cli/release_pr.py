@@ -89,7 +89,7 @@ async def run(config: Config, session: Session) -> int:
         workspace = await open_versions(group, config, session)
         decided = await decide_versions(workspace)
         into = _require_branch(workspace, session.ci)
-        refuse_warned(decided.view.warned)
+        refuse_warned(decided.view.warned, config.levels)
         edited = await asyncio.to_thread(edit, decided, workspace.targets)
         edits = await _list_edits(workspace, edited.changes)
         if edits:

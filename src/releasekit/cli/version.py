@@ -59,7 +59,7 @@ async def run(config: Config, session: Session) -> int:
         say(f"{old.name} is now {new.name}", session)
     if look:
         say(f"left alone, please look: {few(look, _MOST_PLACES)}", session)
-    refuse_warned(view.warned)
+    refuse_warned(view.warned, config.levels)
     return 1 if config.check and changes else 0
 
 

@@ -55,6 +55,19 @@ class Levels:
     def find(self, name: WarningName) -> Level:
         return self.given.get(name, Level.ERROR if self.strict else Level.WARN)
 
+    def find_way_out(self, names: Iterable[WarningName]) -> str:
+        """What to do about warnings that are errors. Where no setting makes one of them an error,
+        it is one that the registry would refuse.
+        """
+        raised = [name for name in names if self.find(name) is Level.ERROR]
+        if not raised:
+            return "Correct it: no setting lets the registry take it."
+        drops = "" if self.given.keys() >= set(raised) else "drop `strict`, or "
+        return (
+            f"Correct it. Where the registry would take it all the same, {drops}give it another "
+            f"level below [{TABLE}] in releasekit.toml."
+        )
+
     def apply(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:
         """Without those to ignore, each with whether it is an error; what is one already, because
         the registry will refuse it, stays so.

@@ -50,7 +50,6 @@ from releasekit.plan.unlisted_packages import (
     is_aside,
     mark_unread,
 )
-from releasekit.plan.warnings import WAY_OUT
 from releasekit.plan.withdrawn import find_withdrawn_needs, refuse_withdrawn, warn_of_withdrawn
 from releasekit.problems import Problem
 from releasekit.report.text import describe_private, few
@@ -140,7 +139,8 @@ async def make_plan(
     unread = survey.describe_unread(about)
     if unread and config.levels.find(WarningName.UNREAD_MANIFEST) is Level.ERROR:
         words = f"{WarningName.UNREAD_MANIFEST}: {unread[0]}"
-        raise PlanError(words, hint=WAY_OUT, problem=Problem.WARNING_OF_PLAN)
+        hint = config.levels.find_way_out([WarningName.UNREAD_MANIFEST])
+        raise PlanError(words, hint=hint, problem=Problem.WARNING_OF_PLAN)
     unlisted = survey.describe_unlisted(config.root, config.ecosystem_tables, about, targets)
     found = collect_packages(targets, config.root, about, [*unlisted, *unread])
     joined = with_extra(found, config.extra_edges, {*targets, *config.absent})

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from releasekit.aio import gather_all
 from releasekit.errors import PlanError
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
     from releasekit.plan.holdings import Tree
     from releasekit.plan.unbumped import Changes
     from releasekit.state.history import History
-
-WAY_OUT: Final = (
-    "Correct it. Where the registry would take it all the same, drop `strict`, or give it another "
-    "level below [warnings] in releasekit.toml."
-)
 
 
 async def with_warnings(
@@ -117,19 +112,23 @@ async def with_warnings(
     )
 
 
-def refuse_errors(plan: Plan) -> None:
+def refuse_errors(plan: Plan, levels: Levels) -> None:
     """Raises PlanError where a warning of it is to be taken for an error."""
-    refuse_warned((planned.package, planned.warnings) for planned in plan.packages)
+    refuse_warned(((planned.package, planned.warnings) for planned in plan.packages), levels)
 
 
-def refuse_warned(warned: Iterable[tuple[Package, Iterable[PackageWarning]]]) -> None:
+def refuse_warned(
+    warned: Iterable[tuple[Package, Iterable[PackageWarning]]], levels: Levels
+) -> None:
     """Raises PlanError where one of these warnings is to be taken for an error."""
     errors = [
         (package, [warning for warning in warnings if warning.error])
         for package, warnings in warned
     ]
     if lines := warning_lines(errors):
-        raise PlanError("; ".join(lines), hint=WAY_OUT, problem=Problem.WARNING_OF_PLAN)
+        names = {warning.name for _, warnings in errors for warning in warnings}
+        hint = levels.find_way_out(names)
+        raise PlanError("; ".join(lines), hint=hint, problem=Problem.WARNING_OF_PLAN)
 
 
 def _of_names(

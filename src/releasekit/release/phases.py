@@ -29,7 +29,6 @@ from releasekit.http.traffic import attribute_to, record_wait, wait_for_turn
 from releasekit.model import Outcome, PackageWarning, WarningName
 from releasekit.plan.decision import UNVOUCHED, compare, mismatch
 from releasekit.plan.make import pin_manifest
-from releasekit.plan.warnings import WAY_OUT
 from releasekit.problems import Problem
 from releasekit.release.package_run import (
     CUT_OFF,
@@ -180,11 +179,13 @@ class Phases:
             return no_place(error)  # for the copies that are examined
         # The plan has told those of files from elsewhere already.
         run.warnings = tuple(dict.fromkeys([*run.warnings, *self._config.levels.apply(found)]))
-        errors = [f"{each.name}: {each.message}" for each in run.warnings if each.error]
-        return (
-            BuildFailed("; ".join(errors), hint=WAY_OUT, problem=Problem.WARNING_OF_BUILD)
-            if errors
-            else None
+        errors = [each for each in run.warnings if each.error]
+        if not errors:
+            return None
+        return BuildFailed(
+            "; ".join(f"{each.name}: {each.message}" for each in errors),
+            hint=self._config.levels.find_way_out([each.name for each in errors]),
+            problem=Problem.WARNING_OF_BUILD,
         )
 
     async def _build(

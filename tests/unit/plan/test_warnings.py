@@ -467,7 +467,7 @@ def test_what_goes_out_without_a_commit_is_said(tmp_path: Path) -> None:
     )
     assert said(warned(root, made, from_commit)) == {"core": [left], "app": [], "cli": []}
     with pytest.raises(PlanError, match="RK-512"):
-        refuse_errors(warned(root, made, target, levels=Levels(strict=True)))
+        refuse_errors(warned(root, made, target, levels=Levels(strict=True)), Levels(strict=True))
 
 
 def test_an_edit_of_what_is_published_is_said_before_it_is_committed(tmp_path: Path) -> None:
@@ -706,20 +706,29 @@ def test_an_error_is_told_once_as_the_reason() -> None:
     assert "there is nothing in it" not in results_table(report)
     assert warning_annotations([(CORE, (error,))]) == []
     with pytest.raises(PlanError, match=r"^empty-package: fake:core, fake:app: there is nothing"):
-        refuse_errors(made)
+        refuse_errors(made, Levels())
 
 
 def test_strict_refuses_the_plan_with_everything_in_one_line(tmp_path: Path) -> None:
     made = replace(plan(CORE, APP), commit="")
     target = FakeTarget(FakeWorkspace(), FakeRegistry(), is_new=lambda _: True)
-    refuse_errors(warned(tmp_path, made, target))
+    refuse_errors(warned(tmp_path, made, target), Levels())
     found = warned(tmp_path, made, target, levels=Levels(strict=True))
     with pytest.raises(PlanError, match=r"^new-name: fake:core, fake:app: .*no package") as caught:
-        refuse_errors(found)
+        refuse_errors(found, Levels(strict=True))
     assert caught.value.exit_code == 3
-    assert "strict" in caught.value.hint
+    assert "drop `strict`" in caught.value.hint
     ignored = Levels({WarningName.NEW_NAME: Level.IGNORE}, strict=True)
-    refuse_errors(warned(tmp_path, made, target, levels=ignored))
+    refuse_errors(warned(tmp_path, made, target, levels=ignored), ignored)
+    given = Levels({WarningName.NEW_NAME: Level.ERROR})
+    with pytest.raises(PlanError, match=r"^new-name") as caught:
+        refuse_errors(warned(tmp_path, made, target, levels=given), given)
+    assert "strict" not in caught.value.hint
+    assert "give it another level below [warnings]" in caught.value.hint
+    # What the registry would refuse is an error without them.
+    with pytest.raises(PlanError, match=r"^new-name") as caught:
+        refuse_errors(warned(tmp_path, made, target, levels=given), Levels())
+    assert caught.value.hint == "Correct it: no setting lets the registry take it."
 
 
 def test_built_files_are_examined_before_anything_is_sent(tmp_path: Path) -> None:
@@ -735,7 +744,7 @@ def test_built_files_are_examined_before_anything_is_sent(tmp_path: Path) -> Non
     registry = FakeRegistry()
     target = FakeTarget(FakeWorkspace(), registry, find_warnings=empty)
     results = released(strict, target, plan(CORE, APP), levels=Levels(strict=True))
-    assert [each.outcome for each in results.values()] == [Outcome.FAILED, Outcome.BLOCKED]
+    assert [each.outcome for each in results.values()] == [Outcome.FAILED] * 2
     assert results["core"].reason == "empty-package: there is nothing in it"
     assert "strict" in results["core"].hint
     assert registry.uploads == []
