@@ -17,6 +17,7 @@ from releasekit.aio import Group
 from releasekit.config.tag_options import TagOptions
 from releasekit.ecosystems import ECOSYSTEMS
 from releasekit.ecosystems.folders import discovery
+from releasekit.ecosystems.go import paths
 from releasekit.ecosystems.interface import Services, Target
 from releasekit.errors import MissingCredentials, PackageError, Rejected
 from releasekit.git.objects import Object, TagBundle
@@ -196,6 +197,43 @@ def test_a_tag_is_published_once_the_proxy_shows_it(place: Place, proxy: str, pa
     assert published.url == page
     # The official proxy's hashes come from the checksum database, which has none here.
     assert published.complete is (proxy == PROXY)
+
+
+def test_no_public_proxy_is_told_of_a_private_module(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R68: as with the go command, https://go.dev/ref/mod#private-modules."""
+    monkeypatch.setenv("GOPRIVATE", "*.corp.example,github.com/ac*")
+    place = replace(place, answers=lambda request: pytest.fail(f"{request.url} was asked"))
+
+    async def use(target: Target, packages: list[Package]) -> Published | None:
+        artifacts = await built(target, packages)
+        await target.registry.upload(packages[0], artifacts["core"])
+        return await target.registry.lookup(packages[0])
+
+    published = place.run(use, proxy="https://proxy.golang.org")
+    assert published is not None
+    assert published.complete
+    assert {each.partition(":")[0] for each in published.files.values()} == {"git"}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "is_private"),
+    [
+        ("github.com/acme", True),
+        ("github.com/acme/", True),
+        ("*.example, github.com/a*/mono", True),
+        ("github.com/acme/mono/core/deep", False),
+        ("github.com/ac", False),
+        ("*", True),
+        ("none", False),
+        ("", False),
+        (",", False),
+        ("[^a]ithub.com", True),
+    ],
+)
+def test_what_goprivate_names(patterns: str, is_private: bool) -> None:
+    assert paths.is_private("github.com/acme/mono/core", patterns) is is_private
 
 
 def test_without_git_nothing_can_be_pushed(place: Place, tmp_path: Path) -> None:

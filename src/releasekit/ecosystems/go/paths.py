@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -30,6 +31,20 @@ def parse_version(version: str) -> Version:
         return Version.parse(version.removeprefix("v")) if version.startswith("v") else _NONE
     except ValueError:
         return _NONE
+
+
+def is_private(path: str, patterns: str) -> bool:
+    """Whether GOPRIVATE, or a list like it, names a module or a directory above it.
+    https://pkg.go.dev/golang.org/x/mod/module#MatchPrefixPatterns
+    """
+    elements = path.split("/")
+    for pattern in patterns.split(","):
+        parts = pattern.strip().replace("[^", "[!").rstrip("/").split("/")
+        if parts != [""] and len(parts) <= len(elements):
+            pairs = zip(elements, parts, strict=False)
+            if all(fnmatchcase(element, part) for element, part in pairs):
+                return True
+    return False
 
 
 def is_release_version(version: str) -> bool:

@@ -92,6 +92,9 @@ class TagRegistry(Resource):
         self._remote_name = options.remote
         self._at_a_time = at_a_time
         self._proxy = ModuleProxy(proxy, services) if options.proxy else None
+        # https://go.dev/ref/mod#private-modules
+        environment = services.processes.environment
+        self._private = environment.get("GONOPROXY") or environment.get("GOPRIVATE", "")
         self.url = self._proxy.url if self._proxy else f"git remote {options.remote}"
         job_token = services.credentials.get(JOB_BEARER)
         self._remote = Remote(options.remote, services.git, job_token, services.retries)
@@ -115,6 +118,13 @@ class TagRegistry(Resource):
                 "go: git is not installed, and tags are pushed by it", hint=HINT
             )
         return "git's own, which `publish` tries first"
+
+    def is_private(self, package: PackageId) -> bool:
+        """Whether the public proxy is told nothing of a module, as the go command tells it nothing:
+        its tag on the remote is all there is to see.
+        """
+        asked = self._proxy is not None and self._proxy.url == OFFICIAL
+        return asked and paths.is_private(package.name, self._private)
 
     def is_new(self, package: PackageId) -> bool:
         """Whether the last lookup of a doubtful module found no tag of any version."""
@@ -150,7 +160,7 @@ class TagRegistry(Resource):
     async def _ask_proxy(self, package: Package, *, tag: str) -> Published:
         """What the proxy shows of a package, whose tag on the remote is the object `tag`."""
         names = filenames(package.version)
-        if self._proxy is None:
+        if self._proxy is None or self.is_private(package.id):
             return Published(files=dict.fromkeys(names, f"git:{tag}"))
         files = {names[0]: f"git:{tag}", **await self._proxy.read_digests(package)}
         url = self._proxy.address(package, names[1])
@@ -164,7 +174,7 @@ class TagRegistry(Resource):
         """By the go.mod of the newest version, which is read where it may tell: of a newer one, and
         of this one where the go.mod here retracts it.
         """
-        if self._proxy is None:
+        if self._proxy is None or self.is_private(package.id):
             return None
         if self._versions[0] is not tags:
             self._versions = tags, _group_versions(tags)

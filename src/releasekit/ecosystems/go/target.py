@@ -24,6 +24,7 @@ from releasekit.host.files import repository_of
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
 from releasekit.problems import Problem
+from releasekit.report.text import few
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -121,7 +122,13 @@ class GoTarget(Target):
         built = [each.package for each in planned if each.action is Action.PUBLISH]
         replaced = discover.describe_replaced([self._modules[each.id.name] for each in built])
         unverified = UNVERIFIED if built and not self._go.options.verify else ""
-        return ". ".join(filter(None, [unverified, replaced]))
+        tags = self._tags
+        private = [str(each.id) for each in built if tags and tags.is_private(each.id)]
+        unasked = (
+            f"go: GOPRIVATE or GONOPROXY names {few(private)}: ReleaseKit asks no proxy for "
+            "it, and looks at its tag on the remote alone"
+        )
+        return ". ".join(filter(None, [unverified, replaced, unasked if private else ""]))
 
     def published_edges(self, _released: Mapping[str, str], /) -> Iterable[Edge]:
         return discover.list_published_edges(self._modules, self._found.root)
