@@ -254,7 +254,7 @@ def test_a_member_of_a_group_names_those_that_it_is_released_with(
 @pytest.mark.parametrize(
     "reason",
     [
-        Reason(package=WEB, rule="1.3.0 is written already"),
+        Reason(package=WEB, rule="1.3.0 is already written"),
         by(Source(title="--set acme-web=1.3.0")),
         by(Source(title="x", text="<!-- nothing -->", path=".changeset/x.md", pull_request=7)),
     ],

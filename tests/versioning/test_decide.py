@@ -262,7 +262,7 @@ def test_a_written_version_stands_and_intents_only_go_higher(
 
 def test_a_version_that_is_written_already_is_a_reason() -> None:
     assert lines(decided([standing("a", "1.2.1", "1.2.0")], [asking("a", MINOR, "feat")])) == [
-        "a 1.2.0 -> 1.3.0 minor: feat, 1.2.1 is written already"
+        "a 1.2.0 -> 1.3.0 minor: feat, 1.2.1 is already written"
     ]
 
 
@@ -558,7 +558,7 @@ def test_a_version_that_one_member_has_by_hand_is_that_of_its_fixed_group() -> N
         [standing("a", "2.5.0", "2.4.1"), standing("b", "2.4.1")], [], [], fixed("a", "b")
     )
     assert lines(decision) == [
-        "a 2.4.1 -> 2.5.0 minor: 2.5.0 is written already",
+        "a 2.4.1 -> 2.5.0 minor: 2.5.0 is already written",
         "b 2.4.1 -> 2.5.0 minor: fixed ui",
     ]
 

@@ -245,7 +245,7 @@ def test_one_goes_on_whose_dependency_was_tagged_before_the_run_stopped(
     place.commit("feat: one", {"packages/core/one.py": "1\n"})
     place.release(acme_core="1.3.0rc1")
     assert place.decide() == {"acme-web": "0.3.1rc1"}
-    assert place.said[1].endswith("packed here, 0.3.0 requires acme-core==1.2.0")
+    assert place.said[1].endswith("when packed, 0.3.0 requires acme-core==1.2.0")
 
 
 def test_a_first_one_passes_over_numbers_that_are_tagged(ui: Place) -> None:
@@ -616,7 +616,7 @@ def test_what_the_last_prerelease_requires_is_what_counts(
     assert place.decide() == {}
     place.commit("fix: again", {"js/core/a.js": "2\n"})
     assert place.decide() == {"core": "1.1.0-beta.2", "pinned": "1.0.1-beta.2"}
-    assert "packed here, 1.0.1-beta.1 requires core 1.1.0-beta.1" in "\n".join(place.said)
+    assert "when packed, 1.0.1-beta.1 requires core 1.1.0-beta.1" in "\n".join(place.said)
     place.write()
     assert place.decide() == {"core": "1.1.0-beta.2", "pinned": "1.0.1-beta.2"}
     place.commit("feat!: other", {"js/core/a.js": "3\n"})

@@ -118,7 +118,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 A = [
     "acme-core  1.2.0 → 1.3.0  minor  feat: read parquet files (#41)",
     "acme-cli   0.4.1 → 0.4.2  patch  fix: exit 1 when nothing matches (#42)",
-    "acme-web   0.3.0 → 0.3.1  patch  packed here, 0.3.0 requires acme-core==1.2.0",
+    "acme-web   0.3.0 → 0.3.1  patch  when packed, 0.3.0 requires acme-core==1.2.0",
     "",
     "3 packages to release",
     "3 CHANGELOG.md, 3 pyproject.toml",
@@ -169,7 +169,7 @@ def test_what_is_decided_is_written_once(
         if message:
             commit(uv_workspace, message, {})
         assert main(["version", str(uv_workspace), "--check"]) == 0
-        assert lines(capsys)[-1] == "3 packages to release, 3 of them written already"
+        assert lines(capsys)[-1] == "3 packages to release, 3 of them already written"
 
 
 def test_packages_in_no_workspace_are_named(
@@ -462,7 +462,7 @@ def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
     assert shown[:4] == [
         "@acme/icons  2.4.1 → 3.0.0  major  bright-owls-sing: Icons are ES modules only.",
         "@acme/ui     2.4.1 → 3.0.0  major  fixed group ui",
-        "                            patch  packed here, 2.4.1 requires @acme/icons ^2.4.1",
+        "                            patch  when packed, 2.4.1 requires @acme/icons ^2.4.1",
         "@acme/theme  1.0.3 → 1.0.4  patch  its peer ^2.0.0 excludes @acme/ui 3.0.0",
     ]
 
@@ -475,7 +475,7 @@ def test_a_fixed_group_goes_together_and_a_peer_follows_what_excludes_it(
         (
             "Close files",
             {".changeset/a.md": '---\n"@acme/core": patch\n---\nClose files.\n'},
-            "packed here, 1.0.0 requires @acme/core 1.0.0",
+            "when packed, 1.0.0 requires @acme/core 1.0.0",
         ),
         ("fix: test", {"packages/core/test/a.js": "2"}, ""),
         ("fix: beside", {"packages/beside/index.js": "2"}, ""),

@@ -231,10 +231,10 @@ def _not_understood(
     elif flag in elsewhere:
         near = closest(flag, known, cutoff=0.9)
         meant = f", did you mean {near!r}?" if near else ""
-        what = f"{flag} belongs to {elsewhere[flag]}, not to {command}{meant}"
+        what = f"{flag} works with {elsewhere[flag]}, not with {command}{meant}"
     else:
         meant = did_you_mean(flag, known)
         if not meant and (near := closest(flag, elsewhere, cutoff=0.8)):
-            meant = f", and {near} belongs to {elsewhere[near]}, not to {command}"
+            meant = f", and {near} works with {elsewhere[near]}, not with {command}"
         what, problem = f"{flag} is not a flag{meant}", Problem.UNKNOWN_NAME
     return ConfigError(what, hint=hint, problem=problem)

@@ -209,12 +209,12 @@ async def _find_job(
         repository = place.repository if is_known else place.page
     if "://" in repository or "/" in config.workflow:
         raise ConfigError(
-            "trust knows repositories of github.com only",
+            "trust knows only repositories of github.com",
             hint=f"{DOCS}/gitlab.md#id-tokens says what to enter for one of GitLab.",
             problem=Problem.COMMAND_LINE,
         )
     if not repository:
-        leads = f"trust knows repositories of github.com only, and the git remote {name} is none"
+        leads = f"trust knows only repositories of github.com, and git remote {name} is elsewhere"
         said = leads if url else f"git shows no remote {name} here"
         raise _make_error(f"{said}: write --repository OWNER/NAME")
     found = _find_workflows(top, config.workflow)

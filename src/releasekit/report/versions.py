@@ -74,7 +74,7 @@ class VersionsView:
         if not self.decision.bumps:
             return "No package gets a new version"
         written = len(self.decision.bumps) - len(self.to_write)
-        beside = f", {written} of them written already" if written else ""
+        beside = f", {written} of them already written" if written else ""
         return f"{packages(len(self.decision.bumps))} to release{beside}"
 
     def reasons(self, bump: Bump) -> list[Reason]:
@@ -135,7 +135,7 @@ class VersionsView:
             return f"its peer {edge.requirement} excludes {on} {version}"
         joint = "" if edge.on.ecosystem == "pypi" else " "
         old = self.spell(edge.dependent, edge.packed or dependent.old)
-        return f"packed here, {old} requires {on}{joint}{edge.requirement}"
+        return f"when packed, {old} requires {on}{joint}{edge.requirement}"
 
 
 def versions_table(

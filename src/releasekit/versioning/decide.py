@@ -37,7 +37,7 @@ def decide(
     """The same for any order of its arguments. Packages without a standing are left out.
 
     A bump leads from the released version, or from a prerelease where nothing else is out, empty
-    before a first release, to the next one, also where that is written already.
+    before a first release, to the next one, also where that is already written.
     """
     known = {each.package: each for each in sorted(standings, key=attrgetter("package"))}
     stated: dict[PackageId, list[Intent]] = {package: [] for package in known}
@@ -198,7 +198,7 @@ def _count_own_steps(
     is_placeholder = numbering.read(standing.written).is_placeholder
     rests = is_placeholder and standing.written not in standing.taken and not reasons
     if (above is None or written > above) and not rests:
-        rule = f"{standing.written} is written already" if standing.last else "the first release"
+        rule = f"{standing.written} is already written" if standing.last else "the first release"
         if above is None and standing.last and not standing.label:
             rule = "the first stable release"
         if above == numbering.order(standing.written) and not standing.label:

@@ -111,7 +111,7 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
         (["publish", "--dryrun"], "--dryrun is not a flag, did you mean '--dry-run'?"),
         (
             ["plan", "--dryrun"],
-            "--dryrun is not a flag, and --dry-run belongs to init and publish and version, not",
+            "--dryrun is not a flag, and --dry-run works with init and publish and version, not",
         ),
         (["publish", "-x"], "-x is not a flag: write two hyphens and a word, such as --verbose"),
         (["publish", "-xyz0123"], "argument 2 is not a flag: write two hyphens and a word"),
@@ -123,10 +123,10 @@ def test_the_help_of_verify_is_about_files(capsys: pytest.CaptureFixture[str]) -
             "--tag is a switch and takes no value; write --npm-tag next",
         ),
         (["release"], "there is no command 'release', did you mean 'publish'?"),
-        (["plan", "--fix"], "--fix belongs to check, not to plan"),
+        (["plan", "--fix"], "--fix works with check, not with plan"),
         (
             ["plan", "--package", "a"],
-            "--package belongs to change, not to plan, did you mean '--packages'?",
+            "--package works with change, not with plan, did you mean '--packages'?",
         ),
         (["plan", "--mode", "publish"], "--mode is not a flag"),
         (["plan", "a", "--working-directory=b"], "ROOT and --working-directory are the same"),

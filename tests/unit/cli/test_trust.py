@@ -590,7 +590,7 @@ TWO = (
         (
             {},
             ["--workflow", "ci/release.yml"],
-            "trust knows repositories of github.com only",
+            "trust knows only repositories of github.com",
         ),
     ],
 )
@@ -764,10 +764,10 @@ def test_a_repository_elsewhere_is_trusted_by_no_registry(
     git(root, "remote", "set-url", "origin", "https://me:hunter2@ghe.example/acme/kit.git")
     assert main(["trust", str(root)]) == 2
     said = capsys.readouterr().err
-    assert "of github.com only, and the git remote origin is none: write --repository" in said
+    assert "of github.com, and git remote origin is elsewhere: write --repository" in said
     git(root, "remote", "set-url", "origin", "git@gitlab.com:acme/tools/kit.git")
     assert main(["trust", str(root)]) == 2
-    assert "trust knows repositories of github.com only" in capsys.readouterr().err
+    assert "trust knows only repositories of github.com" in capsys.readouterr().err
     assert "hunter2" not in said
     git(root, "remote", "remove", "origin")
     assert main(["trust", str(root)]) == 2

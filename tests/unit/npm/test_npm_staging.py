@@ -644,7 +644,7 @@ def test_each_level_waits_for_the_scan_of_the_one_below() -> None:
         PlannedPackage(package=each, action=Action.PUBLISH, reason="") for each in (PACKAGE, other)
     ]
     note = describe_scans(steps)
-    assert "expect 10 to 30 minutes, since these packages stand on 2 levels" in note
+    assert "expect 10 to 30 minutes, since these packages form 2 levels" in note
     assert "expect 5 to 15 minutes" in describe_scans(steps[1:])
 
 

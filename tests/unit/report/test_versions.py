@@ -83,7 +83,7 @@ def test_each_package_and_reason_has_a_line() -> None:
     assert shown == dedent("""\
         acme-core  1.2.0 → 1.3.0  minor  feat: read parquet files (#41)
                                   patch  fix: close the file (#40)
-        acme-web   0.3.0 → 0.3.1  patch  packed here, 0.3.0 requires acme-core==1.2.0
+        acme-web   0.3.0 → 0.3.1  patch  when packed, 0.3.0 requires acme-core==1.2.0
 
         2 packages to release""")
 
@@ -164,7 +164,7 @@ def test_a_dependent_that_would_do_says_what_it_requires() -> None:
 def test_what_is_written_already_is_not_to_be_written() -> None:
     found = view(CORE, written={"pypi:acme-core": "1.3.0"})
     assert found.to_write == {}
-    assert versions_table(found, {}).endswith("1 package to release, 1 of them written already")
+    assert versions_table(found, {}).endswith("1 package to release, 1 of them already written")
     assert versions_outputs(found, {}, ROOT)["bumped"] == "false"
 
 

@@ -210,7 +210,7 @@ def describe_scans(packages: Sequence[PlannedPackage]) -> str:
     if levels == 1:
         return note
     return (
-        f"{note}, since these packages stand on {levels} levels, and each waits until the one "
+        f"{note}, since these packages form {levels} levels, and each waits until the one "
         "below is there. With `gate: accepted` all are scanned at once, and for some minutes a "
         "package may be there before what it needs"
     )
