@@ -40,6 +40,8 @@ _MAX_README_BYTES: Final = 64 * 1024
 _README: Final = re.compile(r"readme(?:\.(?:md|markdown|mkd|txt))?", re.IGNORECASE)
 # Of the manifests of all bundled packages; those of npm itself have a tenth of a megabyte.
 _MAX_BUNDLED_BYTES: Final = 32 * 1024 * 1024
+# Each alternative of one range with each of the other one.
+_MAX_COMPARED_CHARS: Final = 500
 # Where Node.js looks for packages, and no manifest further down in one of them.
 _BUNDLED: Final = re.compile(
     r"((?:node_modules/(?:@[^/]+/)?[^@/][^/]*/){1,64})package\.json", re.DOTALL
@@ -272,6 +274,7 @@ def _find_lack(need: Need, installed: Mapping[str, str], own: str) -> str:
     if (
         wanted.kind == given.kind == "range"
         and wanted.name == given.name
+        and len(wanted.wanted) + len(given.wanted) <= _MAX_COMPARED_CHARS
         and not Range.parse(wanted.wanted).meets(Range.parse(given.wanted))
     ):
         return f"and users would get {need.name} {given.wanted}, as {own} asks for it"
