@@ -250,9 +250,9 @@ def writes(package: Package, files: list[Artifact], www: Path) -> list[str]:
     """The names of what an upload puts into place, in order."""
     names: list[str] = []
 
-    def replace_(path: Path, data: bytes) -> None:
+    def replace_(path: Path, data: bytes, *, temporary: Path) -> None:
         names.append(path.name)
-        REPLACE(path, data)
+        REPLACE(path, data, temporary=temporary)
 
     with mock.patch.object(durable, "replace", replace_):
         publish(None, package, files, www, "https://x.example")
@@ -278,10 +278,10 @@ def test_a_kill_between_files_leaves_what_the_next_call_completes(
         www = tmp_path / f"www-{killed_at}"
         left = iter(range(killed_at))
 
-        def die(path: Path, data: bytes, left: Iterator[int] = left) -> None:
+        def die(path: Path, data: bytes, *, temporary: Path, left: Iterator[int] = left) -> None:
             if next(left, None) is None:
                 raise Killed
-            REPLACE(path, data)
+            REPLACE(path, data, temporary=temporary)
 
         with mock.patch.object(durable, "replace", die), pytest.raises(Killed):
             publish(None, package, sent, www, "https://x.example")
