@@ -377,7 +377,7 @@ async def _try_out(
             if excluded and left and write(further) != text:
                 draft = further
                 continue
-            refuse_errors(plan)
+            refuse_errors(plan, config.levels)
         except ReleasekitError as error:
             return _Tried(draft=draft, text=text, refused=error)
         return _Tried(draft=draft, text=text, plan=plan)
