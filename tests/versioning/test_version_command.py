@@ -662,6 +662,29 @@ def test_what_follows_a_package_of_another_ecosystem_is_what_contains_it(
     assert not (root / "npm/far/CHANGELOG.md").exists()
 
 
+@pytest.mark.parametrize("flags", [(), ("--dry-run",)])
+def test_what_moves_along_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
+) -> None:
+    """R67, R68: a private crate that has the version of the workspace gets the new one."""
+    require_tool("cargo")
+    private = '[package]\nname = "{}"\n{}\nedition = "2021"\npublish = {}\n'
+    files = {
+        "Cargo.toml": (
+            '[workspace]\nmembers = ["a", "own", "xtask"]\nresolver = "2"\n'
+            '[workspace.package]\nversion = "1.2.0"\n'
+        ),
+        "a/Cargo.toml": private.format("a", "version.workspace = true", "true"),
+        "own/Cargo.toml": private.format("own", 'version = "1.2.0"', "false"),
+        "xtask/Cargo.toml": private.format("xtask", "version.workspace = true", "false"),
+        **{f"{name}/src/lib.rs": "" for name in ("a", "own", "xtask")},
+    }
+    root = repository(tmp_path / "w", files, "a-v1.2.0")
+    commit(root, "feat: more", {"a/src/lib.rs": "pub fn a() {}\n"})
+    assert main(["version", str(root), *flags]) == 0
+    assert lines(capsys)[-1] == "moved along, and not released: xtask 1.3.0"
+
+
 def test_versions_of_go_modules_are_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,13 +56,14 @@ _CHANGELOGS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """`by_tag` are the packages whose version no file says, as their tag does, and `renamed` those
-    whose names change with their versions.
+    """`by_tag` are the packages whose version no file says, as their tag does, `renamed` those
+    whose names change with their versions, and `moved` those that get one though none was decided.
     """
 
     changes: Changes
     by_tag: frozenset[PackageId]
     renamed: Mapping[PackageId, PackageId]
+    moved: Mapping[PackageId, str]
 
     def names(self, root: Path) -> dict[str, bool]:
         """The files relative to `root`, and whether they stay."""
@@ -93,7 +94,7 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
                 f"{min(by_tag)}: its tag says its version, and a snapshot has none",
                 "Name it in `exclude-packages`, here and where you publish.",
             )
-        return Edited(edits.list_changes(), by_tag, edits.renamed)
+        return Edited(edits.list_changes(), by_tag, edits.renamed, edits.moved)
     if config.versioning.changelog != "none":
         _edit_changelogs(decided, edits)
     # A prerelease uses none up.
@@ -110,7 +111,7 @@ def edit(decided: Decided, targets: Mapping[str, Target]) -> Edited:
             edits.remove(place)
         elif done and (text := edits.read(place)):
             edits.write(place, drop_entries(text, done))
-    return Edited(edits.list_changes(), by_tag, edits.renamed)
+    return Edited(edits.list_changes(), by_tag, edits.renamed, edits.moved)
 
 
 def _find_changelog(package: Package, config: Config) -> Path:
@@ -264,11 +265,11 @@ async def write(
         targets = await open_targets(group, config, session, workspace.services, tree)
         found = collect_packages(targets, config.root, config.package_filter)
         wanted = {each: it for each, it in view.to_write.items() if each not in edited.by_tag}
-        # A private package may share a version.
         expected = {
             edited.renamed.get(each.id, each.id): wanted.get(each.id, each.version)
             for each in workspace.public
         }
+        expected |= {it: edited.moved[it] for it in edited.moved.keys() & workspace.packages.keys()}
         read = {package.id: package.version for package in found}
         for name, version in sorted(expected.items()):
             if read.get(name) != version:

@@ -10,7 +10,7 @@ it back what it said.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from releasekit.announce.forge import LookAgain
@@ -91,6 +91,7 @@ async def run(config: Config, session: Session) -> int:
         into = _require_branch(workspace, session.ci)
         refuse_warned(decided.view.warned, config.levels)
         edited = await asyncio.to_thread(edit, decided, workspace.targets)
+        decided = replace(decided, view=decided.view.with_moved(edited.moved))
         edits = await _list_edits(workspace, edited.changes)
         if edits:
             await write(decided, edited, seal, group, session, keeps=False)

@@ -41,8 +41,8 @@ async def run(config: Config, session: Session) -> int:
         decided = await decide_versions(workspace, title=title)
         if config.snapshot:
             decided = await make_snapshot(decided, config.snapshot)
-        view = decided.view
         edited = await asyncio.to_thread(edit, decided, decided.workspace.targets)
+        view = decided.view.with_moved(edited.moved)
         look = await _find_mentions(decided, edited)
         if seal and edited.changes and not view.is_refused:
             await write(decided, edited, seal, group, session)

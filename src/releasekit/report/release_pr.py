@@ -106,6 +106,7 @@ def write_body(
         "merge or delete it."
     )
     foot = [
+        *(f"{prose(note)}\n" for note in view.moved_notes),
         *warning_section(view.warned, _MOST_WARNINGS),
         more,
         "",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _CHARS: Final = 200
 _MOST_FILES: Final = 20
+_MOST_MOVED: Final = 50
 # Rows of the summary, and reasons of each; fewer until it fits.
 _SIZES: Final = ((2_000, 20), (500, 5), (50, 1))
 _BUDGET_CHARS: Final = 450_000
@@ -33,7 +34,7 @@ _MAJOR_SUFFIX: Final = re.compile(r"/v[0-9]+")
 
 class VersionsView:
     """A decision in words; `packages` are all of the workspace, as they stand, and `notes` tells of
-    those that are in none.
+    those that are in none. What has `moved` gets the version of something else, and no release.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class VersionsView:
         packages: Mapping[PackageId, Package],
         warned: Sequence[tuple[Package, Sequence[PackageWarning]]] = (),
         notes: Sequence[str] = (),
+        moved: Mapping[PackageId, str] | None = None,
     ) -> None:
         self.decision = decision
         self.packages = packages
         self.warned = warned
         self.notes = notes
+        self.moved = moved or {}
         self._bumps = {bump.package: bump for bump in decision.bumps}
         self._named = Counter(package.name for package in packages)
 
@@ -54,6 +57,15 @@ class VersionsView:
     def versions(self) -> dict[PackageId, str]:
         """The new ones, as their manifests say them."""
         return {bump.package: self.spell(bump.package, bump.new) for bump in self.decision.bumps}
+
+    def with_moved(self, moved: Mapping[PackageId, str]) -> VersionsView:
+        return VersionsView(self.decision, self.packages, self.warned, self.notes, moved)
+
+    @property
+    def moved_notes(self) -> list[str]:
+        names = [f"{self.name(each)} {version}" for each, version in sorted(self.moved.items())]
+        told = few([clip(visible(name), _CHARS) for name in names], _MOST_MOVED)
+        return [f"moved along, and not released: {told}"] if names else []
 
     @property
     def to_write(self) -> dict[PackageId, str]:
@@ -161,7 +173,7 @@ def versions_table(
             *warning_table(view.warned),
             log_line(view.headline),
             *([log_line(_list_files(changes))] if changes else []),
-            *map(log_line, view.notes),
+            *map(log_line, (*view.moved_notes, *view.notes)),
         ]
     )
 
@@ -190,7 +202,7 @@ def _summary(view: VersionsView, most_rows: int, most_reasons: int) -> str:
             *(table(("package", "now", "next", "because"), rows) if rows else []),
             *([f"… and {packages(left)} more."] if left > 0 else []),
             "",
-            *(f"{prose(note)}\n" for note in view.notes),
+            *(f"{prose(note)}\n" for note in (*view.moved_notes, *view.notes)),
             *warning_section(view.warned, most_rows),
         ]
     )

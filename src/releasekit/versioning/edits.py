@@ -28,6 +28,8 @@ class Edits:
         self.root = root.resolve()
         # Packages whose names change with their versions.
         self.renamed: dict[PackageId, PackageId] = {}
+        # Packages that no version was decided for, and that move along with those that got one.
+        self.moved: dict[PackageId, str] = {}
         self._places: dict[Path, Path] = {}
         self._before: dict[Path, bytes | None] = {}
         self._after: dict[Path, bytes | None] = {}

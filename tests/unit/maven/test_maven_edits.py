@@ -12,7 +12,9 @@ from integration.tools import require_tool
 from releasekit.ecosystems.maven import Options
 from releasekit.ecosystems.maven.target import Maven, MavenTarget
 from releasekit.errors import PlanError, told_of
+from releasekit.model import PackageId
 from releasekit.problems import Problem
+from releasekit.versioning.edits import Edits
 from unit.maven.poms import child, gav, modules, needs
 from versioning.writing import write_versions
 
@@ -291,6 +293,48 @@ def test_a_range_of_a_parent_is_widened(tmp_path: Path) -> None:
         "web/pom.xml": pom(above + gav("web", "1.2.0") + needs("top", "${project.parent.version}")),
     }
     assert_written(tmp_path, files, {"top": "1.3.0"}, Options())
+
+
+def test_what_repeats_a_version_by_chance_keeps_it(tmp_path: Path) -> None:
+    """R67: a range of its parent leaves its version free, as with versions:set. What moves is
+    named, and mvn finds each parent in the reactor.
+    """
+    mvn = require_tool("mvn")
+
+    def private(name: str, of_parent: str, own: str, more: str = "") -> str:
+        return pom(f"<parent>{gav('top', of_parent)}</parent>{gav(name, own)}{SKIPPED}{more}")
+
+    in_profile = "<profile><id>it</id><modules><module>it</module></modules></profile>"
+    files = {
+        "pom.xml": pom(
+            gav("top", OWN)
+            + modules("lib", "free", "named", "closed", "repeats", "inherits", "needing")
+            + managed(needs("named"))
+            + f"<profiles>{in_profile}</profiles>"
+        ),
+        "lib/pom.xml": pom(child("lib", OWN)),
+        "free/pom.xml": private("free", "[1.0,2.0)", "1.2.0", modules("below")),
+        "free/below/pom.xml": pom(
+            f"<parent>{gav('free', '1.2.0')}</parent>{gav('below', '1.2.0')}"
+        ),
+        "named/pom.xml": private("named", "[1.0,2.0)", OWN),
+        "closed/pom.xml": private("closed", "[1.0,«1.3|1.4»)", OWN, needs("free", "1.2.0")),
+        "repeats/pom.xml": private("repeats", OWN, OWN),
+        "inherits/pom.xml": pom(child("inherits", OWN) + SKIPPED + needs("needing", OWN)),
+        "it/pom.xml": private("it", OWN, OWN),
+        "needing/pom.xml": private("needing", "[1.0,2.0)", OWN, needs("lib")),
+    }
+    write(tmp_path, files)
+    versions, edits = {"g:top": "1.3.0", "g:lib": "1.3.0"}, Edits(tmp_path.resolve())
+    find(tmp_path).edit_versions(versions, edits, ranges="raise")
+    moved = ("g:closed", "g:inherits", "g:it", "g:named", "g:needing", "g:repeats")
+    assert edits.moved == {PackageId("maven", name): "1.3.0" for name in moved}
+    assert_written(tmp_path, files, {"top": "1.3.0", "lib": "1.3.0"}, Options())
+    argv = (str(mvn), "-o", "-B", "-Pit", "validate")
+    said = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=True)
+    stay = {"free 1.2.0", "below 1.2.0"}
+    moved_too = {f"{name} 1.3.0" for name in ("top", "lib", *(it[2:] for it in moved))}
+    assert {*re.findall(r"Building (\w+ \S+)", said.stdout)} == stay | moved_too
 
 
 def test_another_encoding_is_kept(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from releasekit.decided import Bump, Decision, Edge, Level, Reason, Source, VersionGroup
 from releasekit.model import DependencyKind, Package, PackageId
+from releasekit.report.release_pr import write_body
 from releasekit.report.versions import (
     VersionsView,
     versions_outputs,
@@ -224,6 +225,19 @@ def test_the_summary_says_less_rather_than_too_much() -> None:
     assert len(shown.encode()) <= 100_000
     assert "and 8 more" in shown
     assert shown.endswith("… and 950 packages more.\n")
+
+
+def test_what_moves_along_is_named_everywhere() -> None:
+    moved = {PackageId("maven", f"g:it{number:02}"): "1.3.0" for number in range(60)}
+    told = "moved along, and not released: g:it00 1.3.0, g:it01 1.3.0, "
+    found = view(CORE).with_moved(moved)
+    shown = versions_table(found, {}).splitlines()[-1]
+    assert shown.startswith(told)
+    assert shown.endswith(", g:it49 1.3.0 and 10 more")
+    notes = {bump.package: "" for bump in found.decision.bumps}
+    body = write_body(found, notes, into="main", page="", last="", is_of_bot=False)
+    for page in (versions_summary(found), body):
+        assert told in html.unescape(page)
 
 
 def test_what_a_commit_says_reaches_nobody_as_a_command() -> None:

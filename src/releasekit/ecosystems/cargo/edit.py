@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from releasekit.ecosystems.cargo.discover import ECOSYSTEM
 from releasekit.ecosystems.cargo.requirements import (
     Requirement,
     edit_requirement,
@@ -24,6 +25,7 @@ from releasekit.ecosystems.shared.semver import Version
 from releasekit.errors import ConfigError, PlanError, map_all
 from releasekit.host import durable
 from releasekit.host.files import exists, inside
+from releasekit.model import PackageId
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import Where, edit_strings, find_value, parse_toml, put_string
 from releasekit.versioning.edits import Edits, refuse_edit
@@ -74,6 +76,11 @@ def edit_versions(
     sharing = {at for at in here if find_value(manifests[at], (*_OWN, "workspace")) is True}
     shared = {homes[at]: new[at] for at in sharing if at in new}
     new |= {at: shared[homes[at]] for at in sharing if homes[at] in shared}
+    edits.moved |= {
+        PackageId(ECOSYSTEM, crate.name): new[at]
+        for at, crate in here.items()
+        if crate.name not in versions and new.get(at, crate.version) != crate.version
+    }
     values: dict[Path, dict[Where, str]] = {at: {} for at in manifests}
     for at, version in new.items():
         place, keys = (homes[at], _SHARED) if at in sharing else (at, _OWN)

@@ -10,10 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from releasekit.ecosystems.maven import mvn, versions
-from releasekit.ecosystems.maven.discover import EXPRESSION, explain_private, load_projects
+from releasekit.ecosystems.maven.discover import (
+    ECOSYSTEM,
+    EXPRESSION,
+    explain_private,
+    load_projects,
+)
 from releasekit.ecosystems.maven.document import parse_document
 from releasekit.ecosystems.maven.pom import find_properties
 from releasekit.errors import PlanError, join_errors
+from releasekit.model import PackageId
 from releasekit.text.escape import clip
 from releasekit.text.splice import splice
 from releasekit.text.toml_text import find_strings
@@ -86,6 +92,11 @@ class VersionEdits:
         self._move_along(by_name, uses, decided)
         followed = frozenset(self._wanted)  # by all that names them
         became = {name: self._tell(self._trace_version(each)) for name, each in by_name.items()}
+        self._edits.moved |= {
+            PackageId(ECOSYSTEM, name): version
+            for name, version in became.items()
+            if name not in wanted and version != by_name[name].version
+        }
         for project, name, pieces in uses:
             old, target = _join(pieces), by_name.get(name)
             if target is not None and _selects(old, target.version):
@@ -116,26 +127,35 @@ class VersionEdits:
         uses: Sequence[tuple[PomProject, str, Sequence[Piece]]],
         decided: Collection[str],
     ) -> None:
-        """Give what has no version decided that of a parent whose version it repeats, and of what
-        names it by a version that moves. The first is what updateMatchingVersions says of
+        """Give what has no version decided that of a parent whose version it repeats, unless a
+        range of that admits the new one, and that of what names it by a version that moves. The
+        first is what updateMatchingVersions says of
         https://www.mojohaus.org/versions/versions-maven-plugin/set-mojo.html
         """
         free = {
             name: self._trace_version(it) for name, it in by_name.items() if name not in decided
         }
         given = [
-            (name, self._trace_version(parent))
-            for name in free
-            if (parent := by_name[name].parent) is not None and by_name.get(parent.name) is parent
+            (name, self._trace_version(parent), project.resolve(project.pom.parent.version))
+            for name, project in by_name.items()
+            if name in free
+            and (parent := project.parent) is not None
+            and by_name.get(parent.name) is parent
+            and project.pom.parent is not None
         ]
-        given += [(name, pieces) for _, name, pieces in uses if name in free]
+        given += [(name, pieces, _join(pieces)) for _, name, pieces in uses if name in free]
+        given += [  # what requires another one in its own version, as by `${project.version}`
+            (project.name, self._trace_version(by_name[name]), _join(pieces))
+            for project, name, pieces in uses
+            if name in by_name and [*free.get(project.name, ())] == [*pieces]
+        ]
         given = [it for it in given if _join(it[1]) == by_name[it[0]].version]
         moved = True
         while moved:
             moved = False
-            for name, pieces in given:
+            for name, pieces, asked in given:
                 new, old = self._tell(pieces), by_name[name].version
-                if new != old and self._tell(free[name]) == old:
+                if new != old == self._tell(free[name]) and not _selects(asked, new):
                     self._want(by_name[name], name, free[name], new)
                     moved = self._tell(free[name]) != old or moved
 
