@@ -75,7 +75,8 @@ def make(tmp_path: Path, top: str, inner: str = "") -> Path:
         (managed("https://sonatype.com.acme.example/"), "", "", "would go to"),
         (managed(NEXUS) + plugin(PORTAL), "", "", ""),
         (managed("${corp}") + prop("corp", NEXUS), "", "", f"is '{NEXUS}'"),
-        (managed("${corp}"), "", "", "is '${corp}'"),
+        (managed("${corp}"), "", "", "is '${corp}', in which ReleaseKit does not resolve ${corp}"),
+        (managed("${c}") + prop("c", "https://${env.H}/r"), "", "", "does not resolve ${env.H}, "),
         (profile(managed(NEXUS)), "", "", f"is '{NEXUS}'"),
         (managed(OSSRH) + profile(managed(NEXUS)), "", "", ""),
         (prop("altDeploymentRepository", f"id::default::{NEXUS}"), "", "", f"is '{NEXUS}'"),
@@ -95,6 +96,7 @@ def test_nothing_goes_to_central_that_poms_mean_for_another_repository(
         discovered(root, registries=goes_to)
     assert refused in str(caught.value)
     assert f"`maven-registry: {CENTRAL}` publishes everything" in caught.value.hint
+    assert "${" not in caught.value.hint
     for settled in ({"exclude_packages": ("*",)}, {"mode": "version"}):
         assert discovered(root, **settled)
 
@@ -128,3 +130,4 @@ def test_a_build_deploys_nowhere_by_itself(tmp_path: Path, name: str) -> None:
             with pytest.raises(ConfigError, match=f"maven-deploy-plugin is configured with {name}"):
                 discovered(root, registries=fakes.registries(maven="dir:/srv/maven"))
             assert discovered(root, exclude_packages=("*",))
+            assert discovered(root, mode="version")

@@ -459,6 +459,7 @@ NPMRC = f"; ours\nregistry = '{CORP}'\n"
         ({".npmrc": f"@acme:registry={PKG}", "package.json": {"registry": CORP}}, "", f"'{PKG}'"),
         ({".npmrc": NPMRC, "package.json": {"registry": "https://registry.npmjs.org"}}, "", ""),
         ({".npmrc": "registry=https://me:secret@npm.acme.example/"}, "", "'https://***@npm.acme"),
+        ({".npmrc": "registry=https://${HOST}/"}, "", "in which ReleaseKit does not resolve ${HO"),
         ({".npmrc": NPMRC, ".yarnrc.yml": ""}, "", ""),
         ({".yarnrc.yml": f"npmRegistryServer: {CORP}"}, "", f"npmRegistryServer is '{CORP}'"),
         (
@@ -488,6 +489,7 @@ def test_nothing_goes_to_a_registry_that_it_is_not_meant_for(
     assert refused in str(error)
     assert "secret" not in f"{error} {error.hint}"
     assert "npm-registry: " in error.hint
+    assert "${" not in error.hint
     forced = (Inputs(force_registry=True),)
     for settled in ({"ecosystem_inputs": forced}, {"exclude_packages": ("@acme/*",)}, LATER):
         assert discovered(root, registries=goes_to, **settled)

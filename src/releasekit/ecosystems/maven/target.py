@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
@@ -39,7 +38,7 @@ from releasekit.ecosystems.maven.prebuilt import MavenFiles
 from releasekit.ecosystems.maven.repository import Repository
 from releasekit.ecosystems.maven.roots import list_outside, packs, version_at
 from releasekit.ecosystems.maven.signing import GpgSigner
-from releasekit.ecosystems.shared.destinations import refuse_elsewhere
+from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import batched, unique_by_name
 from releasekit.errors import BuildFailed, ConfigError, PlanError
 from releasekit.model import Action, PackageId
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Read, Registry
     from releasekit.ecosystems.maven import Options
     from releasekit.ecosystems.maven.discover import PomProject
-    from releasekit.ecosystems.shared.destinations import NamedRegistry
     from releasekit.model import Package, PlannedPackage
     from releasekit.versioning.edits import Edits
 
@@ -79,16 +77,25 @@ class Maven(Resource):
             private=discover.explain_unpublishable,
         )
         chosen = [*filter(self._is_chosen, projects.values())]
-        tops = {each.top for each in chosen}
-        refuse_diverted(each for each in found if each.top in tops)
-        elsewhere = self._find_elsewhere(chosen)
         if self.config.needs_destinations:
-            refuse_elsewhere(elsewhere, here=CENTRAL, setting="maven-registry")
+            tops = {each.top for each in chosen}
+            refuse_diverted(each for each in found if each.top in tops)
+        # It is stronger than what files say, as mvn's `-DaltDeploymentRepository` is.
+        is_given = self.config.registries.get(discover.ECOSYSTEM) is not None
+        elsewhere = find_elsewhere(
+            (
+                (PackageId(discover.ECOSYSTEM, each.name), find_named_registry(each))
+                for each in (() if is_given else chosen)
+            ),
+            self.config,
+            here=CENTRAL,
+            setting="maven-registry",
+        )
         return MavenWorkspace(
             packages=tuple(discover.make_packages(projects, twins)),
             projects=projects,
             by_key={project.pom.key: project for project in projects.values()},
-            elsewhere=frozenset(chain.from_iterable(elsewhere.values())),
+            elsewhere=elsewhere,
             root=root,
             maven=self,
         )
@@ -97,18 +104,6 @@ class Maven(Resource):
         about = self.config.package_filter
         is_wanted = about.has_package(PackageId(discover.ECOSYSTEM, project.name))
         return is_wanted and not discover.explain_unpublishable(project)
-
-    def _find_elsewhere(
-        self, projects: Iterable[PomProject]
-    ) -> dict[NamedRegistry, list[PackageId]]:
-        """An input is stronger than what files say, as mvn's `-DaltDeploymentRepository` is."""
-        elsewhere: dict[NamedRegistry, list[PackageId]] = {}
-        is_given = self.config.registries.get(discover.ECOSYSTEM) is not None
-        for each in projects if not is_given else ():
-            if named := find_named_registry(each):
-                package = PackageId(discover.ECOSYSTEM, each.name)
-                elsewhere.setdefault(named, []).append(package)
-        return elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ import asyncio
 import json
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
@@ -42,7 +41,7 @@ from releasekit.ecosystems.npm.roots import list_licenses
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
-from releasekit.ecosystems.shared.destinations import refuse_elsewhere
+from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
 from releasekit.http.origins import require_safe
@@ -51,7 +50,7 @@ from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from releasekit.config.config import Config
@@ -245,39 +244,32 @@ class Npm(Resource):
             for package in public
         }
         is_forced = self.config.own(Inputs).force_registry
-        elsewhere = {} if is_forced else self._find_elsewhere(found)
-        if self.config.needs_destinations:
-            refuse_elsewhere(
-                elsewhere,
-                here=str(self.config.registries.get("npm") or NPMJS),
-                setting="npm-registry",
-                cure="npm-force-registry: true",
-            )
+        elsewhere = find_elsewhere(
+            () if is_forced else self._list_elsewhere(found),
+            self.config,
+            here=str(self.config.registries.get("npm") or NPMJS),
+            setting="npm-registry",
+            cure="npm-force-registry: true",
+        )
         return NpmWorkspace(
             packages=tuple(discover.make_packages(found)),
             found=found,
             contents=contents,
-            elsewhere=frozenset(chain.from_iterable(elsewhere.values())),
+            elsewhere=elsewhere,
             npm=self,
         )
 
-    def _find_elsewhere(self, found: Found) -> dict[NamedRegistry, list[PackageId]]:
-        """The packages of this run that are meant for another registry. A directory stands
-        for all registries.
-        """
+    def _list_elsewhere(self, found: Found) -> Iterator[tuple[PackageId, NamedRegistry]]:
+        """A directory stands for all registries."""
         goes_to = self.config.registries.get("npm")
-        elsewhere: dict[NamedRegistry, list[PackageId]] = {}
         for package in found.by_name.values() if not isinstance(goes_to, Directory) else ():
-            package_id = PackageId("npm", package.name)
             named = find_named_registry(package, found.home(package), is_set=goes_to is not None)
             if (
                 named
                 and not package.unpublishable
-                and self.config.package_filter.has_package(package_id)
                 and not is_same_registry(named.url, str(goes_to or NPMJS))
             ):
-                elsewhere.setdefault(named, []).append(package_id)
-        return elsewhere
+                yield PackageId("npm", package.name), named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ from releasekit.ecosystems.pypi.registry import IndexAttesting, PackageIndex
 from releasekit.ecosystems.pypi.roots import find_lock_directories
 from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
-from releasekit.ecosystems.shared.destinations import refuse_elsewhere
+from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import not_a_package
 from releasekit.errors import BuildFailed, CommandFailed, PlanError, map_all
 from releasekit.host.scratch import scratch
@@ -79,7 +79,6 @@ if TYPE_CHECKING:
     from releasekit.ecosystems.interface import Built, Into, Registry
     from releasekit.ecosystems.pypi import Options
     from releasekit.ecosystems.pypi.manifest import PyProject
-    from releasekit.ecosystems.shared.destinations import NamedRegistry
     from releasekit.model import Artifact, Package, PackageWarning, PlannedPackage
     from releasekit.versioning.edits import Edits
 
@@ -245,21 +244,16 @@ class PyPI(Resource):
             list_names(self._config.dist),
             is_set=self._config.registries.get(ECOSYSTEM) is not None,
         )
-        if self._config.needs_destinations:
-            refuse_elsewhere(self._find_elsewhere(read), here=PYPI, setting="pypi-registry")
+        self._refuse_elsewhere(read.values())
         discover.check_sources(read, root, self._options)
         found = {name: discover.with_elsewhere(each, read) for name, each in read.items()}
         discover.check_build_order(found)
         return found, twins
 
-    def _find_elsewhere(
-        self, projects: Mapping[str, PyProject]
-    ) -> dict[NamedRegistry, list[PackageId]]:
-        elsewhere: dict[NamedRegistry, list[PackageId]] = {}
-        for each in projects.values():
-            if each.goes_to and not each.unpublishable and self._is_chosen(each):
-                elsewhere.setdefault(each.goes_to, []).append(PackageId(ECOSYSTEM, each.name))
-        return elsewhere
+    def _refuse_elsewhere(self, projects: Iterable[PyProject]) -> None:
+        public = [each for each in projects if not each.unpublishable]
+        meant = [(PackageId(ECOSYSTEM, each.name), each.goes_to) for each in public]
+        find_elsewhere(meant, self._config, here=PYPI, setting="pypi-registry")
 
     def _prepare_early(self, found: Mapping[str, PyProject]) -> None:
         """Start to make the environment that most packages of this run are built in, as far as it

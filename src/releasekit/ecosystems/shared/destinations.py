@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from releasekit.config.locations import FILENAME
@@ -11,13 +13,16 @@ from releasekit.report.text import few
 from releasekit.text.escape import redact_urls
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
+    from releasekit.config.config import Config
     from releasekit.model import PackageId
 
 
 # How many packages a hint names.
 _MOST: Final = 20
+# Of a property, or of a variable of the environment.
+_EXPRESSION: Final = re.compile(r"\$\{[^}]*\}")
 
 
 class NamedRegistry(NamedTuple):
@@ -28,28 +33,41 @@ class NamedRegistry(NamedTuple):
     url: str
 
 
-def refuse_elsewhere(
-    elsewhere: Mapping[NamedRegistry, Sequence[PackageId]],
+def find_elsewhere(
+    meant: Iterable[tuple[PackageId, NamedRegistry | None]],
+    config: Config,
     *,
     here: str,
     setting: str,
     cure: str = "",
-) -> None:
-    """Raises ConfigError with the names of all packages that are meant for another registry than
-    `here`, which the input `setting` overrides; `cure` sends them here all the same.
+) -> frozenset[PackageId]:
+    """Of the packages of this run, those that are meant for another registry than `here`, which the
+    input `setting` overrides. Raises ConfigError with the names of all of them for a command that
+    has to know where each goes; `cure` sends them here all the same.
     """
+    elsewhere: dict[NamedRegistry, list[PackageId]] = {}
+    for package, named in meant:
+        if named is not None and config.package_filter.has_package(package):
+            elsewhere.setdefault(named, []).append(package)
 
-    def refuse(meant: tuple[NamedRegistry, Sequence[PackageId]]) -> None:
-        (where, key, written), ids = meant
+    def refuse(each: tuple[NamedRegistry, Sequence[PackageId]]) -> None:
+        (where, key, written), ids = each
         url, names = redact_urls(written), ",".join(map(str, ids[:_MOST]))
         names += ",…" if len(ids) > _MOST else ""
+        unknown = _EXPRESSION.search(url)
+        said = f", in which ReleaseKit does not resolve {unknown[0]}" if unknown else ""
+        to, known = ("URL", ", with the address that it stands for,") if unknown else (url, "")
         raise ConfigError(
-            f"{where}: {key} is {url!r}, and {few([each.name for each in ids])} would go to {here}",
-            hint=f"Set `{setting}: {url}` to publish there. If other packages go to {here}, make "
-            f"two runs: one with the input `exclude-packages: {names}`, and one with `packages: "
-            f"{names}` and `{setting}: {url}`; in {FILENAME}, `exclude-packages` would end their "
-            f"versions, too. `{cure or f'{setting}: {here}'}` publishes everything to {here}.",
+            f"{where}: {key} is {url!r}{said}, and {few([it.name for it in ids])} would go to "
+            f"{here}",
+            hint=f"Set `{setting}: {to}`{known} to publish there. If other packages go to {here}, "
+            f"make two runs: one with the input `exclude-packages: {names}`, and one with "
+            f"`packages: {names}` and `{setting}: {to}`; in {FILENAME}, `exclude-packages` would "
+            f"end their versions, too. `{cure or f'{setting}: {here}'}` publishes everything to "
+            f"{here}.",
             problem=Problem.REGISTRY_SETTINGS,
         )
 
-    map_all(refuse, elsewhere.items())
+    if config.needs_destinations:
+        map_all(refuse, elsewhere.items())
+    return frozenset(chain.from_iterable(elsewhere.values()))
