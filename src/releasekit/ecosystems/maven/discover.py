@@ -582,8 +582,9 @@ def list_shared_versions(by_name: Mapping[str, PomProject], root: Path) -> Itera
             members.setdefault(place, []).append(PackageId(ECOSYSTEM, project.name))
     first = {place: place for place in members}  # the place that stands for each
     for project in by_name.values():
-        for reference, target in _find_equals(project, by_name):
-            for place in _list_places(project, reference.version, root):
+        for reference, target in _find_siblings(project, by_name):
+            is_equal = project.resolve(reference.version) == target.version
+            for place in _list_places(project, reference.version, root) if is_equal else ():
                 into, own = first.get(place), first.get(places.get(target.name, ""))
                 if into and own and into != own:
                     members[into] += members.pop(own)
@@ -591,18 +592,6 @@ def list_shared_versions(by_name: Mapping[str, PomProject], root: Path) -> Itera
     for place, ids in members.items():
         if len(ids) > 1:
             yield VersionGroup(name=place, packages=tuple(ids), place=place)
-
-
-def _find_equals(
-    project: PomProject, by_name: Mapping[str, PomProject]
-) -> Iterator[tuple[PomReference, PomProject]]:
-    """The siblings that it requires in the version they have, by an expression."""
-    for reference in project.pom.references:
-        if EXPRESSION.fullmatch(reference.version):
-            name = project.resolve_name(reference)
-            target = by_name.get(name)
-            if target is not None and project.resolve(reference.version) == target.version:
-                yield reference, target
 
 
 def _list_places(project: PomProject, text: str, root: Path) -> Iterator[str]:
@@ -650,12 +639,19 @@ def _find_version_place(project: PomProject, root: Path) -> str:
 def _find_references(
     project: PomProject, by_name: Mapping[str, PomProject], *, inside: bool = True
 ) -> Iterator[tuple[PomReference, PomProject]]:
+    for reference, target in _find_siblings(project, by_name):
+        is_read = reference.use != "managed plugin"
+        if is_read and is_selected(reference, project, target) is inside:
+            yield reference, target
+
+
+def _find_siblings(
+    project: PomProject, by_name: Mapping[str, PomProject]
+) -> Iterator[tuple[PomReference, PomProject]]:
+    """The other projects that its POM names, in whatever version."""
     for reference in project.pom.references:
-        name = project.resolve_name(reference)
-        target = by_name.get(name)
-        if target is None or target is project or reference.use == "managed plugin":
-            continue
-        if is_selected(reference, project, target) is inside:
+        target = by_name.get(project.resolve_name(reference))
+        if target is not None and target is not project:
             yield reference, target
 
 
