@@ -247,7 +247,6 @@ def test_what_is_no_pom_is_refused(tmp_path: Path, page: str) -> None:
 @pytest.mark.parametrize(
     ("head", "encoding", "words"),
     [
-        ("", "latin-1", "line 2 is not UTF-8; save it as UTF-8, or name its encoding"),
         ('<?xml version="1.0" encoding="Shift_JIS"?>', "shift-jis", "the encoding 'shift_jis'"),
         ('<?xml version="1.0" encoding="nonsense"?>', "ascii", "the encoding 'nonsense'"),
         ('<?xml version="1.0" encoding="UTF-16"?>', "ascii", "the encoding 'UTF-16'"),

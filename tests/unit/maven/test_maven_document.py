@@ -77,6 +77,31 @@ def test_without_a_declaration_the_first_bytes_tell() -> None:
     assert document.encode("é", data) == b"\xe9\0"
 
 
+@pytest.mark.parametrize(
+    ("name", "byte"),
+    [
+        ("", b"\xfc"),
+        ("UTF-8", b"\xfc"),
+        ("UTF-8", b"\xc3"),
+        ("UTF-8", b"\xed\xa0\x80"),
+        ("UTF-8", b"\xc0\xbc"),
+        ("US-ASCII", b"\xfc"),
+        ("windows-1252", b"\x81"),
+    ],
+)
+def test_what_is_not_of_its_encoding_is_read_as_maven_reads_it(name: str, byte: bytes) -> None:
+    """R66: each offset stays as it is. All of these are what mvn 3.8.7 takes."""
+    head = f'<?xml version="1.0" encoding="{name}"?>\n'.encode() if name else b"\n"
+    data = head + b"<a><!-- %s -->\n<b>J%srg</b><c> 1.0 </c></a>" % (byte, byte)
+    root = document.parse_document(data)
+    lost, held = root.children
+    assert lost.text == "J" + "\ufffd" * len(byte) + "rg"
+    assert data[held.start : held.end] == b" 1.0 "
+    assert root.stray == 2
+    with pytest.raises(ValueError, match="not well-formed"):
+        document.parse_document(data.replace(b"</a>", b"<%s/></a>" % byte))
+
+
 def test_what_is_ascii_is_so_in_encodings_of_several_bytes() -> None:
     """R66"""
     data = b'<?xml version="1.0" encoding="GBK"?><a>1.0</a>'

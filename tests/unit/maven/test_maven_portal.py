@@ -121,6 +121,20 @@ def test_maven_central_takes_no_package_that_needs_a_snapshot(
         assert "pom.xml needs g:x 2-SNAPSHOT, which users get" in found
 
 
+def test_a_plan_names_a_pom_that_only_maven_can_read(root: Path) -> None:
+    """R66"""
+    page = (write(root / "pom.xml", gav("a") + "<name>J?rg</name>")).read_bytes()
+    (root / "pom.xml").write_bytes(page.replace(b"?", b"\xfc"))
+
+    async def use(target: Target, package: Package) -> str:
+        return target.plan_notes(
+            [PlannedPackage(package=package, action=Action.PUBLISH, reason="")]
+        )
+
+    found = using(server(), root, use, place=URL)
+    assert found.startswith("pom.xml (line 3) has a byte that is not of its encoding: Maven")
+
+
 def test_a_bundle_holds_what_the_portal_asks_for_and_nothing_else(root: Path) -> None:
     """Each file counts: https://central.sonatype.org/publish/reducing-publishing-usage/"""
     names = ["a-1.0.pom", "a-1.0.jar", "a-1.0-sources.jar", "a-1.0-javadoc.jar"]

@@ -42,13 +42,18 @@ _DECLARED: Final = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w
 _NOT_1_0: Final = re.compile(rb"""<\?xml\s+version\s*=\s*["'](?!1\.0["'])""")
 # What edits write has to be the same in each encoding that a declaration may name.
 _ASCII: Final = "<${a-1}>"
+# Of one byte in every encoding, taken by expat, and in no name of XML.
+_BLANK: Final = "\x7f"
+_LOST: Final = "\ufffd"
+_ESCAPED: Final = re.compile("[\udc80-\udcff]")
 _ENCODING: Final = "ReleaseKit cannot read the encoding {!r}: save it as UTF-8"
 
 
 @dataclass(slots=True)
 class Element:
     """`tag` is without its namespace. `start` and `end` are the offsets of its text in bytes, which
-    are equal without a text.
+    are equal without a text. Of a root, `stray` is the first line with a byte that is not of its
+    encoding, or 0.
     """
 
     tag: str
@@ -56,6 +61,7 @@ class Element:
     children: list[Element] = field(default_factory=list)
     start: int = 0
     end: int = 0
+    stray: int = 0
 
     def child(self, *path: str) -> Element | None:
         """The first element down this path, each step the first child of that name."""
@@ -118,20 +124,31 @@ def _find_encoding(document: bytes) -> str:
     raise ValueError(_ENCODING.format(name))
 
 
-def _is_single_byte(encoding: str) -> bool:
+def _blank_strays(data: bytes, encoding: str) -> bytes:
+    """`data` with _BLANK for each byte that is not of its encoding. Maven reads such as U+FFFD, and
+    expat none. Raises ValueError for encodings that expat cannot read.
+    """
+    # What is in ASCII alone is so in every encoding of several bytes, which expat cannot read.
+    if data.isascii() or data[:2] in _BY_START:
+        return data
+    if encoding == "utf-8":
+        return _ESCAPED.sub(_BLANK, data.decode("utf-8", "surrogateescape")).encode()
+    known = ""
     with suppress(LookupError):  # a codec of something else than text
-        return len(bytes(range(256)).decode(encoding, "replace")) == 256
-    return False
+        known = bytes(range(256)).decode(encoding, "replace")
+    if len(known) != 256:
+        raise ValueError(_ENCODING.format(encoding))
+    return data.translate(bytes(ord(_BLANK) if it == _LOST else at for at, it in enumerate(known)))
 
 
 class _XmlReader:
     def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._encoding = _find_encoding(data)
-        # What is in ASCII alone is so in every encoding of several bytes, which expat cannot read.
-        is_utf8 = self._encoding == "utf-8" or data.isascii()
-        if not is_utf8 and data[:2] not in _BY_START and not _is_single_byte(self._encoding):
-            raise ValueError(_ENCODING.format(self._encoding))
+        encoding = _find_encoding(data)
+        is_utf8 = encoding == "utf-8" or data.isascii()
+        self._data, self._stray = _blank_strays(data, encoding), 0
+        if self._data != data:
+            lines = zip(data.split(b"\n"), self._data.split(b"\n"), strict=True)
+            self._stray = next(number for number, (old, new) in enumerate(lines, 1) if old != new)
         self._parser = expat.ParserCreate("UTF-8" if is_utf8 else None)
         # So undeclared entities are no errors; and with a default handler, it gets all of them
         # instead of their text: https://libexpat.github.io/doc/api/latest/#XML_SetDefaultHandler
@@ -153,21 +170,10 @@ class _XmlReader:
         try:
             self._parser.Parse(self._data, True)
         except expat.ExpatError as error:
-            raise ValueError(self._find_foreign_byte() or str(error)) from error
-        return self._top.children[0]
-
-    def _find_foreign_byte(self) -> str:
-        if self._encoding != "utf-8":
-            return ""
-        try:
-            self._data.decode()
-        except UnicodeDecodeError as error:
-            line = self._data.count(b"\n", 0, error.start) + 1
-            return (
-                f"line {line} is not UTF-8; save it as UTF-8, or name its encoding in the first "
-                'line: <?xml version="1.0" encoding="ISO-8859-1"?>'
-            )
-        return ""
+            raise ValueError(str(error)) from error
+        root = self._top.children[0]
+        root.stray = self._stray
+        return root
 
     def _default(self, text: str) -> None:
         """Of references, mvn takes those of HTML 4, and none that a document declares:
@@ -209,5 +215,7 @@ class _XmlReader:
         element = self._open_elements.pop()
         element.end = self._parser.CurrentByteIndex
         element.text = "".join(self._texts.pop())
+        if self._stray:
+            element.text = element.text.replace(_BLANK, _LOST)
         if not element.text:
             element.start = element.end

@@ -122,7 +122,8 @@ class Pom:
     of Maven Central. `goes_to` are the repositories of
     distributionManagement; several where only profiles name them. `diverted` is what of
     `ALTERNATIVES` configures maven-deploy-plugin, which no argument of mvn overrides. One that
-    `offers_snapshots` names a repository of them, which mvn asks for its users too.
+    `offers_snapshots` names a repository of them, which mvn asks for its users too. `stray` is as
+    the document has it.
     """
 
     path: Path
@@ -139,6 +140,7 @@ class Pom:
     settings: tuple[PluginSetting, ...] = ()
     flattened: bool = False
     offers_snapshots: bool = False
+    stray: int = 0
     is_for_portal: bool = False
     goes_to: tuple[str, ...] = ()
     diverted: str = ""
@@ -197,6 +199,7 @@ def parse_pom(root: Element, path: Path) -> Pom:
             for layer in _find_layers(root)
             for each in layer.all("repositories", "repository")
         ),
+        stray=root.stray,
         flattened=any(each.artifact == "flatten-maven-plugin" for each in references),
         spans={
             path: (found.start, found.end)

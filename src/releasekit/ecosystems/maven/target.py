@@ -290,6 +290,18 @@ class MavenTarget(Target):
         notes = (
             [f"{few([*needed])}, which users get from a repository of snapshots"] if needed else []
         )
+        strays = [
+            f"{each.pom.path.relative_to(found.root)} (line {each.pom.stray})"
+            for each in projects
+            if each.pom.stray
+        ]
+        if strays:
+            # Gradle, for one, reads POMs by Xerces, which ends there:
+            # https://github.com/gradle/gradle/blob/master/platforms/software/dependency-management/src/main/java/org/gradle/api/internal/artifacts/ivyservice/ivyresolve/parser/PomReader.java
+            notes.append(
+                f"{few(strays)} has a byte that is not of its encoding: Maven reads past it, Gradle "
+                "does not; save it as UTF-8"
+            )
         tops = dict.fromkeys(each.top for each in projects)
         files = filter(None, (discover.find_rewriting(each, found.root) for each in tops))
         for path, name in dict.fromkeys(files):
