@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from releasekit.ecosystems.maven import discover
+from releasekit.ecosystems.maven import Options, discover
 from unit.maven.poms import child, gav, modules, needs, projects, write
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from releasekit.config.values import PinMode
     from releasekit.decided import Edge
 
+SKIPPED = "<properties><maven.deploy.skip>true</maven.deploy.skip></properties>"
 RELEASED = {"g:core": "1.2.0", "g:web": "1.0", "g:top": "1.0"}
 
 
@@ -66,7 +67,7 @@ def test_what_users_never_resolve_makes_no_edge(tmp_path: Path, scope: str) -> N
 
 def places(root: Path) -> dict[str, list[str]]:
     by_name = {each.name: each for each in projects(root).values()}
-    groups = discover.list_shared_versions(by_name, root.resolve())
+    groups = discover.list_shared_versions(by_name, root.resolve(), Options())
     return {group.place: [each.name[2:] for each in group.packages] for group in groups}
 
 
@@ -120,6 +121,36 @@ def test_who_is_required_in_the_version_of_its_dependent_shares_it(
     assert places(tmp_path) == {
         "pom.xml: version": ["top", "web", "core"] if shared else ["top", "web"]
     }
+
+
+@pytest.mark.parametrize(
+    ("place", "own"),
+    [
+        ("profile", child("bom")),
+        ("profile", child("bom") + "<version>1.0</version>"),
+        ("profile", gav("bom")),
+        ("module", child("bom") + SKIPPED),
+        ("module", gav("bom") + SKIPPED),
+    ],
+)
+def test_what_is_never_published_names_its_siblings_by_one_text_too(
+    tmp_path: Path, place: str, own: str
+) -> None:
+    """R67: versions are written there as well, and one text cannot name two. mvn takes all of these
+    with the profile.
+    """
+    listed = "<profile><id>release</id><modules><module>bom</module></modules></profile>"
+    names = ("core", "web", "bom") if place == "module" else ("core", "web")
+    top = (
+        gav("top") + modules(*names) + (f"<profiles>{listed}</profiles>" if len(names) < 3 else "")
+    )
+    write(tmp_path / "pom.xml", top)
+    write(tmp_path / "core/pom.xml", gav("core"))
+    write(tmp_path / "web/pom.xml", gav("web"))
+    bom = f"{own}{needs('core')}<dependencyManagement>{needs('web')}</dependencyManagement>"
+    write(tmp_path / "bom/pom.xml", bom)
+    (shared,) = places(tmp_path).values()
+    assert {*shared} >= {"core", "web"}
 
 
 def test_places_that_lead_to_one_another_are_one(tmp_path: Path) -> None:

@@ -570,18 +570,26 @@ def _admits(requirement: str, version: str) -> bool:
     return versions.compare(requirement, version) == 0
 
 
-def list_shared_versions(by_name: Mapping[str, PomProject], root: Path) -> Iterator[VersionGroup]:
+def list_shared_versions(
+    by_name: Mapping[str, PomProject], root: Path, options: Options
+) -> Iterator[VersionGroup]:
     """As `interface.Target.shared_versions`. A POM that requires a sibling in its own version, as
-    `${project.version}`, says that the two have one, wherever that of the sibling stands.
+    `${project.version}`, says that the two have one, wherever that of the sibling stands. So does
+    one that is never published, as the BOM of a profile, since versions are written there, too.
     """
     members: dict[str, list[PackageId]] = {}
     places: dict[str, str] = {}
-    for project in by_name.values():
-        if not explain_private(project):
-            place = places[project.name] = _find_version_place(project, root)
-            members.setdefault(place, []).append(PackageId(ECOSYSTEM, project.name))
+    projects = [*by_name.values()]
+    if any(each.pom.modules_of_profiles for each in projects):
+        loaded = load_projects(root, options, with_profiles=True)
+        projects += [each for each in loaded if each.name not in by_name]
+    for project in projects:
+        place = places[project.name] = _find_version_place(project, root)
+        ids = members.setdefault(place, [])
+        if project.name in by_name and not explain_private(project):
+            ids.append(PackageId(ECOSYSTEM, project.name))
     first = {place: place for place in members}  # the place that stands for each
-    for project in by_name.values():
+    for project in projects:
         for reference, target in _find_siblings(project, by_name):
             is_equal = project.resolve(reference.version) == target.version
             for place in _list_places(project, reference.version, root) if is_equal else ():

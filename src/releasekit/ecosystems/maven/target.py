@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from releasekit.aio import Resource, gather_all
@@ -299,8 +299,8 @@ class MavenTarget(Target):
             # Gradle, for one, reads POMs by Xerces, which ends there:
             # https://github.com/gradle/gradle/blob/master/platforms/software/dependency-management/src/main/java/org/gradle/api/internal/artifacts/ivyservice/ivyresolve/parser/PomReader.java
             notes.append(
-                f"{few(strays)} has a byte that is not of its encoding: Maven reads past it, Gradle "
-                "does not; save it as UTF-8"
+                f"{few(strays)} has a byte that is not of its encoding: Maven reads past it, and "
+                "Gradle does not; save it as UTF-8"
             )
         tops = dict.fromkeys(each.top for each in projects)
         files = filter(None, (discover.find_rewriting(each, found.root) for each in tops))
@@ -344,7 +344,12 @@ class MavenTarget(Target):
         return discover.list_published_edges(self._found.projects, released, pins)
 
     def shared_versions(self) -> Iterable[VersionGroup]:
-        return discover.list_shared_versions(self._found.projects, self._found.root)
+        return self._shared_versions
+
+    @cached_property
+    def _shared_versions(self) -> Sequence[VersionGroup]:
+        found = self._found
+        return [*discover.list_shared_versions(found.projects, found.root, found.maven.options)]
 
     def edit_versions(
         self, versions: Mapping[str, str], edits: Edits, /, *, ranges: Ranges
