@@ -85,6 +85,9 @@ report = {{
     "environments": {{
         pid: tried(Path(f"/proc/{{pid}}/environ").read_bytes) for pid in pids
     }},
+    "arguments": {{
+        pid: tried(Path(f"/proc/{{pid}}/cmdline").read_bytes) for pid in ancestors
+    }},
     "memory": {{pid: tried(lambda: memory(pid)) for pid in ancestors}},
     "descriptors": descriptors("self"),
     "of ancestors": {{pid: tried(lambda: descriptors(pid)) for pid in ancestors}},

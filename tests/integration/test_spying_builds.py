@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -62,20 +64,29 @@ POM = """\
   <groupId>com.example</groupId>
   <artifactId>demo</artifactId>
   <version>1.0.0</version>
-  <packaging>pom</packaging>
-  <build><plugins><plugin>
-    <groupId>org.codehaus.mojo</groupId>
-    <artifactId>exec-maven-plugin</artifactId>
-    <version>3.5.1</version>
-    <executions><execution>
-      <phase>package</phase>
-      <goals><goal>exec</goal></goals>
-      <configuration>
-        <executable>python3</executable>
-        <arguments><argument>{spy}</argument><argument>plugin</argument></arguments>
-      </configuration>
-    </execution></executions>
-  </plugin></plugins></build>"""
+  <packaging>pom</packaging>"""
+EXTENSION = """\
+import javax.inject.Named;
+import javax.inject.Singleton;
+import org.apache.maven.AbstractMavenLifecycleParticipant;
+import org.apache.maven.execution.MavenSession;
+
+@Named
+@Singleton
+public class Spy extends AbstractMavenLifecycleParticipant {
+    @Override
+    public void afterSessionStart(MavenSession session) {
+        ProcessBuilder spy = new ProcessBuilder("python3", SPY, "extension").inheritIO();
+        spy.environment().put("OF_MAVEN", session.getRequest().getSystemProperties() + " "
+            + session.getRequest().getUserProperties());
+        try {
+            spy.start().waitFor();
+        } catch (Exception error) {
+            throw new RuntimeException(error);
+        }
+    }
+}
+"""
 
 
 def python(step: Step) -> None:
@@ -105,8 +116,20 @@ def rust(step: Step) -> None:
 
 
 def java(step: Step) -> None:
-    """A plugin's goal, bound to a phase of the build."""
-    page(step.workspace / "pom.xml", POM.format(spy=step.spy))
+    """An extension of mvn itself, which can do all that a plugin can, and has what mvn was told.
+    https://maven.apache.org/guides/mini/guide-using-extensions.html
+    """
+    page(step.workspace / "pom.xml", POM)
+    extension, source = step.place / "extension", step.place / "Spy.java"
+    source.write_text(EXTENSION.replace("SPY", json.dumps(str(step.spy))))
+    libraries = require_tool("mvn").resolve().parents[1] / "lib/*"
+    argv = [require_tool("javac"), "-proc:none", "--release=8", "-Xlint:-options"]
+    argv += ["-cp", libraries, "-d", extension, source]
+    subprocess.run([*map(str, argv)], check=True)
+    (extension / "META-INF/sisu").mkdir(parents=True)
+    (extension / "META-INF/sisu/javax.inject.Named").write_text("Spy\n")
+    (step.workspace / ".mvn").mkdir()
+    (step.workspace / ".mvn/maven.config").write_text(f"-Dmaven.ext.class.path={extension}\n")
     git(step.workspace, "init", "--quiet")
 
 
@@ -119,7 +142,7 @@ CASES = {
         ("a PEP 517 backend", "pypi", python),
         ("npm's prepack", "npm", javascript),
         ("cargo's build.rs", "cargo", rust),
-        ("a Maven plugin", "maven", java),
+        ("an extension of mvn", "maven", java),
     )
     if uid == os.geteuid() or ecosystem == "pypi" or (ecosystem == "npm" and SEARCHING)
 }
@@ -161,7 +184,8 @@ def assert_nothing_found(found: Mapping[str, Any], pid: int, uid: int) -> None:
     ours = found["ancestors"][: found["ancestors"].index(os.getpid())]
     assert pid in ours
     held = [found["of ancestors"][str(each)] for each in ours]
-    everywhere = (found["own"], found["environments"], found["descriptors"], held)
+    told = [found["arguments"][str(each)] for each in ours]
+    everywhere = (found["own"], found["environments"], found["descriptors"], held, told)
     assert SECRET not in str(everywhere)
     assert not set(COMMANDS) & set(found["own"])
     environment = found["environments"][str(pid)]
