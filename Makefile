@@ -23,7 +23,7 @@ DEMO :=
 DEMO += npm|npm|9|
 DEMO += cargo|cargo|1.90|pypi:acme-measure
 DEMO += go|go|1.21|npm:@acme/cli
-DEMO += maven|mvn|3|
+DEMO += maven|mvn|3.6.3|
 # demo:end
 
 DEMO_URL := http://127.0.0.1:8000

@@ -1,6 +1,6 @@
 """Writes what is declared once, at the inputs of a run and in the folders of the ecosystems: the
 inputs of action.yml, the tables of docs/inputs.md and docs/outputs.md, the schema of
-releasekit.toml, the list of problems, and what `make demo` looks for.
+releasekit.toml, the list of problems, and the tools that check and `make demo` look for.
 
 `python docs/generate.py` rewrites what stands between the marks of these files; with `--check` it
 changes nothing and ends with status 1 when something would change.
@@ -30,6 +30,7 @@ from releasekit.config.version_options import FurtherFile, Group, VersionOptions
 from releasekit.decided import Carry  # noqa: E402
 from releasekit.decided import Level as ChangeLevel  # noqa: E402
 from releasekit.ecosystems import ECOSYSTEMS  # noqa: E402
+from releasekit.ecosystems.pypi import UV  # noqa: E402
 from releasekit.model import WarningName  # noqa: E402
 from releasekit.problems import Problem  # noqa: E402
 
@@ -220,6 +221,15 @@ def demo_rows(declared: Declared) -> Iterator[str]:
             yield f"DEMO += {ecosystem.name}|{tool.program}|{tool.version}|{followers}"
 
 
+def tool_table(declared: Declared) -> Iterator[str]:
+    yield "| ecosystem | tool | oldest version |"
+    yield "| --- | --- | --- |"
+    for ecosystem in declared.ecosystems.values():
+        if tool := ecosystem.tool:
+            yield f"| {ecosystem.title} | `{tool.program}` | {tool.version} |"
+    yield f"| Python packages | `{UV.program}`, where there is one | {UV.version} |"
+
+
 def output_table(action: str) -> Iterator[str]:
     yield "| Output | Meaning |"
     yield "| --- | --- |"
@@ -260,9 +270,12 @@ def between(text: str, mark: str, lines: Iterator[str]) -> str:
 
 def generated(declared: Declared) -> dict[Path, str]:
     """Each file as it should be."""
-    names = ("action.yml", "docs/inputs.md", "docs/outputs.md", "Makefile", "docs/problems.md")
+    names = (
+        *("action.yml", "docs/inputs.md", "docs/outputs.md", "Makefile", "docs/problems.md"),
+        "docs/getting-started.md",
+    )
     files = {ROOT / name: (ROOT / name).read_text(encoding="utf-8") for name in names}
-    action, inputs, outputs, makefile, problems = files.values()
+    action, inputs, outputs, makefile, problems, started = files.values()
     action = between(action, "inputs", action_inputs(declared))
     action = between(action, "env", action_environment(declared))
     inputs = between(inputs, "inputs", input_table(declared))
@@ -270,7 +283,8 @@ def generated(declared: Declared) -> dict[Path, str]:
     outputs = between(outputs, "outputs", output_table(action))
     makefile = between(makefile, "demo", demo_rows(declared))
     problems = between(problems, "problems", problem_table())
-    made = dict(zip(files, (action, inputs, outputs, makefile, problems), strict=True))
+    started = between(started, "tools", tool_table(declared))
+    made = dict(zip(files, (action, inputs, outputs, makefile, problems, started), strict=True))
     written = json.dumps(schema(declared), indent=2, ensure_ascii=False)
     return {**made, ROOT / "docs/releasekit.schema.json": f"{written}\n"}
 

@@ -287,7 +287,7 @@ class End:
 POISONS: Final[Mapping[str, End]] = {
     "programs": End(),
     "path": End(code=2, problem="RK-206"),
-    "gpg": End(code=2, problem="RK-201", sign=True),
+    "gpg": End(code=2, problem="RK-206", sign=True),
     "hooks": End(),
     "git": End(code=1, problem="RK-130"),
     "settings": End(),

@@ -7,7 +7,6 @@ an answer that takes no network is there at once, and also on a train. `plan` as
 from __future__ import annotations
 
 import asyncio
-import platform
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -60,13 +59,10 @@ if TYPE_CHECKING:
 
     from releasekit.cli.session import Session
     from releasekit.config.config import Config
-    from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.ecosystems.interface import Registry, Services, Target
     from releasekit.host.process import Processes
     from releasekit.plan.make import Survey
 
-_VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
-_PATIENCE_S: Final = 60.0
 # What GitLab and its runner put beside them has other names.
 _OWN_VARIABLE: Final = re.compile(r"(?!CI_SERVER_|gitlab_runner)[A-Za-z_][A-Za-z0-9_]*")
 _INDENT: Final = 7  # the word before each row, and a gap
@@ -232,13 +228,10 @@ async def _examine_packages(
             if not untold:
                 continue
         with _collecting(rows):
-            if name in targets and (
-                missing := await asyncio.to_thread(targets[name].missing_tool, own)
-            ):
-                raise missing
             if name in targets and own:
-                packer = await _describe_packer(session.ecosystems[name], config.root, services)
-                rows.append(Row(said=f"{name}: {packages(len(own))}, packed by {packer}"))
+                tool = await targets[name].find_tool(own)
+                how = f"packed by {tool}" if tool else "built elsewhere"
+                rows.append(Row(said=f"{name}: {packages(len(own))}, {how}"))
         with _collecting(rows):
             login = registry.check_credentials()
             rows.append(Row(said=f"{name}: goes to {registry.url}; login: {login}"))
@@ -379,15 +372,3 @@ def _examine_job(config: Config, services: Services, rows: list[Row]) -> None:
             refuse_unattested({obstacle: []})
     elif obstacle != NO_JOB and config.attestations == "auto":
         rows.append(Row(said=f"job: nothing is attested: {obstacle.condition}", hint=obstacle.cure))
-
-
-async def _describe_packer(ecosystem: EcosystemDeclaration, root: Path, services: Services) -> str:
-    if ecosystem.tool is None:
-        return f"Python {platform.python_version()}"
-    program = ecosystem.tool.program
-    for asked in ("--version", "version"):  # the latter is Go's
-        with suppress(CommandFailed):  # as where a wrapper in the workspace takes its place
-            done = await services.processes.run([program, asked], cwd=root, timeout_s=_PATIENCE_S)
-            if found := _VERSION.search(done.stdout):
-                return f"{program} {found[0]}"
-    return program

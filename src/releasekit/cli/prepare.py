@@ -24,7 +24,7 @@ from releasekit.cli.signing import plan_signing
 from releasekit.config.values import Url
 from releasekit.ecosystems.interface import Services
 from releasekit.ecosystems.prebuilt import with_prebuilt
-from releasekit.errors import DeadlinePassed, Transient
+from releasekit.errors import DeadlinePassed, Transient, join_errors
 from releasekit.http.client import http_client
 from releasekit.http.identity import open_tokens
 from releasekit.http.pool import CONNECTIONS
@@ -33,6 +33,7 @@ from releasekit.plan.forecast import GITHUB, JobEnd, with_limits
 from releasekit.plan.make import discover, find_missing_tools, make_plan
 from releasekit.plan.source import has_base, read_checkout
 from releasekit.plan.warnings import with_warnings
+from releasekit.problems import Problem
 from releasekit.provenance.conditions import AUDIENCE
 from releasekit.release.tasks import describe_late
 from releasekit.scheduler.retries import WaitBudget
@@ -137,7 +138,7 @@ async def prepare(
             from releasekit.cli.late import add_late_changes  # noqa: PLC0415 (loaded above)
 
             plan = await add_late_changes(plan, config, targets, services, survey.tree)
-        plan = await asyncio.to_thread(_with_tools, plan, config.mode, targets)
+        plan = await _with_tools(plan, config.mode, targets)
         post_release = None
         if config.tag or config.announce:
             from releasekit.announce.post_release import plan_post_release  # noqa: PLC0415 (loaded)
@@ -195,13 +196,12 @@ def _nothing_done(message: str, registries: Mapping[str, object], session: Sessi
     return f"Nothing was published. {given} the same command again when the server answers."
 
 
-def _with_tools(plan: Plan, mode: Command, targets: Mapping[str, Target]) -> Plan:
-    """Raises ConfigError where a tool is missing that has to build; a plan alone needs none, and
-    says so.
+async def _with_tools(plan: Plan, mode: Command, targets: Mapping[str, Target]) -> Plan:
+    """Raises where a tool that has to build is missing or too old. A plan alone needs none, and
+    names those that are missing: the machine that publishes may have them.
     """
-    error = find_missing_tools(plan, targets)
-    if error is None:
-        return plan
-    if mode != "plan":
-        raise error
-    return replace(plan, notes=(*plan.notes, f"{error}, and nothing can be built. {error.hint}"))
+    missing = await find_missing_tools(plan, targets)
+    if any(mode != "plan" or each.problem is Problem.TOOL_TOO_OLD for each in missing):
+        raise join_errors(missing)
+    notes = [f"{each}, and nothing can be built. {each.hint}" for each in missing]
+    return replace(plan, notes=(*plan.notes, *notes))

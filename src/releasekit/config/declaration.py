@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 PREFIX: Final = "RELEASEKIT_"
+_VERSION: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 _USERINFO: Final = re.compile(r"//[^/]*@")
 _QUERY: Final = re.compile(r"(://[^?#]*[?#]).*", re.DOTALL)  # it may hold a token, too
 
@@ -241,7 +242,8 @@ class NoInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """The program that packs packages of this ecosystem, and the oldest version that does.
+    """The program that packs packages of this ecosystem, the oldest `version` that does, and what
+    to do where it is missing or too old. It tells its version when it is `asked`.
 
     Without it, `make demo` leaves the ecosystem behind, and `followers` among the example's
     packages of other ecosystems too.
@@ -249,7 +251,22 @@ class Tool:
 
     program: str
     version: str
+    install: str
+    asked: str = "--version"
     followers: tuple[str, ...] = ()
+
+    def admits(self, version: str) -> bool:
+        """Of a version as `read_version` reads it."""
+        own, wanted = (tuple(map(int, each.split("."))) for each in (version, self.version))
+        return own >= wanted
+
+
+def read_version(text: str) -> str:
+    """The first number with a point in it, such as 1.24 of `go version go1.24rc1 linux/amd64`;
+    empty where there is none.
+    """
+    found = _VERSION.search(text)
+    return found[0] if found else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

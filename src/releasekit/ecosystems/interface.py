@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Literal, Protocol, Self, TypeVar
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from releasekit.config.config import Config
     from releasekit.config.values import StageMode
     from releasekit.decided import Edge, Ranges, VersionGroup
-    from releasekit.errors import BuildFailed, ConfigError, PackageError
+    from releasekit.errors import BuildFailed, PackageError
     from releasekit.host.process import Processes
     from releasekit.http.client import RetryPolicy
     from releasekit.http.credentials import Credentials
@@ -393,11 +394,12 @@ class Target:
         """
         return ()
 
-    def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:
-        """Why none of these could be built on this machine, with the version wanted and what to
-        do; starts nothing.
+    async def find_tool(self, _packages: Sequence[Package], /) -> str:
+        """What builds these on this machine, with its version; empty where all were built
+        elsewhere. Raises ConfigError where it is missing and PlanError where it is too old, with
+        the version wanted and how to get it.
         """
-        return None
+        return f"Python {platform.python_version()}"
 
     def plan_notes(self, _planned: Sequence[PlannedPackage], /) -> str:
         """What the user should expect of these, once all packages were looked up: a sentence, or

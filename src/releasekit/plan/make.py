@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from releasekit.config.declaration import EcosystemDeclaration
     from releasekit.config.package_filter import PackageFilter
     from releasekit.ecosystems.interface import Discovery, Target, Workspace
-    from releasekit.errors import PackageError
+    from releasekit.errors import PackageError, ReleasekitError
     from releasekit.plan.holdings import Tree
     from releasekit.plan.unlisted_packages import NestedPackages, Tables, UnreadManifest
     from releasekit.state.journal import History, HistoryEntry
@@ -722,19 +722,19 @@ def check_single_uploads(packages: Sequence[PlannedPackage], targets: Mapping[st
         ) from cycle
 
 
-def find_missing_tools(plan: Plan, targets: Mapping[str, Target]) -> ConfigError | None:
-    """One error for all ecosystems that have something to build here, and no tool for it; blocks
-    for a moment.
-    """
-    errors = []
-    for name, target in sorted(targets.items()):
-        building = [
-            planned.package
-            for planned in plan.packages
-            if planned.package.id.ecosystem == name and planned.action is Action.PUBLISH
-        ]
-        if building and (error := target.missing_tool(building)):
-            errors.append(error)
-    if not errors:
+async def find_missing_tools(plan: Plan, targets: Mapping[str, Target]) -> list[ReleasekitError]:
+    """Of each ecosystem that has something to build here, why its tool cannot."""
+
+    async def find_error(target: Target, building: Sequence[Package]) -> ReleasekitError | None:
+        try:
+            await target.find_tool(building)
+        except (ConfigError, PlanError) as error:
+            return error
         return None
-    return ConfigError("; ".join(map(str, errors)), hint=" ".join(each.hint for each in errors))
+
+    built: dict[str, list[Package]] = {}
+    for planned in plan.packages:
+        if planned.action is Action.PUBLISH:
+            built.setdefault(planned.package.id.ecosystem, []).append(planned.package)
+    asked = [find_error(targets[name], building) for name, building in sorted(built.items())]
+    return [error for error in await gather_all(asked) if error is not None]

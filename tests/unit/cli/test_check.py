@@ -126,7 +126,7 @@ def test_what_is_there_comes_first_and_what_is_to_be_done_with_its_cure_last(
         "to do  cargo: no credentials for https://index.crates.io/",
         "3 things to do",
     ]
-    assert "       Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`." in lines
+    assert "       Install Rust 1.90 or later (https://rustup.rs; " in said
     assert not (root / ".releasekit").exists()
     assert "hunter2" not in said
 
@@ -304,7 +304,7 @@ def test_a_go_release_needs_go_a_remote_and_the_right_to_push(
     (root / "releasekit.toml").write_text('[go]\nversion = "v1.0.0"\n')
     assert main(["check", str(root), "--ecosystem=go"]) != 0
     said = capsys.readouterr().out
-    assert "to do  go is not on PATH, and modules are built before" in said
+    assert "to do  go: go is not on PATH [RK-213]" in said
     assert "to do  go: there is no git remote origin to push tags to [RK-" in said
     assert "nothing missing" not in said
     git(root, "remote", "add", "origin", "https://github.com/acme/kit")

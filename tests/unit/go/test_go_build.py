@@ -18,7 +18,7 @@ from go_workspaces import PLACEHOLDER, commit_and_push, forge, go_workspace, req
 from releasekit.ecosystems.go import Options
 from releasekit.ecosystems.go.module_zip import hash_of_mod, zip_bytes
 from releasekit.ecosystems.go.target import Go, GoTarget
-from releasekit.errors import BuildFailed, PlanError, Transient
+from releasekit.errors import BuildFailed, ConfigError, PlanError, Transient
 from releasekit.git.objects import Object, TagBundle
 from releasekit.host.process import Processes
 from releasekit.model import Action, PlannedPackage, Published
@@ -502,8 +502,11 @@ def test_modules_are_compiled_unless_somebody_says_otherwise(root: Path, verify:
             ecosystem = Go(Options(version="1.0.0", verify=verify), services, absent, edits=True)
             workspace = await ecosystem.discover(root)
             target = GoTarget(workspace, fakes.FakeRegistry())
-            missing = target.missing_tool(workspace.packages)
-            assert (missing is not None) == verify
+            if verify:
+                with pytest.raises(ConfigError, match="go: go is not on PATH"):
+                    await target.find_tool(workspace.packages)
+            else:
+                assert await target.find_tool(workspace.packages) == "git"
             package = workspace.packages[0]
             planned = [PlannedPackage(package=package, action=Action.PUBLISH, reason="")]
             said = "go: `[go] verify` is false: no module is built before its tag is pushed"

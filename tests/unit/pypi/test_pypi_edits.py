@@ -50,7 +50,9 @@ def find(root: Path, *, packages: tuple[str, ...] = (), **computed: str) -> Targ
         wheels=nothing,
     )
     config = fakes.config(root)
-    return PyPITarget(workspace, fakes.FakeRegistry(), config=config, options=options)
+    return PyPITarget(
+        workspace, fakes.FakeRegistry(), config=config, options=options, ecosystem=nothing
+    )
 
 
 def project(name: str, version: str, *lines: str, backend: str = "uv_build") -> str:

@@ -37,6 +37,17 @@ class Options(OptionTable):
     ] = ()
 
 
+TOOL: Final = Tool(
+    program="cargo",
+    # The first that packages crates which need one another before they are published:
+    # https://doc.rust-lang.org/cargo/CHANGELOG.html#cargo-190-2025-09-18
+    version="1.90",
+    # https://rust-lang.github.io/rustup/overrides.html
+    install="Install Rust 1.90 or later (https://rustup.rs; `rustup update` renews it, and "
+    "RUSTUP_TOOLCHAIN=stable overrides rust-toolchain.toml), or leave cargo out with `ecosystem`.",
+    followers=("pypi:acme-measure",),
+)
+
 DECLARATION: Final = EcosystemDeclaration(
     name="cargo",
     folder=__name__,
@@ -78,7 +89,7 @@ DECLARATION: Final = EcosystemDeclaration(
 """,
         trusts=True,
     ),
-    tool=Tool(program="cargo", version="1.90", followers=("pypi:acme-measure",)),
+    tool=TOOL,
     suffixes=(".crate",),
     manifests=Manifests(names=("Cargo.toml",), workspaces="workspaces", packages="workspaces"),
 )

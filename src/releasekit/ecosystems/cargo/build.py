@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.cargo import crate_file
+from releasekit.ecosystems.cargo import TOOL, crate_file
 from releasekit.ecosystems.cargo.destination import CRATES_IO
-from releasekit.ecosystems.cargo.discover import INSTALL, extract_error
+from releasekit.ecosystems.cargo.discover import extract_error
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, staged
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.errors import BuildFailed, CommandFailed, PackageError, describe_os_error
@@ -55,10 +55,6 @@ _ABSENT: Final = re.compile(
 )
 _ASKED_BY: Final = " required by package `"
 
-OLD: Final = (
-    "Cargo 1.90 or later is needed to package crates that need one another before they are "
-    "published: https://doc.rust-lang.org/cargo/CHANGELOG.html#cargo-190-2025-09-18"
-)
 PATHLESS: Final = (
     "Cargo looks for it on the registry only. Write `path` beside its `version`, and cargo takes "
     "it from the workspace while it packages."
@@ -139,7 +135,9 @@ class Packager:
                         f"cargo:{name}: {words}", hint=METADATA, problem=Problem.NOT_A_PACKAGE
                     )
         if self.processes.which("cargo") is None:
-            error = BuildFailed("cargo is not on PATH", hint=INSTALL, problem=Problem.BUILD_TOOL)
+            error = BuildFailed(
+                "cargo is not on PATH", hint=TOOL.install, problem=Problem.BUILD_TOOL
+            )
             return {**dict.fromkeys(names, error), **batch.failed}
         for name in names:
             if culprits := sorted(self.lost.keys() & self._closure(name)):
@@ -329,8 +327,8 @@ class Packager:
             needs = [need for need in needs if not need.is_stripped]
             if any(need.path is None for need in needs):
                 hint = PATHLESS
-            else:
-                hint = CIRCULAR if needs and all(need.kind == "dev" for need in needs) else OLD
+            elif needs and all(need.kind == "dev" for need in needs):
+                hint = CIRCULAR
         elif "no token found" in words:
             hint = LOGGED_OUT
         elif "changed between lock files" in words:

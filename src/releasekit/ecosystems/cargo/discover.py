@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from releasekit.decided import Edge, VersionGroup
+from releasekit.ecosystems.cargo import TOOL
 from releasekit.ecosystems.cargo.destination import CRATES_IO
 from releasekit.ecosystems.cargo.requirements import Requirement, list_dependencies
 from releasekit.ecosystems.cargo.roots import MANIFEST, MAX_BYTES, inherits_version, read_toml
@@ -47,7 +48,6 @@ TIMEOUT_S: Final = 120.0
 _WILD: Final = re.compile(r"""["']\s*[*xX]\s*["']""")
 _LINKED: Final = frozenset({"cdylib", "staticlib"})
 _USED: Final = frozenset({"lib", "rlib", "dylib", "proc-macro", "bin"})
-INSTALL: Final = "Install Rust (https://rustup.rs), or leave cargo out with `ecosystem`."
 # Cargo reports an error in a manifest above its place, and both above its last lines.
 _PLACED: Final = re.compile(
     r"^error: (?P<what>.+(?:\n(?!error: |warning: ).+){0,2}?)\n *--> (?P<place>.+\.toml:\d+:\d+)$",
@@ -112,7 +112,7 @@ async def read_metadata(directory: Path, processes: Processes) -> list[Crate]:
     if processes.which("cargo") is None:
         raise ConfigError(
             f"{directory / 'Cargo.toml'}: cargo is not on PATH",
-            hint=INSTALL,
+            hint=TOOL.install,
             problem=Problem.TOOL_MISSING,
         )
     # With --no-deps cargo reads manifests only: no network, no lock file.

@@ -35,6 +35,20 @@ _COPIED: Final = ("license-file", "readme")
 _UNUSED: Final = re.compile(r"(?:benches|examples|tests)/")
 
 
+# https://rust-lang.github.io/rustup/overrides.html#the-toolchain-file
+_TOOLCHAINS: Final = ("rust-toolchain", "rust-toolchain.toml")
+
+
+def find_toolchain(directory: Path, top: Path) -> Path:
+    """The directory at or above it, `top` at most, whose file names a toolchain of rustup; `top`
+    where there is none.
+    """
+    levels = [each for each in (directory, *directory.parents) if each.is_relative_to(top)]
+    return next(
+        (each for each in levels if any((each / name).is_file() for name in _TOOLCHAINS)), top
+    )
+
+
 def workspace_at(directory: Path) -> Membership | None:
     """Cargo takes every package below the root of a workspace for a member unless it is excluded,
     and refuses one that is not listed.

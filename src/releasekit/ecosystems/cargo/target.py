@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import Resource
 from releasekit.config.shards import Shard
-from releasekit.ecosystems.cargo import CRATES_IO_INDEX, discover, edit, requirements, roots
+from releasekit.ecosystems.cargo import CRATES_IO_INDEX, TOOL, discover, edit, requirements, roots
 from releasekit.ecosystems.cargo.build import Packager, split_into_chunks
 from releasekit.ecosystems.cargo.crate_file import PrebuiltCrates
 from releasekit.ecosystems.cargo.destination import (
@@ -24,6 +24,7 @@ from releasekit.ecosystems.cargo.sparse_index import SparseDirectory
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
 from releasekit.ecosystems.shared.artifacts import find_too_large
 from releasekit.ecosystems.shared.packages import batched
+from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import PlanError, map_all
 from releasekit.host import durable
 from releasekit.host.scratch import scratch
@@ -119,6 +120,21 @@ class CargoTarget(Target):
         if not self._verifies and not all(package.prebuilt for package in built):
             notes.append(UNVERIFIED)
         return ". ".join(filter(None, notes))
+
+    async def find_tool(self, packages: Sequence[Package], /) -> str:
+        """Of rustup's toolchains, what is asked for in a directory counts there."""
+        built = [self._found.crates[each.id.name] for each in packages if not each.prebuilt]
+        top = self._found.root
+        asking = await asyncio.to_thread(
+            lambda: {roots.find_toolchain(crate.workspace, top): crate.workspace for crate in built}
+        )
+        found = [
+            await find_tool(
+                TOOL, self._found.cargo.services.processes, ecosystem="cargo", cwd=directory
+            )
+            for directory in asking.values()
+        ]
+        return ", ".join(dict.fromkeys(found))
 
     def _refuse_unpublishable(self, crate: Crate) -> None:
         cargo, crates = self._found.cargo, self._found.crates

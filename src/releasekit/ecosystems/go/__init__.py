@@ -61,6 +61,15 @@ class Options(OptionTable):
     verify: Annotated[bool, Option("Build each module as it will be published.")] = True
 
 
+TOOL: Final = Tool(
+    program="go",
+    version="1.21",
+    install="Install Go 1.21 or later (https://go.dev/dl/), or write `verify = false` below [go]: "
+    "tags take git alone.",
+    asked="version",
+    followers=("npm:@acme/cli",),
+)
+
 DECLARATION: Final = EcosystemDeclaration(
     name="go",
     folder=__name__,
@@ -90,6 +99,6 @@ DECLARATION: Final = EcosystemDeclaration(
         versions="versions",
         pushes=True,
     ),
-    tool=Tool(program="go", version="1.21", followers=("npm:@acme/cli",)),
+    tool=TOOL,
     manifests=Manifests(names=("go.work", "go.mod"), workspaces="", packages=""),
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.config.locations import FILENAME
 from releasekit.config.values import Directory
-from releasekit.ecosystems.go import OFFICIAL, discover, gomod, paths, release
+from releasekit.ecosystems.go import OFFICIAL, TOOL, discover, gomod, paths, release
 from releasekit.ecosystems.go.edit import edit_versions
 from releasekit.ecosystems.go.major import find_moved, move_modules
 from releasekit.ecosystems.go.module_zip import list_outside, packs
@@ -19,11 +19,11 @@ from releasekit.ecosystems.go.release import ModuleBatch
 from releasekit.ecosystems.go.source import open_sources, path_in_repository
 from releasekit.ecosystems.go.verify import Verifier
 from releasekit.ecosystems.interface import Discovery, Services, Target, Trial
-from releasekit.errors import BuildFailed, ConfigError
+from releasekit.ecosystems.shared.tools import find_tool
+from releasekit.errors import BuildFailed
 from releasekit.host.files import repository_of
 from releasekit.host.scratch import scratch
 from releasekit.model import Action, PackageId
-from releasekit.problems import Problem
 from releasekit.report.text import few
 
 if TYPE_CHECKING:
@@ -108,14 +108,17 @@ class GoTarget(Target):
             default=paths.find_first(module.path),
         )
 
-    def missing_tool(self, _packages: Sequence[Package], /) -> ConfigError | None:
-        if not self._go.options.verify or self._go.processes.which("go") is not None:
-            return None
-        return ConfigError(
-            "go is not on PATH, and modules are built before their tags are pushed",
-            hint="Install Go (https://go.dev/dl/), or write `verify = false` below [go]: tags take "
-            "git alone.",
-            problem=Problem.TOOL_MISSING,
+    async def find_tool(self, _packages: Sequence[Package], /) -> str:
+        if not self._go.options.verify:
+            return "git"
+        # Where go.mod asks for a later one, go would fetch that first; any that fetches does.
+        # https://go.dev/doc/toolchain
+        return await find_tool(
+            TOOL,
+            self._go.processes,
+            ecosystem="go",
+            cwd=self._found.root,
+            env={"GOTOOLCHAIN": "local"},
         )
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:

@@ -124,6 +124,13 @@ class Options(OptionTable):
     ] = False
 
 
+TOOL: Final = Tool(
+    program="mvn",
+    version="3.6.3",
+    install="Install Maven 3.6.3 or later (https://maven.apache.org/install.html), or name the "
+    'wrapper in releasekit.toml: [maven] command = "./mvnw".',
+)
+
 DECLARATION: Final = EcosystemDeclaration(
     name="maven",
     folder=__name__,
@@ -174,7 +181,7 @@ javadoc = true
 sign = true  # where no plugin of yours signs
 """,
     ),
-    tool=Tool(program="mvn", version="3"),
+    tool=TOOL,
     suffixes=(".pom", ".module", ".jar", ".war", ".ear", ".aar"),
     manifests=Manifests(
         names=("pom.xml",), workspaces="reactors", packages="reactors", nested=True

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from releasekit.aio import in_time, uncancellable
 from releasekit.ecosystems.directory import read_page
-from releasekit.ecosystems.maven import layout
+from releasekit.ecosystems.maven import TOOL, layout
 from releasekit.ecosystems.maven.document import MAX_BYTES
-from releasekit.ecosystems.maven.mvn import INSTALL, explain_unbuilt
+from releasekit.ecosystems.maven.mvn import explain_unbuilt
 from releasekit.ecosystems.maven.pom import ALTERNATIVES, fill_in_pom
 from releasekit.ecosystems.shared.artifacts import copy_new, digested, placed, staged
 from releasekit.errors import (
@@ -101,7 +101,7 @@ class ReactorBuilder:
         if program is None:
             raise BuildFailed(
                 f"{packages[0].id}: {name} is not installed",
-                hint=INSTALL,
+                hint=TOOL.install,
                 problem=Problem.BUILD_TOOL,
             )
         command = [program, *self._make_arguments(packages)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 import sys
@@ -9,8 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from releasekit.ecosystems.maven import layout
+from releasekit.ecosystems.maven import TOOL, layout
 from releasekit.ecosystems.maven.signing import check_gpg
+from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError, PathError
 from releasekit.host.files import read_parsed
 from releasekit.host.streams import last_lines
@@ -25,14 +27,9 @@ if TYPE_CHECKING:
     from releasekit.state.run_logs import Log
 
 
-OLDEST: Final = (3, 6, 3)
-INSTALL: Final = (
-    "Install Maven 3.6.3 or later (https://maven.apache.org/install.html), or name the wrapper in "
-    'releasekit.toml: [maven] command = "./mvnw".'
-)
 _JDK: Final = "Install a JDK (actions/setup-java does), and put it on PATH or into JAVA_HOME."
 _GPG: Final = "Install GnuPG (https://gnupg.org), or do without signatures."
-_CORE: Final = re.compile(r"maven-core-(\d+)\.(\d+)\.(\d+).*\.jar")
+_CORE: Final = re.compile(r"maven-core-(\d+\.\d+\.\d+).*\.jar")
 MAX_CONFIG_BYTES: Final = 64 * 1024
 _ERROR: Final = re.compile(r"\[ERROR\].* on project (?P<artifact>[\w.+-]+): ?(?P<why>.*)")
 _MARK: Final = "[ERROR] "
@@ -51,43 +48,54 @@ _SEARCHED: Final = 20_000
 _MAX_LOG_BYTES: Final = 16 * 1024 * 1024
 
 
-def missing_tool(
+async def find_mvn(
     packages: Sequence[Package],
     options: Options,
     processes: Processes,
     environment: Mapping[str, str],
-) -> ConfigError | None:
-    """Why this machine cannot build `packages`; lists at most two directories."""
+    root: Path,
+) -> str:
+    """As `Target.find_tool`. A wrapper in the workspace may fetch a Maven first: it is asked
+    nothing.
+    """
     try:
         lacks_gpg = bool(options.sign) and not check_gpg(processes)
     except PathError as error:
-        return PathError(f"maven: {error}", hint=error.hint)
+        raise PathError(f"maven: {error}", hint=error.hint) from error
     if all(package.prebuilt for package in packages):
-        return None
+        return ""
     command = options.command
-    found = command if "/" in command else processes.which(command)
-    if found is None:
-        return ConfigError(f"maven: {command} is not on PATH", hint=INSTALL)
-    if "/" not in command and (version := _read_version(Path(found))) and version < OLDEST:
-        said = ".".join(map(str, version))
-        return ConfigError(f"maven: the {command} on PATH is {said}, too old", hint=INSTALL)
-    if processes.which("java") is None and not environment.get("JAVA_HOME"):
+    found = None if "/" in command else processes.which(command)
+    is_there = found is not None or "/" in command
+    # Without a JDK, mvn says no version.
+    if is_there and processes.which("java") is None and not environment.get("JAVA_HOME"):
         # Files that mvn reads first may set it. https://maven.apache.org/configure.html
         files = (Path("/etc/mavenrc"), Path(environment.get("HOME", "/"), ".mavenrc"))
         if not any(path.exists() for path in files):
-            return ConfigError("maven: java is not on PATH, and JAVA_HOME is not set", hint=_JDK)
-    if lacks_gpg:
-        return ConfigError("maven: [maven] sign is set, and gpg is not on PATH", hint=_GPG)
-    return None
+            raise _missing("java is not on PATH, and JAVA_HOME is not set", _JDK)
+    if is_there and lacks_gpg:
+        raise _missing("[maven] sign is set, and gpg is not on PATH", _GPG)
+    if "/" in command:
+        return command
+    known = await asyncio.to_thread(_read_version, Path(found)) if found else ""
+    return await find_tool(
+        TOOL, processes, ecosystem="maven", cwd=root, program=command, known=known
+    )
 
 
-def _read_version(command: Path) -> tuple[int, ...]:
-    """The version of the installation of a program; empty for others, such as shims."""
+def _missing(message: str, hint: str) -> ConfigError:
+    return ConfigError(f"maven: {message}", hint=hint, problem=Problem.TOOL_MISSING)
+
+
+def _read_version(command: Path) -> str:
+    """The version of the installation of a program, which starts slowly; empty for others, such as
+    shims.
+    """
     library = command.resolve().parent.parent / "lib"
     for path in library.glob("maven-core-*.jar"):
         if match := _CORE.fullmatch(path.name):
-            return tuple(map(int, match.groups()))
-    return ()
+            return match[1]
+    return ""
 
 
 def read_overrides(root: Path, top: Path, options: Options) -> dict[str, str]:

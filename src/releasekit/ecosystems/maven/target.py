@@ -311,9 +311,11 @@ class MavenTarget(Target):
             )
         return ". ".join(notes)
 
-    def missing_tool(self, packages: Sequence[Package], /) -> ConfigError | None:
+    async def find_tool(self, packages: Sequence[Package], /) -> str:
         maven, services = self._found.maven, self._found.maven.services
-        return mvn.missing_tool(packages, maven.options, services.processes, services.environment)
+        return await mvn.find_mvn(
+            packages, maven.options, services.processes, services.environment, self._found.root
+        )
 
     def try_out(self, package: Package, shared: Path, /) -> Trial:
         """`dependency:get` resolves what the POM needs, too. Two mvn may not share a repository.

@@ -63,6 +63,15 @@ class Options(OptionTable):
     ] = ""
 
 
+TOOL: Final = Tool(
+    program="npm",
+    # Since then a list of files comes from a tree:
+    # https://github.com/npm/npm-packlist/releases/tag/v6.0.0
+    version="9",
+    install="npm packages are packed by npm's own rules: install Node.js with npm 9 or later "
+    "(actions/setup-node does), or leave npm out with `ecosystem`.",
+)
+
 DECLARATION: Final = EcosystemDeclaration(
     name="npm",
     folder=__name__,
@@ -130,7 +139,7 @@ DECLARATION: Final = EcosystemDeclaration(
 """,
         trusts=True,
     ),
-    tool=Tool(program="npm", version="9"),
+    tool=TOOL,
     suffixes=(".tgz",),
     approves=True,
     manifests=Manifests(

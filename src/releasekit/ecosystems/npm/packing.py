@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from releasekit.aio import GroupClosed
+from releasekit.config.declaration import read_version
+from releasekit.ecosystems.npm import TOOL
 from releasekit.ecosystems.shared.documents import text_in
 from releasekit.ecosystems.shared.jsonlines import Conversation, Ended, conversation
+from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import BuildFailed, CommandFailed, ConfigError
 from releasekit.host.files import read_head
 from releasekit.problems import Problem
@@ -28,40 +31,32 @@ _PROGRAM: Final = Path(__file__).with_name("packer.cjs")
 # Of V8's young generation, which else grows by 48 MB over some hundred packages.
 # https://nodejs.org/api/cli.html#--max-semi-space-sizesize-in-mib
 _SMALL: Final = "--max-semi-space-size=1"
-# Since npm 9 a list of files comes from a tree:
-# https://github.com/npm/npm-packlist/releases/tag/v6.0.0
-_OLDEST: Final = 9
 _MAX_BYTES: Final = 1024 * 1024
-_INSTALL: Final = (
-    f"npm packages are packed by npm's own rules: install Node.js with npm {_OLDEST} or later "
-    "(actions/setup-node does), or leave npm out with `ecosystem`."
-)
 
 
-def find_missing_tool(packages: Sequence[Package], processes: Processes) -> ConfigError | None:
-    """Why this machine could pack none of `packages`; reads a file at most."""
+async def find_npm(packages: Sequence[Package], processes: Processes, root: Path) -> str:
+    """As `Target.find_tool`."""
     if all(package.prebuilt for package in packages):
-        return None
-    for tool in ("node", "npm"):
-        if processes.which(tool) is None:
-            return ConfigError(f"npm: {tool} is not on PATH", hint=_INSTALL)
-    version = _find_version(Path(processes.which("npm") or ""))
-    major = version.partition(".")[0]
-    if major.isdecimal() and int(major) < _OLDEST:
-        return ConfigError(
-            f"npm: the npm on PATH is {version}, too old to pack with", hint=_INSTALL
+        return ""
+    node, npm = (processes.which(tool) for tool in ("node", "npm"))
+    if node is None:
+        raise ConfigError(
+            "npm: node is not on PATH", hint=TOOL.install, problem=Problem.TOOL_MISSING
         )
-    return None
+    known = await asyncio.to_thread(_find_version, Path(npm)) if npm else ""
+    return await find_tool(TOOL, processes, ecosystem="npm", cwd=root, known=known)
 
 
 def _find_version(npm: Path) -> str:
-    """Of the package that the program belongs to; empty where it lies elsewhere, as with shims."""
+    """Of the package that the program belongs to, which starts slowly; empty where it lies
+    elsewhere, as with shims.
+    """
     try:
         manifest = npm.resolve().parents[1] / "package.json"
         document = parse_json(read_head(manifest, _MAX_BYTES))
     except (OSError, ValueError, IndexError):
         return ""
-    return text_in(document, "version") if text_in(document, "name") == "npm" else ""
+    return read_version(text_in(document, "version")) if text_in(document, "name") == "npm" else ""
 
 
 class Packer:
@@ -125,7 +120,7 @@ class Packer:
                 if not node or not npm:
                     raise BuildFailed(
                         f"{'node' if not node else 'npm'} is not on PATH",
-                        hint=_INSTALL,
+                        hint=TOOL.install,
                         problem=Problem.BUILD_TOOL,
                     )
                 packer = conversation(

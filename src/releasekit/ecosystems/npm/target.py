@@ -35,14 +35,14 @@ from releasekit.ecosystems.npm.history import (
     version_at,
 )
 from releasekit.ecosystems.npm.login import make_login
-from releasekit.ecosystems.npm.packing import Packer, find_missing_tool
+from releasekit.ecosystems.npm.packing import Packer, find_npm
 from releasekit.ecosystems.npm.registry import NpmAttesting, NpmRegistry
 from releasekit.ecosystems.npm.roots import list_licenses
 from releasekit.ecosystems.npm.staging import NpmStaging
 from releasekit.ecosystems.npm.tarball import DIGESTS, PrebuiltTarballs, get_filename
 from releasekit.ecosystems.shared.artifacts import digested, staged_aside
 from releasekit.ecosystems.shared.destinations import find_elsewhere
-from releasekit.errors import BuildFailed, ConfigError, PackageError, PlanError, map_all
+from releasekit.errors import BuildFailed, PackageError, PlanError, map_all
 from releasekit.graph import levels_above
 from releasekit.http.origins import require_safe
 from releasekit.model import SENT, Action, PackageId
@@ -127,8 +127,9 @@ class NpmTarget(Target):
     def takes_version(self, package: Package, /) -> bool:
         return not self._packages.found.by_name[package.id.name].is_private
 
-    def missing_tool(self, packages: Sequence[Package], /) -> ConfigError | None:
-        return find_missing_tool(packages, processes=self._packages.npm.processes)
+    async def find_tool(self, packages: Sequence[Package], /) -> str:
+        npm = self._packages.npm
+        return await find_npm(packages, npm.processes, npm.config.root)
 
     def plan_notes(self, planned: Sequence[PlannedPackage], /) -> str:
         return ". ".join(filter(None, (notes(planned) for notes in self._notes)))

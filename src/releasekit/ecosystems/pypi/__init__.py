@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final
 
 from releasekit.config.commands import LOOKUPS
-from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup
+from releasekit.config.declaration import Declaration, EcosystemDeclaration, Manifests, Setup, Tool
 from releasekit.config.tables import Option, OptionTable
 from releasekit.host.sandbox import Cache
 from releasekit.host.scrub import ToolVariables
@@ -52,6 +52,15 @@ class Options(OptionTable):
         ),
     ] = ""
 
+
+# It makes the environments of builds where it is there, and knows these options:
+# https://github.com/astral-sh/uv/blob/main/changelogs/0.5.x.md
+UV: Final = Tool(
+    program="uv",
+    version="0.5.5",
+    install="Renew it (https://docs.astral.sh/uv/getting-started/installation/), name another one "
+    "with `uv-path`, or take it off PATH: pip makes the environments then.",
+)
 
 DECLARATION: Final = EcosystemDeclaration(
     name="pypi",

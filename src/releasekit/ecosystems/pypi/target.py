@@ -5,6 +5,7 @@ where it goes.
 from __future__ import annotations
 
 import asyncio
+import platform
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from releasekit.ecosystems.interface import (
     Trial,
     list_warnings,
 )
-from releasekit.ecosystems.pypi import PYPI, Inputs, discover, manifest
+from releasekit.ecosystems.pypi import PYPI, UV, Inputs, discover, manifest
 from releasekit.ecosystems.pypi.build import DIGESTS, Builder, InRepoWheels, list_tags
 from releasekit.ecosystems.pypi.directory_layout import SimpleDirectory
 from releasekit.ecosystems.pypi.distribution import (
@@ -52,6 +53,7 @@ from releasekit.ecosystems.pypi.simple_index import parse_filename
 from releasekit.ecosystems.shared import artifacts
 from releasekit.ecosystems.shared.destinations import find_elsewhere
 from releasekit.ecosystems.shared.packages import not_a_package
+from releasekit.ecosystems.shared.tools import find_tool
 from releasekit.errors import BuildFailed, CommandFailed, PlanError, map_all
 from releasekit.host.scratch import scratch
 from releasekit.model import Dependency, DependencyKind, PackageId
@@ -98,8 +100,9 @@ def target(
         trusted_publishing=config.trusted_publishing,
         concurrency=config.concurrency,
     )
-    make = partial(PyPITarget, config=config, options=options)
-    return Discovery.joining(PyPI(config, options, services), registry, make)
+    ecosystem = PyPI(config, options, services)
+    make = partial(PyPITarget, config=config, options=options, ecosystem=ecosystem)
+    return Discovery.joining(ecosystem, registry, make)
 
 
 class PyPITarget(Target):
@@ -112,10 +115,17 @@ class PyPITarget(Target):
     list_outside = staticmethod(list_outside)
 
     def __init__(
-        self, workspace: PyPIWorkspace, registry: Registry, *, config: Config, options: Options
+        self,
+        workspace: PyPIWorkspace,
+        registry: Registry,
+        *,
+        config: Config,
+        options: Options,
+        ecosystem: PyPI,
     ) -> None:
         super().__init__(workspace, registry)
         self._found = workspace
+        self._pypi = ecosystem
         self._config, self._root, self._options = config, config.root, options
         self._index = index = registry if isinstance(registry, PackageIndex) else None
         self.prebuilt = PythonFiles(workspace)
@@ -162,6 +172,9 @@ class PyPITarget(Target):
             env={**dict.fromkeys(INTERFERING), "UV_CACHE_DIR": str(shared)},
         )
 
+    async def find_tool(self, packages: Sequence[Package], /) -> str:
+        return "" if all(each.prebuilt for each in packages) else await self._pypi.find_tool()
+
     async def find_warnings(
         self, package: Package, artifacts: Sequence[Artifact], /
     ) -> list[PackageWarning]:
@@ -188,6 +201,7 @@ class PyPI(Resource):
         self._options = options
         self._processes = services.processes
         self._logs = services.logs
+        self._tool = ""
         self._making = asyncio.Lock()
         self._environments: Environments | None = None
         self._preparing = asyncio.Lock()
@@ -206,6 +220,8 @@ class PyPI(Resource):
             if project.dynamic & manifest.COMPUTED and not project.unpublishable
         }
         known = await asyncio.to_thread(read_dist_metadata, self._config.dist, dynamic)
+        if dynamic - known.keys():
+            await self.find_tool()
 
         async def complete(project: PyProject) -> PyProject:
             if project.name not in dynamic:
@@ -230,6 +246,23 @@ class PyPI(Resource):
             builder=self._get_builder,
             wheels=wheels,
         )
+
+    @property
+    def _uv(self) -> str:
+        return self._config.uv_path or self._processes.which("uv") or ""
+
+    async def find_tool(self) -> str:
+        """Python, once it is known that the uv that makes its environments can; asks it once."""
+        if self._uv and not self._tool:
+            await find_tool(
+                UV,
+                self._processes,
+                ecosystem=ECOSYSTEM,
+                cwd=self._config.root,
+                program=self._uv,
+            )
+        self._tool = f"Python {platform.python_version()}"
+        return self._tool
 
     def _is_chosen(self, project: PyProject) -> bool:
         return self._config.package_filter.has_package(PackageId(ECOSYSTEM, project.name))
@@ -292,7 +325,7 @@ class PyPI(Resource):
             if self._environments is None:
                 config = self._config
                 installer = Installer(
-                    uv=config.uv_path or self._processes.which("uv") or "",
+                    uv=self._uv,
                     index_url=config.index_url,
                     find_links=config.find_links,
                     pass_env=self._options.pass_env,
