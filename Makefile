@@ -27,13 +27,14 @@ DEMO += maven|mvn|3.6.3|
 # demo:end
 
 DEMO_URL := http://127.0.0.1:8000
+# What $$tool says of its version; nothing where it does not work.
+VERSION = $$({ { $$tool --version || $$tool version; } | grep -Eo '[0-9]+\.[0-9.]+' | head -n 1; } 2>/dev/null)
 
 demo: ## publish examples/polyglot into build/demo-registry, as far as its tools are here
 	@echo "This takes half a minute, and longer where tools have to fetch something first."; \
 	chosen=pypi; behind=; for row in $(foreach row,$(DEMO),'$(row)'); do \
 		IFS='|' read -r ecosystem tool wanted follower <<<"$$row"; \
-		version=$$({ { $$tool --version || $$tool version; } | grep -Eo '[0-9]+\.[0-9.]+' | head -n 1; } \
-			2>/dev/null); \
+		version=$(VERSION); \
 		if [[ $$version ]] && sort -VC <<<"$$wanted"$$'\n'"$$version"; then chosen+=,$$ecosystem; else \
 			behind+=$${follower:+,$$follower}; \
 			echo "without $$ecosystem$${follower:+ and $$follower}: it takes $$tool $$wanted or later," \
@@ -58,11 +59,14 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 # What tests ask for by `require_tool`, and Debian has in packages; in CI all of it has to be there.
 TOOLS := node npm cargo go mvn java gpg nginx rsync strace
 
+# Where builds may write, as below /tmp, some tests would be left out: it runs them in a copy.
+CLOSED := $(BIN)/python tests/closed.py
+
 # Thousands of processes of the tests would compile everything anew.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(if $(filter true,$(CI)),gitea)
 test: expect lint types ## lint, types and all tests: about 25 minutes on 2 CPUs
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(CLOSED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Tests skip what needs it by name where it is not built.
 gitea: .venv ## the Gitea that tests run jobs on: 4 minutes of a CPU, once per machine
@@ -80,6 +84,10 @@ expect: # what `make test` is about to fetch and to leave out, and how long it t
 		"gitlab-ci-local), with Maven 45 MB of plugins, with Go 20 MB of modules, and where CI=true, or" \
 		"by make gitea, 430 MB of Gitea's modules"
 	@lacking=; for tool in $(TOOLS); do command -v $$tool >/dev/null || lacking+=" $$tool"; done; \
+	for row in $(foreach row,$(DEMO),'$(row)'); do \
+		IFS='|' read -r ecosystem tool wanted follower <<<"$$row"; command -v $$tool >/dev/null || continue; \
+		version=$(VERSION); [[ $$version ]] && sort -VC <<<"$$wanted"$$'\n'"$$version" || \
+			lacking+=" $$tool $$wanted or later (there is $${version:-none that works})"; done; \
 		test -z "$$lacking" || { if [[ $${CI:-} == true ]]; then \
 			echo "make test: with CI=true, tests fail for want of:$$lacking"; else \
 			echo "make test: skips what needs these, which are not on PATH, and names it at the end:" \

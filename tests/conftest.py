@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import settings
 from releasekit.state import lock_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 # A busy machine is no failure. Counterexamples are printed as code, so no database is kept.
 settings.register_profile("releasekit", deadline=None, database=None, print_blob=True)
@@ -43,6 +44,23 @@ class _Failures:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if report.failed and reporter is not None and reporter.verbosity <= 0:
             reporter.write_line(f"\nFAILED {report.nodeid}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A program that failed says why; the error of subprocess says only that."""
+    report = yield
+    error = call.excinfo.value if call.excinfo is not None else None
+    while error is not None:
+        if isinstance(error, subprocess.CalledProcessError | subprocess.TimeoutExpired):
+            for name, said in (("stdout", error.stdout), ("stderr", error.stderr)):
+                text = said.decode(errors="replace") if isinstance(said, bytes) else said
+                if text:
+                    report.sections.append((f"{name} of {error.cmd}", text))
+        error = error.__cause__ or error.__context__
+    return report
 
 
 @pytest.fixture(autouse=True)

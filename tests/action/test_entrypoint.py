@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.act import NETWORK, PROJECT, UV, copy_action, real_program
+from integration.tools import require_closed
 from processes import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -566,6 +567,7 @@ def test_what_is_made_has_its_bytecode_and_lies_in_no_place_of_builds_meanwhile(
 
 def test_the_system_s_programs_come_before_those_of_path(start: Start) -> None:
     """A build may write to a directory of it."""
+    require_closed()  # no uv is taken from elsewhere
     for name in ("find", "sort", "sha256sum", "mkdir", "mktemp", "rm", "mv"):
         start.program(name, f'echo {name} >>"{mark(start)}"; exec /usr/bin/{name} "$@"')
     environment = Path(start.probe()["prefix"])

@@ -10,7 +10,12 @@ import pytest
 
 from hostile.judge import SLOW, complaints
 from hostile.run import Template, carried_out
-from integration.tools import require_access_for_others, require_landlock, require_tool
+from integration.tools import (
+    require_access_for_others,
+    require_closed,
+    require_landlock,
+    require_tool,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from hostile.run import Ended
 
 # What a run says that cannot even begin. No case is about that, unless the tool is here.
-_MISSING = re.compile(r"\b(node|npm|cargo|mvn|java) is not on PATH")
+_MISSING = re.compile(r"\b(node|npm|cargo|go|mvn|java) is (?:not on PATH|[0-9.]+, too old)")
 
 # A case may take too much time in some of them, as the caches of other processes cost some.
 TRIES = 3
@@ -44,6 +49,7 @@ def judge(template: Template) -> Judge:
             require_access_for_others()
         if case.sandboxed:
             require_landlock()
+            require_closed()
         with carried_out(case, template) as ended:
             found = complaints(case, ended)
         if not found:

@@ -28,7 +28,7 @@ from harness.npm.documents import pack
 from hostile.traced import STRACE, fold, judge, read_calls
 from integration import reactor
 from integration.test_cargo_publish import toolchain
-from integration.tools import require_landlock, require_tool
+from integration.tools import require_closed, require_landlock, require_tool
 from processes import PATIENCE_S, wait_until
 from provenance import world
 from workspaces import Program, git
@@ -237,6 +237,7 @@ class Place:
 @pytest.fixture
 def place(portal_server: PortalServer) -> Iterator[Place]:
     require_landlock()
+    require_closed()
     for tool in TOOLS:
         require_tool(tool)
     directory = Path(tempfile.mkdtemp(prefix="releasekit-open-", dir="/var/tmp"))

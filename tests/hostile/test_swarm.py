@@ -14,7 +14,7 @@ from effort import tries
 from hostile.judge import complaints
 from hostile.run import carried_out
 from hostile.swarm import SAID, VICTIMS, swarmed
-from integration.tools import require_landlock, require_tool
+from integration.tools import require_closed, require_landlock, require_tool
 
 if TYPE_CHECKING:
     from hostile.run import Ended, Template
@@ -29,6 +29,7 @@ def test_attacks_change_nothing_outside(part: int, template: Template) -> None:
     package, and has told no secret; whatever is closed to builds is as it was, with its inode.
     """
     require_landlock()
+    require_closed()
     for tool in ("cargo", "git", "npm", "uv"):
         require_tool(tool)
     made = 0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from integration.tools import require_access_for_others, require_landlock
+from integration.tools import require_access_for_others, require_closed, require_landlock
 from processes import IMPATIENT, ended
 from releasekit.errors import CommandFailed, ConfigError, PathError
 from releasekit.host import launcher, sandbox
@@ -471,6 +471,7 @@ def test_a_workspace_with_this_program_in_it_is_told_of() -> None:
 def test_an_open_place_with_the_interpreter_in_it_is_told_of(tmp_path: Path, path: str) -> None:
     """R50: whose modules run with the secrets, from wherever an environment leads to them."""
     require_landlock()
+    require_closed()
     found = chosen(
         "auto",
         root=tmp_path,
