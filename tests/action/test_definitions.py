@@ -38,7 +38,7 @@ FORM_CONFIG = PROJECT / ".github/ISSUE_TEMPLATE/config.yml"
 FORMS = sorted({*FORM_CONFIG.parent.glob("*.yml")} - {FORM_CONFIG})
 SCHEMAS = ["docs/releasekit.schema.json", "docs/results.schema.json"]
 COMPONENTS = sorted((PROJECT / "templates").glob("*.yml"))
-SCRIPTS = ["entrypoint.sh", ".ci/run"]
+SCRIPTS = ["entrypoint.sh", ".ci/run", "tests/machines/run"]
 
 
 def run(argv: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
