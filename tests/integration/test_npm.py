@@ -521,7 +521,7 @@ def test_bundled_packages_travel_in_the_tarball_that_npm_packs(
     (left / "index.js").write_text("module.exports = 'web';\n")
     (web / "node_modules" / "@acme").mkdir()
     (web / "node_modules" / "@acme" / "core").symlink_to(core)
-    argv = ["npm", "pack", "--silent", "--pack-destination", str(tmp_path)]
+    argv = ["npm", "pack", "--loglevel=error", "--pack-destination", str(tmp_path)]
     subprocess.run([*argv, "--workspace", "@acme/web"], cwd=root, check=True)
     run = publish(program, root, npm_registry)
     assert run.code == 0, run.out + run.err

@@ -311,7 +311,7 @@ def test_what_is_packed_is_what_npm_packs_to_the_byte(tmp_path: Path) -> None:
     root, theirs = corpus(tmp_path / "a workspace"), tmp_path / "theirs"
     theirs.mkdir()
     where = ["--pack-destination", str(theirs), "--cache", str(tmp_path / "cache")]
-    argv = ["npm", "pack", "--silent", *where, "--workspaces", "--include-workspace-root"]
+    argv = ["npm", "pack", "--loglevel=error", *where, "--workspaces", "--include-workspace-root"]
     subprocess.run(argv, cwd=root, check=True, capture_output=True, text=True)
     ours = asyncio.run(packed(root, tmp_path / "ours"))
     assert ours.keys() == {*CORPUS, "root"}
@@ -349,7 +349,14 @@ def test_what_npm_does_not_know_as_a_workspace_is_packed_by_itself(tmp_path: Pat
     places = {"member": "packages/a", "root": ".", "beside": "else/b"}
     assert ours.keys() == places.keys()
     for name, place in places.items():
-        argv = ["npm", "pack", "--silent", "--ignore-scripts", "--cache", str(tmp_path / "cache")]
+        argv = [
+            "npm",
+            "pack",
+            "--loglevel=error",
+            "--ignore-scripts",
+            "--cache",
+            str(tmp_path / "cache"),
+        ]
         argv += ["--pack-destination", str(tmp_path)]
         subprocess.run(argv, cwd=root / place, check=True, capture_output=True)
         assert ours[name] == (tmp_path / f"{name}-1.0.0.tgz").read_bytes(), name

@@ -335,7 +335,7 @@ def npm_installs(registries: Registries, where: Path) -> None:
         "install",
         "--no-audit",
         "--no-fund",
-        "--silent",
+        "--loglevel=error",
         "--cache",
         where / "cache",
     ]

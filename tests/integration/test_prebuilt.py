@@ -82,7 +82,13 @@ def test_packed_tarballs_go_out_as_they_are(tmp_path: Path, home: Path) -> None:
     document = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(document | {"optionalDependencies": {"@acme/native": "1.0.0"}}))
     (tmp_path / "dist").mkdir()
-    pack: list[str | Path] = [npm, "pack", "--silent", "--pack-destination", tmp_path / "dist"]
+    pack: list[str | Path] = [
+        npm,
+        "pack",
+        "--loglevel=error",
+        "--pack-destination",
+        tmp_path / "dist",
+    ]
     subprocess.run(pack, cwd=elsewhere / "app", check=True, capture_output=True)
     (tarball,) = (tmp_path / "dist").iterdir()
     # As the action passes its input on.

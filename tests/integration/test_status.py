@@ -136,6 +136,7 @@ def test_cargo_publish_of_a_workspace_was_killed(
     alternate_crate_server: CrateServer, tmp_path: Path
 ) -> None:
     """To a private registry, which cargo reads with its own login."""
+    require_tool("cargo")
     server, home = alternate_crate_server, tmp_path / "home"
     workspace = cargo_workspace(tmp_path / "w", THREE, docs=False)
     path = re.compile(r'\{ path = ("\S+") \}')
@@ -171,6 +172,7 @@ def test_six_clients_resolve_what_is_whole_and_run_nothing(
     tmp_path: Path,
 ) -> None:
     """Of each ecosystem, a package that is whole, and one that needs what nobody has."""
+    require_tool("cargo")
     pypiserver, files = pypiserver_and_its_files
     for path in files.iterdir():
         path.unlink()
@@ -207,7 +209,14 @@ def test_six_clients_resolve_what_is_whole_and_run_nothing(
                 {**document, "dependencies": dependencies, "scripts": scripts},
             )
             subprocess.run(
-                ["npm", "publish", "--silent", "--ignore-scripts", "--registry", npm_registry.url],
+                [
+                    "npm",
+                    "publish",
+                    "--loglevel=error",
+                    "--ignore-scripts",
+                    "--registry",
+                    npm_registry.url,
+                ],
                 cwd=directory,
                 env={**os.environ, "npm_config_userconfig": str(tmp_path / "npmrc")},
                 check=True,

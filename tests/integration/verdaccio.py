@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from integration.servers import PASSWORD, USERNAME, free_port, recorded, running
+from integration.tools import require_tool
 from processes import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def tools() -> Path:
 
 def installed(name: str, wanted: Mapping[str, object]) -> Path:
     """The node_modules of a package.json, kept in the cache under `name`."""
+    # An older one takes the tag in `npm:node-fetch@cjs` for a range, and fails.
+    require_tool("npm", "9.4.2" if "overrides" in wanted else "")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     directory = cache / "releasekit-tests" / name
     directory.mkdir(parents=True, exist_ok=True)
@@ -87,7 +90,14 @@ def installed(name: str, wanted: Mapping[str, object]) -> Path:
         done = directory / "installed.json"
         if not done.exists() or done.read_text() != manifest:
             (directory / "package.json").write_text(manifest)
-            install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent"]
+            install = [
+                "npm",
+                "install",
+                "--no-audit",
+                "--no-fund",
+                "--ignore-scripts",
+                "--loglevel=error",
+            ]
             subprocess.run(install, cwd=directory, check=True, timeout=PATIENCE_S)
             done.write_text(manifest)
     return directory / "node_modules"

@@ -42,6 +42,9 @@ class Examiner:
     sigstore: Sigstore
     taken: list[Release] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        official.npm_itself()  # whose verifier is asked, by the thread of a server
+
     def __call__(self, request: Request) -> Answer | None:
         match request.method, request.parts:
             case "PUT", [name]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -16,12 +17,10 @@ from sigstore.models import ClientTrustConfig
 from sigstore.sign import SigningContext
 from sigstore.verify import Verifier, policy
 
-from integration.tools import require_tool
+from integration.tools import leave_out, require_tool
 from provenance.oidc import GITLAB, ISSUER
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from provenance.sigstore_double import Sigstore
     from releasekit.provenance.bundle import Bundle
 
@@ -122,4 +121,7 @@ def npm_itself() -> str:
     """Where npm is installed; its dependencies lie in its `node_modules`."""
     argv: list[str | Path] = [require_tool("npm"), "root", "--global"]
     found = subprocess.run(argv, capture_output=True, text=True, check=True)
-    return f"{found.stdout.strip()}/npm"
+    place = f"{found.stdout.strip()}/npm"
+    if not Path(place, "node_modules").is_dir():
+        leave_out(f"there is no npm with its own modules in {place}, as that of Debian's package")
+    return place
