@@ -582,6 +582,13 @@ NO_PHASE = "<phase>none</phase>"
         ("", build(plugin(DEPLOY, "<skip>releases</skip>")), DEPLOY),
         ("", build(plugin(DEPLOY, "<skip>snapshots</skip>")), ""),
         ("", build(plugin(DEPLOY, "<skip>TRUE</skip>")), DEPLOY),
+        # Beside another plugin, as google/gson has it.
+        (
+            build(plugin(DEPLOY, YES), managed=True) + profile("release", plugin(CENTRAL, "")),
+            "",
+            f"to skip it; if {CENTRAL} publishes it, remove this <skip>",
+        ),
+        (profile("release", plugin(CENTRAL, "")), build(plugin(DEPLOY, YES)), "to skip it"),
         # In the profile that releases turn on.
         (
             profile("release", plugin(CENTRAL, "<excludeArtifacts><a>a</a></excludeArtifacts>")),

@@ -370,7 +370,21 @@ def _explain_withheld(project: PomProject, plugin: str, how: Withholding) -> str
         return f"{EXCLUDED} names it" if is_named else ""
     if (first := given[0]) is None:
         return f"{how.property} is true"
-    return f"{plugin} is configured to skip it{_name_profile(first)}"
+    aside = _name_other_plugin(project, first) if plugin == DEPLOY else ""
+    return f"{plugin} is configured to skip it{_name_profile(first)}{aside}"
+
+
+def _name_other_plugin(project: PomProject, skip: PluginSetting) -> str:
+    """A POM that skips one plugin beside another that publishes may mean that the other one does
+    it. ReleaseKit deploys by the one that is skipped.
+    https://github.com/apache/maven-artifact-plugin/issues/173
+    """
+    for each in project.ancestry():
+        if any(setting is skip for setting in each.pom.settings):
+            others = (it.plugin for it in each.pom.settings if it.plugin != DEPLOY)
+            if other := next(others, ""):
+                return f"; if {other} publishes it, remove this <skip>: that plugin needs none"
+    return ""
 
 
 def _find_settings(project: PomProject) -> Iterator[PluginSetting]:
