@@ -41,7 +41,7 @@ demo: ## publish examples/polyglot into build/demo-registry, as far as its tools
 				"and there is $${version:-none that works}"; fi; done; \
 	(set -x; ./entrypoint.sh publish examples/polyglot --ecosystem "$$chosen" \
 		--exclude-packages "$${behind#,}" --registry "dir:$(CURDIR)/build/demo-registry") && \
-	echo && echo "Now install from it; the first line serves it, until kill %1:" && \
+	echo && echo "Now install from it. The first line serves it until \`kill %1\`:" && \
 	echo "    $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/demo-registry 8000 & sleep 1" && \
 	for ecosystem in $${chosen//,/ }; do case $$ecosystem in \
 		pypi) echo "    $(PYTHON) -m venv build/try/pypi && build/try/pypi/bin/pip install --index-url" \
@@ -90,7 +90,7 @@ expect: # what `make test` is about to fetch and to leave out, and how long it t
 			lacking+=" $$tool $$wanted or later (there is $${version:-none that works})"; done; \
 		test -z "$$lacking" || { if [[ $${CI:-} == true ]]; then \
 			echo "make test: with CI=true, tests fail for want of:$$lacking"; else \
-			echo "make test: skips what needs these, which are not on PATH, and names it at the end:" \
+			echo "make test: skips the tests that need what is missing or too old, and names them at the end:" \
 				"$${lacking# }"; fi; }
 
 # Without what runs thousands of times what others cover already.

@@ -81,7 +81,7 @@ def test_the_tests_say_first_what_they_do_without(tmp_path: Path) -> None:
     In CI it is no matter of leaving out: there they fail.
     """
     path = str(bare(tmp_path / "bin"))
-    for in_ci, words in (("", "skips what needs these"), ("true", "tests fail for want of")):
+    for in_ci, words in (("", "skips the tests that need"), ("true", "tests fail for want of")):
         done = subprocess.run(
             [require_tool("make"), "--no-print-directory", "expect"],
             cwd=PROJECT,
