@@ -102,7 +102,7 @@ def _group(
         foresees = not group and command in FORESEES
         about_release = [each for each in own if foresees and "publish" in each.commands]
         yield title, [each for each in own if each not in about_release]
-        yield "What the release does that it is about", about_release
+        yield "What the release would do", about_release
         if group == "places":
             for ecosystem, names in of_ecosystems.items():
                 yield ecosystem, [each for each in taken if each.name in names]

@@ -191,9 +191,9 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
     "init": CommandRow(
         about="Write the workflow that releases this repository, and say what comes next.",
         examples="""\
-  releasekit init                       write the workflow that releases it
+  releasekit init                       write the workflow for what is here
   releasekit init --dry-run             print what would be written
-  releasekit init path/to/repository    of another directory
+  releasekit init path/to/repository    write it in another directory
   releasekit init --ecosystem npm,pypi  leave the other ecosystems out
   releasekit init --npm-registry https://npm.example.org/
 """,
@@ -230,9 +230,9 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         examples="""\
   releasekit preview                      what merging this branch would release
   releasekit preview --since origin/main  compare with a branch of your choice
-  releasekit preview --branch next        as what is released from that branch
+  releasekit preview --branch next        as if the branch next released it
   releasekit preview --ecosystem cargo    leave the other ecosystems out
-  releasekit preview path/to/repository   of another clone
+  releasekit preview path/to/repository   look at another clone
 """,
         module="releasekit.cli.preview",
         exit_codes=_PREVIEW_CODES,
@@ -242,7 +242,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         about="Open the pull request with the next versions, bring it up to date, or close it.",
         examples="""\
   releasekit release-pr                  open it, or bring it up to date
-  releasekit release-pr --branch next    for what is released from that branch
+  releasekit release-pr --branch next    for releases from the branch next
   releasekit release-pr --ecosystem npm  leave the other ecosystems out
   releasekit release-pr --verbose        log every request
   releasekit release-pr --forge github:https://github.com/acme/kit
@@ -257,7 +257,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
   releasekit plan                        show what would be published from here
   releasekit plan --packages 'acme-*'    only these packages
   releasekit plan --format mermaid       show it as a graph
-  releasekit plan --plan-file plan.json  write it down for the publishing jobs
+  releasekit plan --plan-file plan.json  write it for the publishing jobs
   releasekit plan --registry dir:./registry
 """,
         module="releasekit.cli.plan",
@@ -280,8 +280,8 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         about="Say what users can install now: what is there, missing, or needs what is missing.",
         examples="""\
   releasekit status                      whether users can install what is here
-  releasekit status 1.4.0                the same of a version of all packages
-  releasekit status results.json         of what a run has published
+  releasekit status 1.4.0                whether they can install version 1.4.0
+  releasekit status results.json         the same for what a run has published
   releasekit status --smoke              let uv, npm, cargo, go, mvn resolve it
   releasekit status --packages 'acme-*'  only these packages
 """,
@@ -326,11 +326,11 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
     "report": CommandRow(
         about="Join the results of several jobs into one summary.",
         examples="""\
-  releasekit report                              join what lies in .releasekit
+  releasekit report                              join results in .releasekit
   releasekit report --state-directory artifacts  where the artifacts of jobs are
   releasekit report --plan-file plan.json        name packages without results
   releasekit report --results-file joined.json   write the results there
-  releasekit report --no-summary                 print them only
+  releasekit report --no-summary                 write no job summary
 """,
         module="releasekit.cli.report",
     ),
@@ -366,7 +366,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         positional=Positional(
             input="subject",
             metavar="PACKAGE VERSION",
-            help="what to tell of: npm:@acme/core 1.2.0",
+            help="the package and its version: npm:@acme/core 1.2.0",
             noun="package",
             several=True,
         ),
@@ -390,7 +390,7 @@ COMMANDS: Final[Mapping[Command, CommandRow]] = {
         examples="""\
   releasekit trust                      which packages let the workflow publish
   releasekit trust --check              exit 1 if one of them does not
-  releasekit trust --write              enter it, where registries let programs
+  releasekit trust --write              add it where registries take it
   releasekit trust --packages 'acme-*'  only these packages
   releasekit trust --workflow release.yml --environment release
 """,

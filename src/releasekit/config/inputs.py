@@ -124,10 +124,10 @@ class Inputs:
     workflow: Annotated[
         str,
         Declaration(
-            "The workflow of that repository that must have signed (`release.yml`; of GitLab its "
-            "path, `.gitlab-ci.yml`). Default: any.",
+            "The workflow of that repository that must have signed: `release.yml`, or at GitLab "
+            "its path, `.gitlab-ci.yml`. Default: any.",
             words={
-                "trust": "The workflow that publishes (`release.yml`; of GitLab its path). "
+                "trust": "The workflow that publishes: `release.yml`, or at GitLab its path. "
                 "Default: the only one that runs ReleaseKit."
             },
             commands=VERIFY | TRUST,
@@ -366,7 +366,7 @@ class Inputs:
             "Stage versions, so that a person has to approve them before users can install them: "
             "`always`, `never`, or `auto`, if this identity may only stage. Also a key of `[npm]` "
             "and `[maven]`.",
-            words={"trust": "As the job has it that publishes: to stage takes other rights."},
+            words={"trust": "As in the job that publishes: staging takes other rights."},
             commands=TRUST | {"plan", "publish", "check"},
         ),
     ] = "auto"
@@ -529,8 +529,8 @@ class Inputs:
     allow_events: Annotated[
         tuple[str, ...],
         Declaration(
-            "Events on which it may publish or write, although the job has the secrets of the "
-            "repository and may run a stranger's code, one per line: `workflow_run`, "
+            "Events on which ReleaseKit may publish or write, although the job has the secrets of "
+            "the repository and may run a stranger's code, one per line: `workflow_run`, "
             "`issue_comment`, `pull_request_target`. Make sure that the job checks out no commit "
             "of a pull request and downloads no artifact of one.",
             "lines",
@@ -572,7 +572,7 @@ class Inputs:
     verbose: Annotated[
         bool,
         Declaration(
-            "Log everything: phases, requests, and what is waited for; a job re-run with debug "
+            "Log everything: phases, requests, and what packages wait for; a job re-run with debug "
             "logging does so too.",
             words={
                 **dict.fromkeys(CHECK, "Print all locks in their order."),
@@ -645,8 +645,8 @@ class Inputs:
         tuple[str, ...],
         Declaration(
             words={
-                "version": "Versions that are decided by hand, one per line: `NAME=VERSION`, and "
-                "`npm:@acme/core=2.0.0` where packages of two ecosystems share the name."
+                "version": "Versions that are decided by hand, one per line: `NAME=VERSION`, or "
+                "`npm:@acme/core=2.0.0` if packages of two ecosystems share the name."
             },
             kind="lines",
             commands=VERSION,
@@ -658,9 +658,9 @@ class Inputs:
         str,
         Declaration(
             words={
-                "version": "Write versions of this commit alone, to be thrown away, under this "
-                "label (`pr-97`), for whatever would be released and all that needs it. No "
-                "changelogs."
+                "version": "Write versions of this commit alone, to be thrown away, with this "
+                "label (`pr-97`), for all packages that would be released and those that need "
+                "them. Changelogs stay as they are."
             },
             commands=VERSION,
             places=NOT_IN_FILE,
@@ -671,7 +671,7 @@ class Inputs:
     branch: Annotated[
         str,
         Declaration(
-            "The branch that is released from, by which `branches` in [version] knows prereleases. "
+            "The branch to release from: `branches` in [version] says which ones make prereleases. "
             "Default: that of the job, or of the pull request, else the one that is checked out.",
             commands=VERSION | PREVIEW | RELEASE_PR,
             places=FLAG_ONLY,
@@ -706,7 +706,7 @@ class Inputs:
     write: Annotated[
         bool,
         Declaration(
-            "Have registries trust the workflow where they let a program say so.",
+            "Make registries trust the workflow, where they let a program do that.",
             commands=TRUST,
             places=FLAG_ONLY,
             often=True,

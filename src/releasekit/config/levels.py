@@ -64,8 +64,8 @@ class Levels:
             return "Correct it: no setting lets the registry take it."
         drops = "" if self.given.keys() >= set(raised) else "drop `strict`, or "
         return (
-            f"Correct it. Where the registry would take it all the same, {drops}give it another "
-            f"level below [{TABLE}] in releasekit.toml."
+            f"Correct it. If the registry would take the package anyway, {drops}give the warning "
+            f"another level below [{TABLE}] in releasekit.toml."
         )
 
     def apply(self, warnings: Iterable[PackageWarning]) -> tuple[PackageWarning, ...]:

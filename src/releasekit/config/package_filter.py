@@ -86,7 +86,7 @@ class PackageFilter:
             raise ConfigError(
                 f"packages: {','.join(self.packages)!r} names only packages that "
                 f"`exclude-packages: {','.join(self.exclude_packages)}` leaves out",
-                hint="Take them out of `exclude-packages`, which may stand in releasekit.toml.",
+                hint="Take them out of `exclude-packages`, which releasekit.toml may set.",
                 problem=Problem.NOTHING_MATCHES,
             )
         return [package for package in public.values() if package.id in picked]
